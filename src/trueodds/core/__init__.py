@@ -1,0 +1,1 @@
+"""Nothing statistical: errors, results, the registry, random numbers and compiled loops."""

@@ -1,0 +1,137 @@
+"""Labels drawn from the predictions, and what falls into which cell when they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import compiled, in_blocks
+
+Array = NDArray[Any]
+
+
+@compiled
+def mix(z):  # type: ignore[no-untyped-def]
+    """The splitmix64 finalizer: a counter becomes 64 random bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def uniform(row_key, draw):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) that depends on nothing but the row's key and the number of the draw."""
+    bits = mix(row_key + np.uint64(draw + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def row_key(key, row):  # type: ignore[no-untyped-def]
+    """The stream of one row."""
+    return mix(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
+
+
+@compiled
+def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
+    """The first class whose cumulative probability exceeds u; the last occupied one where rounding falls short."""
+    if k <= 16:
+        for c in range(k - 1):
+            if u < cumulative[c]:
+                return c
+        return k - 1
+    low, high = 0, k - 1
+    while low < high:
+        middle = (low + high) // 2
+        if u < cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def _accumulate(P, i, cumulative):  # type: ignore[no-untyped-def]
+    total = 0.0
+    last = 0
+    k = P.shape[1]
+    for c in range(k):
+        total += P[i, c]
+        cumulative[c] = total
+        if P[i, c] > 0:
+            last = c
+    for c in range(k):
+        cumulative[c] /= total
+    for c in range(last, k):
+        cumulative[c] = 1.0  # no label is ever drawn that was said to be impossible
+    return total
+
+
+@compiled
+def _labels(P, key, start, stop, out):  # type: ignore[no-untyped-def]
+    cumulative = np.empty(P.shape[1])
+    for i in range(P.shape[0]):
+        _accumulate(P, i, cumulative)
+        stream = row_key(key, i)
+        for r in range(start, stop):
+            out[r - start, i] = pick(cumulative, P.shape[1], uniform(stream, r))
+
+
+@compiled
+def _sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    cumulative = np.empty(P.shape[1])
+    for i in range(P.shape[0]):
+        _accumulate(P, i, cumulative)
+        stream = row_key(key, i)
+        for r in range(start, stop):
+            c = pick(cumulative, P.shape[1], uniform(stream, r))
+            for t in range(tables.shape[0]):
+                slot = tables[t, i, c]
+                if slot >= 0:
+                    out[slot, r - start] += w[i]
+
+
+@compiled
+def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    k = P.shape[1]
+    for i in range(P.shape[0]):
+        for c in range(k):
+            stream = row_key(key, i * k + c)
+            for r in range(start, stop):
+                if uniform(stream, r) < P[i, c]:
+                    for t in range(tables.shape[0]):
+                        slot = tables[t, i, c]
+                        if slot >= 0:
+                            out[slot, r - start] += w[i]
+
+
+def labels(P: Array, key: int, start: int, stop: int) -> Array:
+    """One label per row and draw, (stop − start, n), each with its stated probability."""
+    P = np.ascontiguousarray(P)
+
+    def work(a: int, b: int) -> Array:
+        out = np.empty((b - a, len(P)), dtype=np.int64)
+        _labels(P, key, a + start, b + start, out)
+        return out
+
+    return np.concatenate(list(in_blocks(work, stop - start, 32)))
+
+
+def sums(
+    P: Array, w: Array, tables: Array, size: int, key: int, start: int, stop: int, *, separate: bool = False
+) -> Array:
+    """Weight per slot and draw, (stop − start, size), when labels are drawn from the predictions.
+
+    `tables[t, i, c]` is the slot that row i adds its weight to if label c is drawn, or −1. With `separate` each
+    label is a yes/no of its own (multilabel).
+    """
+    P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
+    loop = _separate_sums if separate else _sums
+
+    def work(a: int, b: int) -> Array:
+        out = np.zeros((size, b - a))
+        loop(P, w, tables, key, a + start, b + start, out)
+        return out.T
+
+    return np.concatenate(list(in_blocks(work, stop - start, 128)))

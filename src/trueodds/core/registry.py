@@ -1,0 +1,62 @@
+"""A family's table from member name to the module and class that hold it, loaded on first use."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trueodds.core.errors import InputError
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The fix for a misspelt word: the closest known ones, else all of them."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(known)}."
+
+
+class Registry:
+    """The members of one family; naming them loads nothing, asking for one loads its module.
+
+    >>> colors = Registry("color", {"note": "trueodds.core.errors:Note"})
+    >>> colors.names(), colors.load("note").__name__
+    (('note',), 'Note')
+    """
+
+    def __init__(self, kind: str, table: Mapping[str, str]) -> None:
+        self.kind = kind
+        self._table = dict(table)
+
+    def names(self) -> tuple[str, ...]:
+        """Every member's name, in the order of the table."""
+        return tuple(self._table)
+
+    def load(self, name: str) -> Any:
+        """The member's class; an unknown name is an InputError that lists the near ones."""
+        if name not in self._table:
+            raise InputError(
+                "TO201", f"There is no {self.kind} of that name.", repr(name), near(str(name), self._table)
+            )
+        module, _, attribute = self._table[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def make(self, name: str, settings: Mapping[str, Any]) -> Any:
+        """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""
+        member = self.load(name)
+        accepted = member.accepts() if hasattr(member, "accepts") else settings_of(member)
+        for key in settings:
+            if key not in accepted:
+                raise InputError(
+                    "TO202", f"{self.kind} {name} takes no setting of that name.", repr(key), near(key, accepted)
+                )
+        if hasattr(member, "from_settings"):
+            return member.from_settings(name, **settings)
+        return member(**settings)
+
+
+def settings_of(member: Any) -> tuple[str, ...]:
+    """The names of a dataclass's settings."""
+    return tuple(field.name for field in dataclasses.fields(member) if field.init)

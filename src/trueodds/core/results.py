@@ -1,0 +1,169 @@
+"""What an answer looks like: frozen, printed in one line, told as JSON, holding no rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from trueodds.core.errors import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where the truth may lie, at which level and by which method."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+    def __str__(self) -> str:
+        return f"[{figure(self.low)}, {figure(self.high)}] {percent(self.level)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The interval as JSON holds it."""
+        return {"low": strict(self.low), "high": strict(self.high), "level": self.level, "method": self.method}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How large an error is, with its interval, its noise floor and the settings that made it."""
+
+    estimator: str
+    lens: str
+    value: float
+    n: int
+    interval: Interval | None = None
+    noise_floor: float | None = None
+    debiased: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        pieces = [f"{self.estimator} {figure(self.value)}" + (f" {self.interval}" if self.interval else "")]
+        if self.noise_floor is not None:
+            pieces.append(f"noise floor {figure(self.noise_floor)}")
+        pieces.append(f"n={self.n:,}")
+        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        return " · ".join(pieces)
+
+    def _repr_html_(self) -> str:
+        return _card(str(self), self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON holds it: an infinity is null."""
+        return {
+            "schema": "trueodds.estimate/1",
+            "estimator": self.estimator,
+            "lens": self.lens,
+            "value": strict(self.value),
+            "interval": self.interval.to_dict() if self.interval else None,
+            "noise_floor": strict(self.noise_floor),
+            "debiased": strict(self.debiased),
+            "parts": strict(self.parts),
+            "n": self.n,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How surprising the data are if the hypothesis holds."""
+
+    test: str
+    lens: str
+    statistic: float
+    pvalue: float
+    n: int
+    null: str
+    floor: float | None = None
+    family_pvalue: float | None = None
+    effect: float | None = None
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.pvalue)
+
+    def __str__(self) -> str:
+        floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+        family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
+        return (
+            f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
+            f" · n={self.n:,} · {self.lens} · null: {self.null}"
+        )
+
+    def _repr_html_(self) -> str:
+        return _card(str(self), self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as JSON holds it."""
+        return {
+            "schema": "trueodds.verdict/1",
+            "test": self.test,
+            "lens": self.lens,
+            "statistic": strict(self.statistic),
+            "pvalue": strict(self.pvalue),
+            "floor": strict(self.floor),
+            "family_pvalue": strict(self.family_pvalue),
+            "effect": strict(self.effect),
+            "parts": strict(self.parts),
+            "n": self.n,
+            "null": self.null,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def figure(x: float | None) -> str:
+    """A number as people read it: four decimals for ordinary sizes, three digits for tiny or huge ones.
+
+    >>> figure(0.039812), figure(0.000012), figure(0.001), figure(None)
+    ('0.0398', '1.2e-05', '0.001', '–')
+    """
+    if x is None:
+        return "–"
+    if not math.isfinite(x):
+        return "inf" if x > 0 else "-inf" if x < 0 else "nan"
+    if x == 0 or 0.001 <= abs(x) < 10:
+        return f"{x:.4f}" if round(x, 3) != round(x, 6) else f"{x:.3g}"
+    return f"{x:.3g}"
+
+
+def percent(level: float) -> str:
+    """A level as a percentage: 0.95 is 95%, 0.999 is 99.9%."""
+    return f"{100 * level:.6g}%"
+
+
+def strict(value: Any) -> Any:
+    """A value as strict JSON holds it: an infinity or NaN becomes null, arrays become lists."""
+    if isinstance(value, Mapping):
+        return {str(key): strict(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(each) for each in value]
+    if hasattr(value, "tolist"):
+        return strict(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)
+
+
+def _said(settings: Mapping[str, Any]) -> list[str]:
+    """The settings that change the number, in a few words; the whole table is in `to_dict`."""
+    return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
+
+
+def _card(line: str, notes: tuple[Note, ...]) -> str:
+    items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
+    return f"<div><code>{escape(line)}</code>" + (f"<ul>{items}</ul>" if items else "") + "</div>"

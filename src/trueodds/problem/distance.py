@@ -1,0 +1,113 @@
+"""How far what was said is from what was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance between the probabilities said and the frequencies seen.
+
+    `vectors(said, seen)` works on the last axis; `binary` is the same distance between the 2-vectors
+    (1 − p, p) and (1 − y, y), written without the roundings of 1 − p. `norm` says whether it is a norm of the
+    difference, which the intervals for calibration errors need.
+    """
+
+    name: str
+    vectors: Callable[[Array, Array], Array]
+    binary: Callable[[Array, Array], Array]
+    norm: bool = True
+
+    def __call__(self, said: Array, seen: Array, joint: bool) -> Array:
+        """The distance cell by cell."""
+        return self.vectors(said, seen) if joint else self.binary(said, seen)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _kl(said: Array, seen: Array) -> Array:
+    """KL(seen ‖ said) in nats: +inf where something was seen that was said to be impossible."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(seen > 0, seen * (np.log(seen) - np.log(said)), 0.0)
+    total: Array = terms.sum(axis=-1)
+    return total
+
+
+def _pair(x: Array) -> Array:
+    return np.stack([1 - x, x], axis=-1)
+
+
+def lp(power: float) -> Distance:
+    """The p-norm of the difference.
+
+    >>> float(lp(2).vectors(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
+    1.0
+    """
+    if not power >= 1:
+        raise InputError("TO203", "The power of lp must be at least 1.", repr(power), "Use distance='l2' or 'lp:3'.")
+    if np.isinf(power):
+        return MAX
+    return Distance(
+        f"lp:{power:g}",
+        lambda said, seen: (np.abs(said - seen) ** power).sum(axis=-1) ** (1 / power),
+        lambda p, y: 2 ** (1 / power) * np.abs(p - y),
+    )
+
+
+TV = Distance("tv", lambda a, b: np.abs(a - b).sum(axis=-1) / 2, lambda p, y: np.abs(p - y))
+L1 = Distance("l1", lambda a, b: np.abs(a - b).sum(axis=-1), lambda p, y: 2 * np.abs(p - y))
+L2 = Distance("l2", lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)), lambda p, y: np.sqrt(2.0) * np.abs(p - y))
+SQ_EUCLIDEAN = Distance(
+    "sq-euclidean", lambda a, b: ((a - b) ** 2).sum(axis=-1), lambda p, y: 2 * (p - y) ** 2, norm=False
+)
+MAX = Distance("max", lambda a, b: np.abs(a - b).max(axis=-1), lambda p, y: np.abs(p - y))
+KL = Distance("kl", _kl, lambda p, y: _kl(_pair(p), _pair(y)), norm=False)
+
+NAMED = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
+
+
+def as_distance(distance: str | Distance | Callable[[Array, Array], float], order: float = 1.0) -> Distance:
+    """The distance behind a name or a callable `d(said, seen)` of two probability vectors.
+
+    `lp` alone takes its power from `order`, so that the outer average undoes the inner root; `lp:3` says it.
+
+    >>> as_distance("tv").name, as_distance("lp", order=2).name, as_distance("lp:3").name
+    ('tv', 'lp:2', 'lp:3')
+    """
+    if isinstance(distance, Distance):
+        return distance
+    if callable(distance):
+        return _user(distance)
+    if distance in NAMED:
+        return NAMED[distance]
+    if distance == "lp":
+        return lp(order)
+    if isinstance(distance, str) and re.fullmatch(r"lp:(\d+\.?\d*|inf)", distance):
+        return lp(float(distance[3:]))
+    raise InputError(
+        "TO203", "There is no distance of that name.", repr(distance), near(str(distance), [*NAMED, "lp", "lp:3"])
+    )
+
+
+def _user(d: Callable[[Array, Array], float]) -> Distance:
+    def vectors(said: Array, seen: Array) -> Array:
+        shape = said.shape[:-1]
+        m = said.shape[-1]
+        pairs = zip(said.reshape(-1, m), np.broadcast_to(seen, said.shape).reshape(-1, m), strict=True)
+        return np.array([float(d(a, b)) for a, b in pairs]).reshape(shape)
+
+    name = getattr(d, "__name__", type(d).__name__)
+    return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), norm=False)

@@ -1,0 +1,507 @@
+"""Which claim is examined: a lens turns Predictions into one View or several."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import near
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+Psi = Callable[[Array, Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """How a label becomes the outcome of one view: `code[i, c]` is what view and row i make of label c.
+
+    A binary view codes 1 for the event; a joint view codes the number of the outcome. One row serves all
+    rows where the code does not depend on the prediction.
+    """
+
+    code: Array  # (n, K) or (1, K) ints
+
+    def of_labels(self, labels: Array, m: int) -> Array:
+        """The outcome of each row's label: (n,) of 0 and 1, or (n, m) one-hot for a joint view."""
+        row = np.arange(len(labels)) if len(self.code) > 1 else 0
+        z = self.code[row, labels]
+        return z == 1 if m == 1 else z[:, None] == np.arange(m)
+
+    def of_shares(self, shares: Array, m: int) -> Array:
+        """The outcome shares of each row's votes."""
+        if m == 1:
+            return np.where(self.code == 1, shares, 0.0).sum(axis=1)
+        return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
+
+
+class Lens:
+    """A claim about predictions. `said` gives the probabilities of each view, `outcomes` how labels are read."""
+
+    name: str = ""
+    vector = True  # whether the lens needs a probability for every class
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The induced probabilities of each view: (n,), or (n, m) for a joint view."""
+        raise NotImplementedError
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """How each view reads a label."""
+        raise NotImplementedError
+
+    def view_names(self, preds: Predictions) -> list[str]:
+        """The name of each view, for parts of a result."""
+        return [self.name]
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """The views of these predictions and their outcomes."""
+        self.check(preds)
+        w, n = preds.w, np.ones(preds.n)
+        views = []
+        for name, p, z in zip(self.view_names(preds), self.said(preds), self._seen(preds), strict=True):
+            views.append(View(p, z, w, n=n, name=name, classes=preds.k))
+        return tuple(views)
+
+    def _seen(self, preds: Predictions) -> list[Array]:
+        if preds.kind == "multilabel":
+            assert preds.y is not None
+            return [preds.y[:, c] == 1 for c in self.columns(preds)]
+        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.said(preds)]
+        if preds.votes is not None:
+            return [o.of_shares(preds.votes, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+        assert preds.y is not None
+        return [o.of_labels(preds.y, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """Which classes the views are about, for lenses that look at single classes."""
+        raise NotImplementedError
+
+    def check(self, preds: Predictions) -> None:
+        """Refuse a lens that has no meaning for these predictions."""
+        if preds.kind == "multilabel":
+            raise InputError(
+                "TO204",
+                f"The lens {self.name} compares classes that exclude each other; these labels are independent.",
+                f"lens={self.name!r}",
+                "Use lens='classwise' or 'class:NAME'.",
+            )
+        if preds.kind == "confidence":
+            raise InputError(
+                "TO204",
+                f"The lens {self.name} needs the probability of every class; here is only the confidence.",
+                f"lens={self.name!r}",
+                "Use lens='confidence'.",
+            )
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """Facts about the data that this lens brings up."""
+        return []
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _hit(target: Array | int, k: int) -> Outcomes:
+    """The event is one label: the same for all rows, or one per row."""
+    return Outcomes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
+
+
+def _column(preds: Predictions, c: int) -> Array:
+    if preds.p.ndim == 1:
+        return preds.p if c == 1 else 1 - preds.p
+    return preds.p[:, c]
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical(Lens):
+    """The whole vector against the class that came; the strongest claim. Two classes make it binary."""
+
+    name = "canonical"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The probabilities themselves."""
+        return [_column(preds, 1)] if preds.k == 2 else [preds.P]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The class itself."""
+        return [Outcomes(np.arange(preds.k)[None, :])]
+
+
+@dataclass(frozen=True, eq=False)
+class Positive(Lens):
+    """The probability of the second of two classes."""
+
+    name = "positive"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The second column."""
+        return [_column(preds, 1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is the second class."""
+        return [_hit(1, 2)]
+
+    def check(self, preds: Predictions) -> None:
+        """Two classes only."""
+        super().check(preds)
+        if preds.k != 2:
+            raise InputError(
+                "TO204",
+                "The lens positive is for two classes.",
+                f"{preds.k} classes",
+                "Use lens='class:NAME' for one class of several.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence(Lens):
+    """The largest probability against whether that class came; the lowest class number wins a tie."""
+
+    name = "confidence"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The largest probability of each row."""
+        if preds.kind == "confidence":
+            return [preds.p]
+        if preds.p.ndim == 1:
+            return [np.maximum(preds.p, 1 - preds.p)]
+        return [preds.p.max(axis=1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is that the predicted class came."""
+        if preds.kind == "confidence":
+            return [_hit(1, 2)]
+        return [_hit(predicted(preds), preds.k)]
+
+    def check(self, preds: Predictions) -> None:
+        """Classes that exclude each other."""
+        if preds.kind == "multilabel":
+            super().check(preds)
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """Tied maxima make the predicted class depend on the order of the classes."""
+        if preds.kind == "confidence":
+            return []
+        top = self.said(preds)[0]
+        ties = int(((top[:, None] == preds.P).sum(axis=1) > 1).sum())
+        if ties == 0:
+            return []
+        return [
+            Note(
+                "TN103",
+                f"{ties:,} {'row has' if ties == 1 else 'rows have'} several largest probabilities; the first class counts as predicted.",
+            )
+        ]
+
+
+def predicted(preds: Predictions) -> Array:
+    """The predicted class: the lowest number among the largest probabilities."""
+    if preds.p.ndim == 1:
+        return (preds.p > 1 - preds.p).astype(np.int64)
+    return np.argmax(preds.p, axis=1)
+
+
+def accuracy(preds: Predictions) -> float:
+    """The weighted share of rows whose predicted class came (of correct ones, where only that is known)."""
+    (view,) = Confidence().views(preds)
+    return float(view.w @ view.y / view.total)
+
+
+@dataclass(frozen=True, eq=False)
+class Rank(Lens):
+    """The r-th largest probability against whether that class came."""
+
+    rank: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`rank:2`."""
+        return f"rank:{self.rank}"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The r-th largest probability of each row."""
+        return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is the r-th label."""
+        return [_hit(self._which(preds), preds.k)]
+
+    def _which(self, preds: Predictions) -> Array:
+        return descending(preds.P)[:, self.rank - 1]
+
+    def check(self, preds: Predictions) -> None:
+        """A rank that exists."""
+        super().check(preds)
+        if not 1 <= self.rank <= preds.k:
+            raise InputError(
+                "TO204",
+                "The rank must be one of 1..K.",
+                f"{self.name} for {preds.k} classes",
+                "Ranks count from 1, the largest probability.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class TopK(Lens):
+    """The k largest probabilities and the rest, as one vector; `top-1` is confidence."""
+
+    size: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`top-2`."""
+        return f"top-{self.size}"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The k largest, in falling order, and the sum of the others."""
+        if self.size == 1:
+            return Confidence().said(preds)
+        ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
+        rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
+        return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """Which rank came, or the rest."""
+        if self.size == 1:
+            return Confidence().outcomes(preds)
+        place = np.empty((preds.n, preds.k), dtype=np.int64)
+        np.put_along_axis(place, descending(preds.P), np.arange(preds.k)[None, :], axis=1)
+        return [Outcomes(np.minimum(place, self.size))]
+
+    def check(self, preds: Predictions) -> None:
+        """Fewer than all classes."""
+        super().check(preds)
+        if not 1 <= self.size < preds.k:
+            raise InputError(
+                "TO204",
+                "top-k needs 1 ≤ k < K.",
+                f"{self.name} for {preds.k} classes",
+                "Use lens='canonical' for all classes.",
+            )
+
+
+def descending(P: Array) -> Array:
+    """Class numbers by falling probability, the lower number first among equals."""
+    return np.argsort(-P, axis=1, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Class(Lens):
+    """The probability of one class, by number or name, against whether it came."""
+
+    which: Any
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`class:3`."""
+        return f"class:{self.which}"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """That column."""
+        return [_column(preds, c) for c in self.columns(preds)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is that class."""
+        return [_hit(c, preds.k) for c in self.columns(preds)]
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """The number behind the name."""
+        return [class_number(self.which, preds.classes)]
+
+    def view_names(self, preds: Predictions) -> list[str]:
+        """The class by its name."""
+        return [f"class:{preds.classes[c]}" for c in self.columns(preds)]
+
+    def check(self, preds: Predictions) -> None:
+        """A class that exists."""
+        if preds.kind == "confidence":
+            super().check(preds)
+        self.columns(preds)
+
+
+@dataclass(frozen=True, eq=False)
+class Classwise(Lens):
+    """Every class against the rest: one binary view per class."""
+
+    name = "classwise"
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """Every column."""
+        return [_column(preds, c) for c in range(preds.k)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event of each view is its class."""
+        return [_hit(c, preds.k) for c in range(preds.k)]
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """All classes."""
+        return list(range(preds.k))
+
+    def view_names(self, preds: Predictions) -> list[str]:
+        """The classes by name."""
+        return [f"class:{name}" for name in preds.classes]
+
+    def check(self, preds: Predictions) -> None:
+        """Not for bare confidence."""
+        if preds.kind == "confidence":
+            super().check(preds)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Lens):
+    """Blocks of classes as one outcome each, `groups:[[0,1],[2]]`; two blocks make it binary (the second)."""
+
+    blocks: tuple[tuple[Any, ...], ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`groups:[[0,1],[2]]`."""
+        return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """The probability of each block."""
+        sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._numbers(preds)]
+        return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The block that holds the class."""
+        code = np.empty((1, preds.k), dtype=np.int64)
+        for number, block in enumerate(self._numbers(preds)):
+            code[0, block] = number
+        return [Outcomes(code)]
+
+    def _numbers(self, preds: Predictions) -> list[list[int]]:
+        return [[class_number(each, preds.classes) for each in block] for block in self.blocks]
+
+    def check(self, preds: Predictions) -> None:
+        """Disjoint blocks that cover all classes."""
+        super().check(preds)
+        members = [c for block in self._numbers(preds) for c in block]
+        if len(self.blocks) < 2 or sorted(members) != list(range(preds.k)):
+            raise InputError(
+                "TO204",
+                "Groups must be at least two blocks that hold every class once.",
+                self.name,
+                f"The classes are {list(preds.classes)}.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Lens):
+    """A user's own ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
+
+    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be
+    one-hot too: each label leads to one induced outcome.
+    """
+
+    psi: Psi
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The callable's own name."""
+        return str(getattr(self.psi, "__name__", type(self.psi).__name__))
+
+    def said(self, preds: Predictions) -> list[Array]:
+        """What ψ induces; two outcomes are a binary view of the second."""
+        induced = np.asarray(self.psi(preds.Y, preds.P)[0], dtype=np.float64)
+        if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
+            raise InputError(
+                "TO204",
+                "ψ must return probabilities and outcomes of shape (n, m) with m ≥ 2.",
+                f"shape {induced.shape} for {preds.n:,} rows",
+                "Return the probability of every induced outcome.",
+            )
+        if not np.isfinite(induced).all() or induced.min() < 0 or (np.abs(induced.sum(axis=1) - 1) > 1e-5).any():
+            raise InputError(
+                "TO204",
+                "The probabilities that ψ induces must be ≥ 0 and sum to 1.",
+                self.name,
+                "Add an outcome for the rest.",
+            )
+        return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """What ψ makes of every label."""
+        code = np.empty((preds.n, preds.k), dtype=np.int64)
+        for c in range(preds.k):
+            label = np.zeros((preds.n, preds.k))
+            label[:, c] = 1
+            z = np.asarray(self.psi(label, preds.P)[1], dtype=np.float64)
+            if z.ndim != 2 or len(z) != preds.n or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
+                raise InputError(
+                    "TO204",
+                    "For a hard label ψ must return one outcome per row, one-hot.",
+                    f"{self.name} for class {preds.classes[c]}",
+                    "Every label must lead to exactly one induced outcome.",
+                )
+            code[:, c] = np.argmax(z, axis=1)
+        return [Outcomes(code)]
+
+
+def class_number(which: Any, classes: tuple[Any, ...]) -> int:
+    """The column of a class given by name or number."""
+    for number, name in enumerate(classes):
+        if which == name or str(which) == str(name):
+            return number
+    if re.fullmatch(r"\d+", str(which)) and int(which) < len(classes):
+        return int(which)
+    raise InputError(
+        "TO204",
+        "There is no class of that name or number.",
+        repr(which),
+        near(str(which), [str(name) for name in classes]),
+    )
+
+
+NAMES = ("canonical", "confidence", "positive", "classwise", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]")
+
+
+def as_lens(lens: str | Lens | Psi) -> Lens:
+    """The lens behind a name, or a user's own ψ.
+
+    >>> [str(as_lens(name)) for name in ("confidence", "top-2", "rank:2", "class:cat", "groups:[[0,1],[2]]")]
+    ['confidence', 'top-2', 'rank:2', 'class:cat', 'groups:[[0,1],[2]]']
+    """
+    if isinstance(lens, Lens):
+        return lens
+    if callable(lens):
+        return Custom(lens)
+    plain = {"canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise}
+    if lens in plain:
+        return plain[lens]()
+    if found := re.fullmatch(r"top-(\d+)", str(lens)):
+        return TopK(int(found[1]))
+    if found := re.fullmatch(r"rank:(\d+)", str(lens)):
+        return Rank(int(found[1]))
+    if found := re.fullmatch(r"class:(.+)", str(lens)):
+        return Class(found[1])
+    if str(lens).startswith("groups:"):
+        return Groups(_blocks(str(lens)))
+    raise InputError("TO204", "There is no lens of that name.", repr(lens), near(str(lens), NAMES))
+
+
+def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
+    try:
+        blocks = json.loads(text.removeprefix("groups:"))
+        return tuple(tuple(block) for block in blocks)
+    except (ValueError, TypeError):
+        raise InputError(
+            "TO204", "groups: takes a list of lists of classes.", repr(text), "For instance groups:[[0,1],[2]]."
+        ) from None
+
+
+def default_lens(preds: Predictions) -> Lens:
+    """Positive for two classes, confidence above, every label for itself where labels are independent."""
+    if preds.kind == "multilabel":
+        return Classwise()
+    if preds.kind == "confidence" or preds.k > 2:
+        return Confidence()
+    return Positive()

@@ -1,0 +1,379 @@
+"""Which rows are pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+from trueodds.problem.tree import Tree, grow
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+Closed = Literal["left", "right"]
+
+
+class Frozen(Protocol):
+    """A partition that has been chosen: it places any score."""
+
+    size: int
+
+    def index(self, at: Array) -> Array:
+        """The cell of each score."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Cells between given edges, right-closed `(lo, hi]` with the first closed at its lower edge.
+
+    A score is placed by comparing it with the stored edges, never by arithmetic, and a score outside the
+    range falls into the first or last bin: nothing is dropped.
+
+    >>> Bins(np.arange(11) / 10).index(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
+    [0, 2, 6, 9]
+    """
+
+    edges: Array  # (size + 1,)
+    closed: Closed = "right"
+
+    @property
+    def size(self) -> int:
+        """How many bins."""
+        return len(self.edges) - 1
+
+    def index(self, at: Array) -> Array:
+        """The bin of each score."""
+        return np.searchsorted(
+            self.edges[1:-1], at.astype(np.float64, copy=False), "left" if self.closed == "right" else "right"
+        )
+
+
+class Partition:
+    """A rule that chooses which rows are pooled; `freeze` looks at a view and fixes the cells."""
+
+    uses_outcomes = False  # redraws refit a partition that was chosen with the labels
+
+    def freeze(self, view: View) -> Frozen:
+        """The cells for this view."""
+        raise NotImplementedError
+
+
+def _binary_only(view: View, rule: str) -> None:
+    if view.joint:
+        raise InputError(
+            "TO205",
+            f"{rule} bins pool rows by one score, and the lens {view.name} has a vector per row.",
+            f"partition {rule}",
+            "Use partition='median-variance' or 'simplex-grid', or a lens such as 'classwise'.",
+        )
+
+
+@dataclass(frozen=True)
+class Uniform(Partition):
+    """Bins of equal width on [0, 1], or on [1/K, 1] with `range="1/K"`; `bins="sqrt"` is ⌊√n⌋ of them."""
+
+    bins: int | str = 15
+    closed: Closed = "right"
+    range: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.bins != "sqrt":
+            _count(self.bins, "bins")
+        _closed(self.closed)
+        if self.range not in (None, "1/K"):
+            raise InputError(
+                "TO203", "range is None for [0, 1], or '1/K'.", repr(self.range), "Leave it out for [0, 1]."
+            )
+
+    def freeze(self, view: View) -> Frozen:
+        """The edges; on a joint view, the grid on all axes."""
+        k = max(1, int(np.sqrt(view.n_rows))) if self.bins == "sqrt" else int(self.bins)
+        if view.joint:
+            return SimplexGrid(k, self.closed).freeze(view)
+        # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
+        edges = np.arange(k + 1) / k
+        if self.range == "1/K":
+            low = 1 / view.classes
+            edges = low + edges * (1 - low)
+        return Bins(edges, self.closed)
+
+    def __str__(self) -> str:
+        said = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
+        return said + (", left-closed" if self.closed == "left" else "")
+
+
+@dataclass(frozen=True)
+class Given(Partition):
+    """Bins between edges that the user gives, from 0 to 1."""
+
+    edges: tuple[float, ...]
+    closed: Closed = "right"
+
+    def __post_init__(self) -> None:
+        e = np.asarray(self.edges, dtype=np.float64)
+        if e.ndim != 1 or len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
+            raise InputError(
+                "TO203", "Edges must rise from 0 to 1.", repr(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
+            )
+        _closed(self.closed)
+
+    def freeze(self, view: View) -> Frozen:
+        """The given edges."""
+        _binary_only(view, "given")
+        return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
+
+    def __str__(self) -> str:
+        return "edges " + " ".join(f"{e:g}" for e in self.edges)
+
+
+@dataclass(frozen=True)
+class EqualMass(Partition):
+    """Bins that hold equally many rows; tied scores are never split, so there may be fewer bins than asked.
+
+    Groups differ in size by at most one row, larger groups first; the edge between two groups is the midpoint
+    of the neighbouring scores. A weight of two counts as two rows.
+    """
+
+    bins: int | str = 15
+    closed: Closed = "right"
+
+    def __post_init__(self) -> None:
+        if self.bins != "sqrt":
+            _count(self.bins, "bins")
+        _closed(self.closed)
+
+    def freeze(self, view: View) -> Frozen:
+        """The edges for these scores."""
+        _binary_only(view, "equal-mass")
+        k = max(1, int(np.sqrt(view.n_rows))) if self.bins == "sqrt" else int(self.bins)
+        scores, mass = _ranked(view)
+        total = mass[-1]
+        j = np.arange(1, k)
+        if _whole(view.w):
+            size, larger = divmod(round(total), k)
+            cuts = j * size + np.minimum(j, larger)
+        else:
+            cuts = j * total / k
+        return Bins(_mass_edges(scores, mass, cuts), self.closed)
+
+    def __str__(self) -> str:
+        return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
+
+
+@dataclass(frozen=True)
+class Sweep(Partition):
+    """As many equal-mass (or uniform) bins as keep the outcome rate monotone in the score.
+
+    The largest count such that with it and every smaller count the outcome rates of the occupied bins do not
+    fall. The labels choose the bins, so a redraw chooses again. Source: Roelofs et al. (2022).
+    """
+
+    base: str = "equal-mass"
+    uses_outcomes = True
+
+    def __post_init__(self) -> None:
+        if self.base not in ("equal-mass", "uniform"):
+            raise InputError(
+                "TO203", "A sweep is over 'equal-mass' or 'uniform' bins.", repr(self.base), "Use base='equal-mass'."
+            )
+
+    def freeze(self, view: View) -> Frozen:
+        """The edges for these scores and outcomes."""
+        _binary_only(view, "sweep")
+        order = np.argsort(view.at, kind="stable")
+        at = view.at[order].astype(np.float64, copy=False)
+        mass = np.cumsum(view.w[order])
+        seen = np.cumsum((view.w * view.y)[order])
+        best = Bins(np.array([0.0, 1.0]))
+        for k in range(2, max(2, view.n_rows)):
+            edges = np.arange(k + 1) / k if self.base == "uniform" else self._mass(at, mass, k, _whole(view.w))
+            last = np.searchsorted(at, edges[1:], "right")
+            w = np.diff(np.concatenate(([0.0], mass))[last], prepend=0.0)
+            y = np.diff(np.concatenate(([0.0], seen))[last], prepend=0.0)
+            rates = y[w > 0] / w[w > 0]
+            if (np.diff(rates) < 0).any():
+                break
+            best = Bins(edges)
+        return best
+
+    @staticmethod
+    def _mass(at: Array, mass: Array, k: int, whole: bool) -> Array:
+        j = np.arange(1, k)
+        cuts = (
+            -(-j * round(mass[-1]) // k) if whole else j * mass[-1] / k
+        )  # the sweep's rule: row r is in bin floor(r k / n)
+        return _mass_edges(at, mass, cuts)
+
+    def __str__(self) -> str:
+        return f"sweep over {self.base}"
+
+
+@dataclass(frozen=True)
+class SimplexGrid(Partition):
+    """A grid on all axes of the simplex: rows whose every probability falls into the same uniform bin."""
+
+    bins: int = 15
+    closed: Closed = "right"
+
+    def __post_init__(self) -> None:
+        _count(self.bins, "bins")
+        _closed(self.closed)
+
+    def freeze(self, view: View) -> Frozen:
+        """The grid; a binary view is the line."""
+        line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
+        return GridCells(line, _tuples(line, view.at)) if view.joint else line
+
+    def __str__(self) -> str:
+        return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
+
+
+class GridCells:
+    """The occupied cells of a grid on the simplex."""
+
+    def __init__(self, line: Bins, occupied: Array) -> None:
+        self.line = line
+        self.keys = np.unique(occupied)
+        self.size = len(self.keys)
+
+    def index(self, at: Array) -> Array:
+        """The cell of each vector; one that falls into a cell not met before is refused, never moved."""
+        tuples = _tuples(self.line, at)
+        where = np.minimum(np.searchsorted(self.keys, tuples), self.size - 1)
+        if (self.keys[where] != tuples).any():
+            raise InputError(
+                "TO205",
+                "A row falls into a grid cell that held no row when the grid was fixed.",
+                "",
+                "Freeze the grid on all rows.",
+            )
+        return where
+
+
+def _tuples(line: Bins, at: Array) -> Array:
+    """One sortable key per row of grid coordinates (its bytes, big-endian)."""
+    coordinates = np.stack([line.index(column) for column in at.T], axis=1).astype(">u4")
+    return np.ascontiguousarray(coordinates).view(f"S{4 * at.shape[1]}")[:, 0]
+
+
+@dataclass(frozen=True)
+class MedianVariance(Partition):
+    """A tree on the simplex: split the axis of largest variance at its median, both children ≥ `min_size`.
+
+    Best first, so that `max_bins` keeps the cells where the variance is largest; rows that tie with the median
+    go to the upper child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
+    """
+
+    min_size: int = 10
+    max_bins: int | None = None
+
+    def __post_init__(self) -> None:
+        _count(self.min_size, "min_size")
+        if self.max_bins is not None:
+            _count(self.max_bins, "max_bins")
+
+    def freeze(self, view: View) -> Frozen:
+        """The tree for these predictions; a binary view is split along its one score."""
+        weights = view.w if _whole(view.w) else view.w * (view.n_rows / view.total)
+        tree: Tree = grow(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
+        return tree
+
+    def __str__(self) -> str:
+        return f"median-variance min {self.min_size}" + (f" max {self.max_bins}" if self.max_bins else "")
+
+
+NAMES = ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid")
+
+
+def as_partition(
+    partition: str | Partition | None = None,
+    *,
+    bins: int | str | Sequence[float] | None = None,
+    min_size: int | None = None,
+    closed: Closed | None = None,
+    range: str | None = None,
+) -> Partition | None:
+    """The partition behind a name and its settings; None leaves the choice to the view (see `default_for`).
+
+    >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
+    ('equal-mass 10', 'edges 0 0.5 1')
+    """
+    given = {"bins": bins, "min_size": min_size, "closed": closed, "range": range}
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(partition, Partition):
+        _no_others(given, f"a partition that is given as {type(partition).__name__}", ())
+        return partition
+    if "bins" in given and not isinstance(bins, (int, np.integer, str)):
+        _no_others(given, "given edges", ("bins", "closed"))
+        return Given(tuple(float(edge) for edge in bins), closed or "right")  # type: ignore[union-attr]
+    if partition is None and not given:
+        return None
+    if partition is None:
+        partition = "median-variance" if "min_size" in given else "uniform"
+    rules: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
+        "uniform": (Uniform, ("bins", "closed", "range")),
+        "equal-mass": (EqualMass, ("bins", "closed")),
+        "sweep": (Sweep, ()),
+        "median-variance": (MedianVariance, ("min_size",)),
+        "simplex-grid": (SimplexGrid, ("bins", "closed")),
+    }
+    if partition not in rules:
+        raise InputError("TO203", "There is no partition of that name.", repr(partition), near(str(partition), NAMES))
+    rule, takes = rules[partition]
+    _no_others(given, f"partition {partition}", takes)
+    return rule(**given)
+
+
+def default_for(view: View) -> Partition:
+    """15 uniform bins for one score; the median-variance tree for vectors."""
+    return MedianVariance() if view.joint else Uniform()
+
+
+def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in takes:
+            raise InputError(
+                "TO202",
+                f"{what[0].upper() + what[1:]} takes no {name}.",
+                f"{name}={given[name]!r}",
+                f"It takes: {', '.join(takes) or 'nothing'}.",
+            )
+
+
+def _count(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(
+            "TO203", f"{name} must be a whole number of at least 1.", repr(value), f"For instance {name}=15."
+        )
+
+
+def _closed(value: Any) -> None:
+    if value not in ("left", "right"):
+        raise InputError("TO203", "closed is 'right' or 'left'.", repr(value), "Leave it out for right-closed bins.")
+
+
+def _whole(w: Array) -> bool:
+    """Whether the weights are counts, so that a weight of two can be two rows exactly."""
+    return bool((w == np.rint(w)).all())
+
+
+def _ranked(view: View) -> tuple[Array, Array]:
+    """Scores in rising order, and the weight up to and including each."""
+    order = np.argsort(view.at, kind="stable")
+    return view.at[order].astype(np.float64, copy=False), np.cumsum(view.w[order])
+
+
+def _mass_edges(scores: Array, mass: Array, cuts: Array) -> Array:
+    """Edges midway between the row that completes each cut and the next row."""
+    slack = 1e-12 * mass[-1]
+    last = np.searchsorted(mass, cuts - slack, "left")
+    following = np.minimum(np.searchsorted(mass, cuts + slack, "right"), len(scores) - 1)
+    inner = np.unique((scores[last] + scores[following]) / 2)
+    inner = inner[(inner > 0) & (inner < 1)]
+    return np.concatenate(([0.0], inner, [1.0]))

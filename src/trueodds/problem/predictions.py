@@ -1,0 +1,318 @@
+"""The rows under audit: what was said and what came. The only place where data are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.problem import checks
+
+Array = NDArray[Any]
+Groups = Mapping[str, Array]
+
+
+class Predictions:
+    r"""Checked, read-only predictions with their outcomes.
+
+    Parameters
+    ----------
+    y_true : array (n,) or (n, K)
+        Labels: integers 0..K−1, or names that `classes` lists. Or votes: (n, K) counts or shares of the
+        people (or draws) that chose each class.
+    y_prob : array (n,) or (n, K)
+        The probability of the second class, or of each class. Values are kept as they are; a row may be off
+        by 1e-5 from sum 1 (2e-3 for float16), or by `sum_tolerance`.
+    weight : array (n,), optional
+        How much each row counts, ≥ 0.
+    group : array (n,) or mapping of name to array (n,), optional
+        Subgroups that are audited apart.
+    cluster : array (n,), optional
+        Rows that are not independent of each other share a value.
+    classes : sequence, optional
+        The names of the classes in the order of the columns.
+
+    Raises
+    ------
+    InputError
+        TO101 to TO116: see the page of codes. Nothing is dropped, clipped or renormalized.
+
+    Examples
+    --------
+    >>> preds = Predictions([0, 1, 1], [0.2, 0.7, 0.9])
+    >>> preds.n, preds.k, preds[[0, 2]].n
+    (3, 2, 2)
+    >>> Predictions(["cat", "dog"], [[0.9, 0.1], [0.4, 0.6]], classes=["cat", "dog"]).y.tolist()
+    [0, 1]
+    """
+
+    __slots__ = (
+        "classes",
+        "cluster",
+        "counts",
+        "dtype",
+        "group",
+        "k",
+        "kind",
+        "n",
+        "notes",
+        "p",
+        "votes",
+        "weight",
+        "y",
+    )
+
+    n: int
+    k: int
+    dtype: str  # of the probabilities, as given
+    kind: str  # "classes", "confidence" or "multilabel"
+    p: Array  # (n,) probability of the second class, or (n, K); as given
+    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
+    votes: Array | None  # (n, K) shares that sum to 1
+    counts: Array | None  # (n,) how many votes each row has, if whole numbers were given
+    weight: Array | None  # (n,)
+    group: Groups
+    cluster: Array | None  # (n,) int64
+    classes: tuple[Any, ...]
+    notes: tuple[Note, ...]
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+        cluster: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        sum_tolerance: float | None = None,
+    ) -> None:
+        y_raw, p_raw = checks.as_array(y_true, "y_true"), checks.as_array(y_prob, "y_prob")
+        checks.not_swapped(y_raw, p_raw)
+        p = checks.numbers(p_raw, "y_prob")
+        checks.shape(p, "y_prob")
+        k = 2 if p.ndim == 1 else p.shape[1]
+        names = checks.class_names(classes, k)
+        checks.same_length(y_raw, p, "y_true", "y_prob")
+        notes = checks.probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
+        votes = counts = y = None
+        if y_raw.ndim == 2:
+            votes, counts = checks.votes(y_raw, k)
+        else:
+            y = checks.labels(y_raw, k, names, given=classes is not None)
+        self._set("classes", p, y, votes, counts, names, str(p_raw.dtype), notes, weight, group, cluster)
+
+    def _set(
+        self,
+        kind: str,
+        p: Array,
+        y: Array | None,
+        votes: Array | None,
+        counts: Array | None,
+        classes: tuple[Any, ...],
+        dtype: str,
+        notes: list[Note],
+        weight: ArrayLike | None,
+        group: ArrayLike | Groups | None,
+        cluster: ArrayLike | None,
+    ) -> None:
+        n = len(p)
+        values = {
+            "kind": kind,
+            "p": p,
+            "y": y,
+            "votes": votes,
+            "counts": counts,
+            "classes": classes,
+            "dtype": dtype,
+            "weight": checks.weights(weight, n),
+            "group": checks.groups(group, n),
+            "cluster": checks.clusters(cluster, n),
+            "n": n,
+            "k": len(classes),
+            "notes": tuple(notes),
+        }
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
+
+    @classmethod
+    def from_logits(
+        cls,
+        y_true: ArrayLike,
+        logits: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+        cluster: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> Predictions:
+        """From logits or log-probabilities, (n, K), or (n,) for the log odds of the second class.
+
+        >>> Predictions.from_logits([1], [[0.0, 0.0]]).p.tolist()
+        [[0.5, 0.5]]
+        """
+        z = checks.numbers(checks.as_array(logits, "logits"), "logits")
+        checks.shape(z, "logits")
+        p = checks.softmax(z)
+        return cls(y_true, p, weight=weight, group=group, cluster=cluster, classes=classes)
+
+    @classmethod
+    def from_confidence(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+        cluster: ArrayLike | None = None,
+    ) -> Predictions:
+        """From the confidence in the chosen answer and whether it was correct, both (n,).
+
+        >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
+        'confidence'
+        """
+        c_raw, z_raw = checks.as_array(confidence, "confidence"), checks.as_array(correct, "correct")
+        checks.not_swapped_confidence(c_raw, z_raw)
+        c = checks.numbers(c_raw, "confidence")
+        checks.one_dimensional(c, "confidence")
+        checks.same_length(z_raw, c, "correct", "confidence")
+        notes = checks.probabilities(c, c_raw.dtype, None, sums=False)
+        z = checks.correctness(z_raw)
+        new = cls.__new__(cls)
+        new._set("confidence", c, z, None, None, ("wrong", "correct"), str(c_raw.dtype), notes, weight, group, cluster)
+        return new
+
+    @classmethod
+    def from_multilabel(
+        cls,
+        Y: ArrayLike,
+        P: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+        cluster: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> Predictions:
+        """From independent yes/no labels Y (n, L) of 0 and 1 and their probabilities P (n, L).
+
+        >>> Predictions.from_multilabel([[0, 1], [1, 1]], [[0.2, 0.9], [0.6, 0.7]]).k
+        2
+        """
+        y_raw, p_raw = checks.as_array(Y, "Y"), checks.as_array(P, "P")
+        checks.not_swapped_multilabel(y_raw, p_raw)
+        p = checks.numbers(p_raw, "P")
+        checks.two_dimensional(p, "P")
+        checks.same_shape(y_raw, p)
+        notes = checks.probabilities(p, p_raw.dtype, None, sums=False)
+        y = checks.yes_or_no(y_raw)
+        names = checks.class_names(classes, p.shape[1])
+        new = cls.__new__(cls)
+        new._set("multilabel", p, y, None, None, names, str(p_raw.dtype), notes, weight, group, cluster)
+        return new
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+        cluster: ArrayLike | None = None,
+    ) -> Predictions:
+        """From a fitted scikit-learn classifier and held-out rows; the classes are the model's own."""
+        if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
+            raise InputError(
+                "TO117",
+                "The model must be a fitted classifier with predict_proba and classes_.",
+                type(model).__name__,
+                "Fit it first, or pass its probabilities to Predictions(y_true, y_prob).",
+            )
+        return cls(y, model.predict_proba(X), weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
+
+    @property
+    def P(self) -> Array:
+        """The probabilities of all classes, (n, K); for a single column the first class has 1 − p."""
+        return np.stack([1 - self.p, self.p], axis=1) if self.p.ndim == 1 else self.p
+
+    @property
+    def Y(self) -> Array:
+        """The outcomes as shares of each class, (n, K) float64: one-hot for hard labels, shares for votes."""
+        if self.votes is not None:
+            return self.votes
+        assert self.y is not None
+        if self.kind == "multilabel":
+            return self.y.astype(np.float64)
+        return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot(self.y, self.k)
+
+    @property
+    def w(self) -> Array:
+        """The weights, ones where none were given."""
+        return np.ones(self.n) if self.weight is None else self.weight
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: Any) -> Predictions:
+        """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
+        where = np.arange(self.n)[np.asarray(rows) if not isinstance(rows, slice) else rows]
+        if where.ndim != 1 or len(where) == 0:
+            raise InputError("TO108", "The subset holds no rows.", f"{np.size(where)} rows", "Check the mask.")
+        new = Predictions.__new__(Predictions)
+        values = {name: getattr(self, name) for name in self.__slots__}
+        for name in ("p", "y", "votes", "counts", "weight", "cluster"):
+            if values[name] is not None:
+                values[name] = values[name][where]
+        if values["weight"] is not None and not values["weight"].any():
+            raise InputError(
+                "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."
+            )
+        values["group"] = {name: labels[where] for name, labels in self.group.items()}
+        values["n"] = len(where)
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(new, name, value)
+        return new
+
+    def repeated(self) -> Predictions:
+        """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
+        if self.weight is None:
+            return self
+        if (self.weight != np.rint(self.weight)).any():
+            row = int(np.argmax(self.weight != np.rint(self.weight)))
+            raise InputError(
+                "TO110",
+                "Frequency weights must be whole numbers.",
+                f"{self.weight[row]} in row {row}",
+                "Leave weight_kind at 'importance' for weights that are no counts.",
+            )
+        many = self[np.repeat(np.arange(self.n), self.weight.astype(np.int64))]
+        object.__setattr__(many, "weight", None)
+        return many
+
+    def __repr__(self) -> str:
+        what = {
+            "classes": f"{self.k} classes",
+            "confidence": "confidence and correctness",
+            "multilabel": f"{self.k} labels each",
+        }
+        extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
+        extras += [f"group {name}" for name in self.group]
+        return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
+
+
+def _one_hot(y: Array, k: int) -> Array:
+    Y = np.zeros((len(y), k))
+    Y[np.arange(len(y)), y] = 1
+    return Y

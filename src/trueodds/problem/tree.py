@@ -1,0 +1,99 @@
+"""The median-variance tree: which vectors are near enough to pool, found by splitting at medians."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Tree:
+    """A grown tree; it places any vector in one of its `size` leaves."""
+
+    def __init__(self) -> None:
+        self.axis: list[int] = [-1]  # -1 at a leaf
+        self.cut: list[float] = [0.0]
+        self.low: list[int] = [0]
+        self.high: list[int] = [0]
+
+    def split(self, node: int, axis: int, cut: float) -> tuple[int, int]:
+        """Turn a leaf into a branch; the numbers of its two children."""
+        children = (len(self.axis), len(self.axis) + 1)
+        self.axis[node], self.cut[node], (self.low[node], self.high[node]) = axis, cut, children
+        for _ in children:
+            self.axis.append(-1)
+            self.cut.append(0.0)
+            self.low.append(0)
+            self.high.append(0)
+        return children
+
+    @property
+    def size(self) -> int:
+        """How many leaves."""
+        return sum(axis < 0 for axis in self.axis)
+
+    def index(self, at: Array) -> Array:
+        """The leaf of each vector, counted from 0 in the order the leaves were made."""
+        x = at if at.ndim == 2 else at[:, None]
+        leaf_number = np.cumsum(np.array(self.axis) < 0) - 1
+        place = np.zeros(len(x), dtype=np.intp)
+        todo: list[tuple[int, Array]] = [(0, np.arange(len(x)))]
+        while todo:
+            node, rows = todo.pop()
+            if self.axis[node] < 0:
+                place[rows] = leaf_number[node]
+                continue
+            is_low = x[rows, self.axis[node]] < self.cut[node]
+            todo.append((self.low[node], rows[is_low]))
+            todo.append((self.high[node], rows[~is_low]))
+        return place
+
+
+def grow(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:
+    """Split best first, along the axis of largest variance at its median, while both children keep `min_size`.
+
+    `x` is (n, m), `w` counts how many rows each stands for. Rows below the median go low, ties go high.
+    """
+    tree = Tree()
+    rows = np.arange(len(x))
+    if w.sum() < 2 * min_size:
+        return tree
+    tick = 0  # equal variances split in the order they were made
+    heap = [(*_widest(x, w, rows), tick, 0, rows)]
+    while heap and (max_bins is None or tree.size < max_bins):
+        _, axis, _, node, rows = heapq.heappop(heap)
+        cut = _median(x[rows, axis], w[rows])
+        is_low = x[rows, axis] < cut
+        halves = rows[is_low], rows[~is_low]
+        if min(w[half].sum() for half in halves) < min_size:
+            continue
+        for child, half in zip(tree.split(node, axis, cut), halves, strict=True):
+            if w[half].sum() >= 2 * min_size:
+                tick += 1
+                heapq.heappush(heap, (*_widest(x, w, half), tick, child, half))
+    return tree
+
+
+def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
+    """Minus the largest variance among the axes, and that axis (the first of equals)."""
+    part, mass = x[rows].astype(np.float64, copy=False), w[rows]
+    total = mass.sum()
+    mean = mass @ part / total
+    variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
+    axis = int(np.argmax(variance))
+    return -float(variance[axis]), axis
+
+
+def _median(x: Array, w: Array) -> float:
+    """The median of rows that each stand for `w` rows: the mean of the two middle ones where they are even."""
+    order = np.argsort(x, kind="stable")
+    mass = np.cumsum(w[order])
+    half = mass[-1] / 2
+    slack = 1e-12 * mass[-1]
+    below = x[order[np.searchsorted(mass, half - slack, "left")]]
+    above = x[order[min(np.searchsorted(mass, half + slack, "right"), len(x) - 1)]]
+    return (float(below) + float(above)) / 2

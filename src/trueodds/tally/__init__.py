@@ -1,0 +1,1 @@
+"""Sums that merge: batch with batch, machine with machine."""

@@ -21,7 +21,10 @@ Closed = Literal["left", "right"]
 class Frozen(Protocol):
     """A partition that has been chosen: it places any score."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        ...
 
     def index(self, at: Array) -> Array:
         """The cell of each score."""

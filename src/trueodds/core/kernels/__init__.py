@@ -10,15 +10,14 @@ from typing import Any, TypeVar
 import numba
 
 T = TypeVar("T")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Callable[..., Any]) -> Any:
     """The function compiled on first use and kept on disk; where no folder is writable, in memory."""
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # numba found no place for its cache
-        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def threads() -> int:

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""How sure: resampled rows, redrawn labels, and the intervals made of them."""

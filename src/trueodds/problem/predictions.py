@@ -285,6 +285,13 @@ class Predictions:
             object.__setattr__(new, name, value)
         return new
 
+    def with_labels(self, labels: Array) -> Predictions:
+        """The same predictions with other hard labels: (n,) class numbers, (n, L) of 0 and 1 for multilabel."""
+        new = self[:]
+        for name, value in (("y", labels.astype(np.int64)), ("votes", None), ("counts", None)):
+            object.__setattr__(new, name, value)
+        return new
+
     def repeated(self) -> Predictions:
         """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
         if self.weight is None:

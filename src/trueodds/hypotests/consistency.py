@@ -1,0 +1,213 @@
+"""Could a model whose every probability is right have made this error by chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import settings_of
+from trueodds.core.results import Verdict
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.base import HypothesisTest, Progress
+from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.inference.asked import Asked
+from trueodds.inference.redraw import null_draws, null_of
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Consistency(HypothesisTest):
+    r"""Consistency resampling: the statistic against its law when labels are drawn from the predictions.
+
+    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+
+    .. math:: p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
+
+    Exact at any n, for any statistic and lens: the draws and the data are exchangeable under the null. The
+    smallest p it can give is 1/(1 + B), its floor. All lenses and classes are judged on the same draws, so the
+    family-wise p is joint; claims about single lenses or classes are Holm's. With `cluster` or `votes` the null
+    is another one and is said: signs of whole-cluster residuals (approximate), or one vote drawn per row.
+
+    Effect: the statistic minus its mean under the null, in the statistic's units.
+    Cost: one addition per row, draw and lens for errors on fixed bins; one evaluation per draw otherwise.
+    Raises TO203 for unknown settings, TO205 for `redraw="both"` with clusters.
+    Source: Bröcker & Smith (2007); Vaicenavicius et al. (2019).
+
+    Parameters
+    ----------
+    statistic : str or Estimator
+        Any estimator; its own settings (bins, partition, distance, …) may be given beside it.
+    redraw : {"labels", "both"}
+        `labels` keeps the predictions, `both` resamples rows too (the 2019 paper's scheme).
+    resamples : int
+        How many draws.
+    aggregate : str
+        How a lens with several views makes one number: mean, max, sum, prevalence.
+
+    >>> from trueodds.problem.lens import as_lens
+    >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
+    >>> verdict = Consistency(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0))
+    >>> verdict.pvalue, verdict.floor
+    (1.0, 0.01)
+    """
+
+    name: ClassVar[str] = "consistency"
+    statistic: str | Estimator = "ece"
+    redraw: str = "labels"
+    resamples: int = 999
+    aggregate: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.redraw not in ("labels", "both"):
+            raise InputError("TO203", "redraw is 'labels' or 'both'.", repr(self.redraw), "Leave it out for labels.")
+        if isinstance(self.resamples, bool) or not isinstance(self.resamples, (int, np.integer)) or self.resamples < 1:
+            raise InputError(
+                "TO203", "resamples must be a whole number of at least 1.", repr(self.resamples), "For instance 999."
+            )
+
+    @classmethod
+    def accepts(cls) -> tuple[str, ...]:
+        """The test's own settings and those of any statistic."""
+        own = settings_of(cls)
+        of_statistics = [name for member in ESTIMATORS.names() for name in _accepted(member)]
+        return tuple(dict.fromkeys([*own, *of_statistics]))
+
+    @classmethod
+    def from_settings(cls, _name: str, **settings: Any) -> Consistency:
+        """The test from the façade's settings: what is not its own belongs to the statistic."""
+        own = {name: settings.pop(name) for name in settings_of(cls) if name in settings}
+        statistic = own.pop("statistic", "ece")
+        if isinstance(statistic, str):
+            statistic = ESTIMATORS.make(statistic, settings)
+        elif settings:
+            raise InputError(
+                "TO202",
+                "A statistic given as an instance has its own settings.",
+                ", ".join(settings),
+                "Set them on the instance.",
+            )
+        return cls(statistic=statistic, **own)
+
+    def __call__(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+    ) -> Verdict:
+        """The verdict on one lens, or on a family of several judged on the same draws."""
+        preds, notes = self._hard(preds, rng)
+        statistic = self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
+        asked = [Asked.of(statistic, lens, preds, self.aggregate) for lens in lenses]
+        draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
+        return judged(asked, draws, preds, null_of(preds, self.redraw), self._said(statistic, asked), notes)
+
+    def _hard(self, preds: Predictions, rng: np.random.Generator) -> tuple[Predictions, list[Note]]:
+        """One vote drawn per row where there are votes: then each row has a label, as the null says."""
+        if preds.cluster is not None and self.redraw == "both":
+            raise InputError(
+                "TO205",
+                "redraw='both' draws single rows and labels, and these rows come in clusters.",
+                "redraw='both'",
+                "Leave redraw out: the signs of whole clusters are flipped.",
+            )
+        if preds.votes is None or preds.cluster is not None:
+            return preds, []
+        u = rng.random(preds.n)
+        drawn = np.minimum((np.cumsum(preds.votes, axis=1) < u[:, None]).sum(axis=1), preds.k - 1)
+        note = Note(
+            "TN202",
+            "Each row has several votes: one of them is drawn per row, so that the test asks about a single label.",
+        )
+        return preds.with_labels(drawn), [note]
+
+    def _said(self, statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:
+        said = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
+        if any(len(each.views) > 1 for each in asked):
+            said["aggregate"] = self.aggregate
+        return {**said, **statistic.said(asked[0].views[0])} if len(asked) == 1 else said
+
+
+def judged(
+    asked: Sequence[Asked],
+    draws: Sequence[Array],
+    preds: Predictions,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note] = (),
+) -> Verdict:
+    """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit."""
+    claims = [_claim(each, drawn, joint=preds.kind != "multilabel") for each, drawn in zip(asked, draws, strict=True)]
+    floor = 1 / (1 + draws[0].shape[1])
+    independent = (
+        [
+            Note(
+                "TN203",
+                "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
+            )
+        ]
+        if preds.cluster is None
+        else []
+    )
+    notes = (*notes, *independent)
+    if len(asked) == 1:
+        claim = claims[0]
+        return Verdict(
+            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, preds.n, null, floor, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, notes,
+        )  # fmt: skip
+    observed = np.array([claim.statistic for claim in claims])
+    joint = (
+        family(observed, np.stack([claim.draws for claim in claims]))
+        if preds.kind != "multilabel"
+        else min(holm([c.pvalue for c in claims]))
+    )
+    adjusted = holm([claim.pvalue for claim in claims])
+    parts = {
+        str(each.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
+        for each, claim, p in zip(asked, claims, adjusted, strict=True)
+    }
+    smallest = int(np.argmin([claim.pvalue for claim in claims]))
+    largest = claims[smallest].statistic
+    return Verdict(
+        "consistency", "family", largest, joint, preds.n, null, floor, joint, largest - claims[smallest].mean, parts,
+        settings, notes,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Claim:
+    statistic: float
+    pvalue: float
+    mean: float
+    draws: Array
+    family: float | None
+    parts: dict[str, dict[str, float]]
+
+
+def _claim(asked: Asked, draws: Array, *, joint: bool) -> _Claim:
+    """One lens judged; where its views are several, each of them too."""
+    values = asked.values
+    statistic, combined = float(asked.combined(values)), asked.combined(draws)
+    if len(asked.views) == 1:
+        return _Claim(statistic, pvalue(statistic, combined), float(combined.mean()), combined, None, {})
+    singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
+    adjusted = holm(singles)
+    parts = {
+        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn.mean())}
+        for view, value, p, h, drawn in zip(asked.views, values, singles, adjusted, draws, strict=True)
+    }
+    everything = family(values, draws) if joint else min(adjusted)
+    # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
+    whole = pvalue(statistic, combined) if joint else everything
+    return _Claim(statistic, whole, float(combined.mean()), combined, everything, parts)
+
+
+def _accepted(member: str) -> tuple[str, ...]:
+    found = ESTIMATORS.load(member)
+    return found.accepts() if hasattr(found, "accepts") else settings_of(found)

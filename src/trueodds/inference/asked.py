@@ -1,0 +1,112 @@
+"""What is asked of the data: one estimator through one lens, and the sums that its draws need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.estimators.base import Estimator, Linear, combine, shares
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One estimator through one lens, on its views."""
+
+    estimator: Estimator
+    lens: Lens
+    views: tuple[View, ...]
+    aggregate: str = "mean"
+
+    @classmethod
+    def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Asked:
+        """The question put to these predictions."""
+        return cls(estimator, lens, lens.views(preds), aggregate)
+
+    @cached_property
+    def linear(self) -> tuple[Linear, ...] | None:
+        """The statistic of each view on fixed bins, or None where draws need the rows."""
+        each = [self.estimator.linear(view) for view in self.views]
+        return None if any(one is None for one in each) else tuple(one for one in each if one is not None)
+
+    @cached_property
+    def values(self) -> Array:
+        """The observed statistic of each view."""
+        return np.array([self.estimator.value(view) for view in self.views])
+
+    def combined(self, values: Array) -> Array:
+        """Values by view (views, …) as the one number of the lens."""
+        return values[0] if len(self.views) == 1 else combine(values, self._shares, self.aggregate)
+
+    @cached_property
+    def _shares(self) -> Array:
+        return shares(self.views, self.aggregate)
+
+
+class Layout:
+    """One array of accumulators for the bins of many views, so that one pass over the rows fills them all."""
+
+    def __init__(self, asked: Sequence[Asked]) -> None:
+        self.views = [view for each in asked for view in each.views]
+        self.linear = [one for each in asked for one in each.linear or ()]
+        widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
+        self.sizes = [one.size * m for one, m in zip(self.linear, widths, strict=True)]
+        self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
+        self.size = int(self.offsets[-1])
+        self.widths = widths
+
+    @property
+    def block(self) -> int:
+        """How many draws fit into memory at once."""
+        return max(1, min(1024, 2**23 // max(1, self.size)))
+
+    def slots(self) -> Array:
+        """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
+        columns = []
+        for one, m, offset in zip(self.linear, self.widths, self.offsets, strict=False):
+            columns += [offset + one.index * m + j for j in range(m)]
+        return np.stack(columns, axis=1).astype(np.int32)
+
+    def said_and_seen(self) -> tuple[Array, Array]:
+        """wp and wy of each row and column, (n, columns)."""
+        said = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
+        seen = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
+        return np.concatenate(said, axis=1), np.concatenate(seen, axis=1)
+
+    def shaped(self, sums: Array) -> list[Array]:
+        """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
+        pieces = []
+        for one, m, start, stop in zip(self.linear, self.widths, self.offsets[:-1], self.offsets[1:], strict=True):
+            piece = sums[:, start:stop]
+            pieces.append(piece.reshape(len(sums), one.size, m) if m > 1 else piece)
+        return pieces
+
+    def masses(self, sums: Array) -> list[Array]:
+        """Weight sums (draws, size) cut into the views, (draws, bins): the columns of a joint view share them."""
+        return [piece[..., 0] if m > 1 else piece for piece, m in zip(self.shaped(sums), self.widths, strict=True)]
+
+    def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
+        """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
+        slots = self.slots()
+        said, seen = self.said_and_seen()
+        mass = np.repeat(self.views[0].w[:, None], slots.shape[1], axis=1)
+        w, wp, wy = (np.bincount(slots.ravel(), x.ravel(), self.size)[None] for x in (mass, said, seen))
+        return self.masses(w), self.shaped(wp), self.shaped(wy)
+
+
+def by_asked(asked: Sequence[Asked], per_view: Sequence[Array]) -> list[Array]:
+    """Results of all views in a row, stacked by question: (views, draws) each."""
+    out, start = [], 0
+    for each in asked:
+        out.append(np.stack(per_view[start : start + len(each.views)]))
+        start += len(each.views)
+    return out

@@ -1,0 +1,118 @@
+"""Where the truth may lie: intervals from resamples, and Sun's for the squared error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from trueodds.core.results import Interval
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+
+def percentile(draws: Array, level: float) -> Interval:
+    """The central part of the resamples. For a statistic biased upward it is shifted up and can miss the truth."""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level, "percentile")
+
+
+def basic(value: float, draws: Array, level: float) -> Interval:
+    """The percentile interval mirrored at the estimate, 2θ̂ − q."""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(2 * value - high), float(2 * value - low), level, "basic")
+
+
+def bca(value: float, draws: Array, jackknife: Array, level: float) -> Interval:
+    r"""Efron's bias-corrected and accelerated interval.
+
+    .. math:: \alpha = \Phi\Big(z_0 + \frac{z_0 + z}{1 - a (z_0 + z)}\Big)
+
+    with :math:`z_0` from the share of resamples below the estimate (half of those equal to it) and the
+    acceleration from the skewness of the delete-one values. Falls back to percentiles where all resamples lie
+    on one side. Source: Efron (1987).
+    """
+    share = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
+    if not 0 < share < 1:
+        return percentile(draws, level)
+    z0 = ndtri(share)
+    gap = jackknife.mean() - jackknife
+    scale = (gap**2).sum()
+    a = (gap**3).sum() / (6 * scale**1.5) if scale > 0 else 0.0
+    z = z0 + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    low, high = np.quantile(draws, ndtr(z0 + z / (1 - a * z)))
+    return Interval(float(low), float(high), level, "bca")
+
+
+def residual_norm(value: float, draws: Array, spread: Array, level: float) -> Interval:
+    """[max(0, V − q), V + z sd(V*)]: q is the quantile of the norm of the resampled residual differences.
+
+    By the triangle inequality the error cannot fall below the truth by less than the norm of the residuals'
+    own noise, which keeps the lower end honest although the error is biased upward. Covers at least the level
+    from one side at truth 0, where no interval can from both.
+    """
+    q = float(np.quantile(spread, (1 + level) / 2))
+    z = float(ndtri((1 + level) / 2))
+    return Interval(max(0.0, value - q), value + z * float(draws.std(ddof=1)), level, "residual-norm")
+
+
+def normal(value: float, se: float, level: float) -> Interval:
+    """The estimate plus and minus its standard error times the normal quantile."""
+    z = float(ndtri((1 + level) / 2))
+    return Interval(value - z * se, value + z * se, level, "normal")
+
+
+def squared_error(pooled: View) -> tuple[float, float]:
+    r"""T_mn and the variance of its influence, from a binary view's bins.
+
+    .. math:: T = \sum_b \frac{w_b}{w} \frac{(\sum wU)^2 - \sum w^2U^2}{(\sum w)^2 - \sum w^2}, \quad U = y - p
+
+    is unbiased for the weighted mean of squared expected residuals per bin; bins of one row carry no
+    information on it and add nothing. Source: Sun et al. (2024); weights by the same algebra.
+    """
+    w, ww = pooled.w, pooled.sums("ww")
+    residual = w * (pooled.y - pooled.p)
+    pairs = w**2 - ww
+    square = np.where(pairs > 1e-12 * w**2, (residual**2 - pooled.sums("wwr")) / np.where(pairs > 0, pairs, 1.0), 0.0)
+    share = w / w.sum()
+    mean = residual / w
+    second = (pooled.sums("wyy") - 2 * pooled.sums("wpy") + pooled.sums("wpp")) / w
+    spread = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
+    return float(share @ square), max(spread, 0.0)
+
+
+def sun(pooled: View, level: float) -> Interval:
+    """The interval of Sun et al. (2024) for the root of the squared error on these bins.
+
+    Its target is the error of the binned predictions; near zero the lower end moves smoothly to 0.
+    """
+    t, spread = squared_error(pooled)
+    t = max(t, 0.0)
+    rows = pooled.w.sum() ** 2 / pooled.sums("ww").sum()
+    se = float(np.sqrt(spread / rows))
+    both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
+    if t >= 2 * both:
+        low = t - both
+    elif t >= 2 * one:
+        low = t / 2
+    else:
+        low = max(t - one, 0.0)
+    return Interval(float(np.sqrt(low)), float(np.sqrt(t + both)), level, "sun")
+
+
+def debiased(t: float, v: float, draws: Array, level: float) -> Interval:
+    """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in on the same rows is V.
+
+    The resamples of a debiased statistic scatter around its plug-in, so they are centred there.
+    """
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(t - (high - v)), float(t - (low - v)), level, "debiased")
+
+
+def root(interval: Interval) -> Interval:
+    """The interval of the root of a square; a negative end is 0."""
+    low, high = (float(np.sqrt(max(end, 0.0))) for end in (interval.low, interval.high))
+    return Interval(low, high, interval.level, interval.method)

@@ -1,0 +1,203 @@
+"""What the statistic would be if every stated probability were right: labels drawn from the predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import draws, flips
+from trueodds.core.rng import stream_key
+from trueodds.inference.asked import Asked, Layout, by_asked
+from trueodds.problem.lens import Outcomes
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
+BOTH = "rows are drawn with replacement and each label with its stated probability, independently of the others"
+FLIPS = "the residuals of whole {unit} keep their sizes and have their signs flipped at random (approximate)"
+
+
+def null_of(preds: Predictions, redraw: str = "labels") -> str:
+    """The null law in words."""
+    if preds.cluster is not None:
+        return FLIPS.format(unit="clusters")
+    if preds.votes is not None:
+        return FLIPS.format(unit="rows")
+    return BOTH if redraw == "both" else LABELS
+
+
+def null_draws(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    rng: np.random.Generator,
+    redraw: str = "labels",
+    progress: Callable[[float], None] | None = None,
+) -> list[Array]:
+    """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
+
+    With clusters or votes the signs of whole residuals are flipped; `redraw="both"` resamples rows too and
+    chooses every partition again. A statistic on fixed bins costs one addition per row and draw; one that
+    chooses with the labels, or needs rows, is refitted on each draw.
+    """
+    key = stream_key(rng)
+    if redraw == "both":
+        return _both(preds, asked, resamples, rng, progress)
+    flip = preds.cluster is not None or preds.votes is not None
+    out: list[Array | None] = [None] * len(asked)
+    on_bins = [i for i, each in enumerate(asked) if each.linear is not None]
+    by_rows = [i for i, each in enumerate(asked) if each.linear is None]
+    for chosen, work in ((on_bins, _flipped if flip else _redrawn), (by_rows, _row_by_row)):
+        if chosen:
+            found = work(preds, [asked[i] for i in chosen], resamples, key, progress)
+            for i, values in zip(chosen, found, strict=True):
+                out[i] = values
+    return [values for values in out if values is not None]
+
+
+def _redrawn(
+    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+) -> list[Array]:
+    layout = Layout(asked)
+    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, asked)
+    tables = _tables(layout, outcomes, preds, asked)
+    w, wp, _ = layout.observed()
+
+    def sums(start: int, stop: int) -> Array:
+        separate = preds.kind == "multilabel"
+        return draws.sums(preds.P, preds.w, tables, layout.size, key, start, stop, separate=separate)
+
+    return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
+
+
+def _flipped(
+    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+) -> list[Array]:
+    layout = Layout(asked)
+    cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    slots = layout.slots()
+    said, seen = layout.said_and_seen()
+    w, wp, _ = layout.observed()
+    base = np.bincount(slots.ravel(), said.ravel(), layout.size)
+
+    def sums(start: int, stop: int) -> Array:
+        return base + flips.sums(cluster, slots, seen - said, layout.size, key, start, stop)
+
+    return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
+
+
+def _in_blocks(
+    asked: Sequence[Asked],
+    layout: Layout,
+    resamples: int,
+    w: list[Array],
+    wp: list[Array],
+    sums: Callable[[int, int], Array],
+    progress: Callable[[float], None] | None,
+) -> list[Array]:
+    per_view: list[list[Array]] = [[] for _ in layout.views]
+    for start in range(0, resamples, layout.block):
+        stop = min(start + layout.block, resamples)
+        for v, wy in enumerate(layout.shaped(sums(start, stop))):
+            mass, said = np.broadcast_to(w[v], wy.shape[:2]), np.broadcast_to(wp[v], wy.shape)
+            per_view[v].append(layout.linear[v].statistic(mass, said, wy))
+        if progress:
+            progress(stop / resamples)
+    return by_asked(asked, [np.concatenate(values) for values in per_view])
+
+
+def _outcomes(preds: Predictions, asked: Sequence[Asked]) -> list[Outcomes | None]:
+    return [outcome for each in asked for outcome in each.lens.outcomes(preds)]
+
+
+def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, asked: Sequence[Asked]) -> Array:
+    """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
+    tables: list[Array] = []
+    taken: list[set[int]] = []
+    columns = [c for each in asked for c in (each.lens.columns(preds) if preds.kind == "multilabel" else [])]
+    for v, (one, m, offset) in enumerate(zip(layout.linear, layout.widths, layout.offsets, strict=False)):
+        outcome = outcomes[v]
+        if outcome is None:
+            reads = {columns[v]}
+            code = (np.arange(preds.k) == columns[v]).astype(np.int64)[None, :]
+        else:
+            code = outcome.code
+            reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
+        table = next((t for t, used in enumerate(taken) if not used & reads), None)
+        if table is None:
+            tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
+            taken.append(set())
+            table = len(tables) - 1
+        taken[table] |= reads
+        base = (offset + one.index * m)[:, None]
+        if m > 1:
+            tables[table][:] = base + code
+        elif len(code) == 1:
+            tables[table][:, sorted(reads)] = base
+        else:
+            tables[table] = np.where(code == 1, base, tables[table]).astype(np.int32)
+    return np.stack(tables)
+
+
+def _row_by_row(
+    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+) -> list[Array]:
+    """Every draw as whole views, for statistics that need them."""
+    outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
+    found: list[list[list[float]]] = [[[] for _ in each.views] for each in asked]
+    flip = preds.cluster is not None or preds.votes is not None
+    for start in range(0, resamples, 32):
+        stop = min(start + 32, resamples)
+        many = _drawn(preds, key, start, stop, flip)
+        for one in many:
+            for i, each in enumerate(asked):
+                for v, view in enumerate(each.views):
+                    m = view.p.shape[1] if view.joint else 1
+                    if flip:
+                        s = one[:, None] if view.joint else one
+                        y = view.p + s * (view.y - view.p)
+                    elif preds.kind == "multilabel":
+                        y = one[:, each.lens.columns(preds)[v]]
+                    else:
+                        codes = outcomes[i]
+                        assert codes is not None
+                        y = codes[v].of_labels(one, m)
+                    found[i][v].append(each.estimator.value(view.with_y(y)))
+        if progress:
+            progress(stop / resamples)
+    return [np.array(values) for values in found]
+
+
+def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool) -> Array:
+    if flip:
+        if preds.cluster is None:
+            return flips.signs(preds.n, key, start, stop)
+        return flips.signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
+    if preds.kind == "multilabel":
+        each = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
+        return np.stack(each)
+    return draws.labels(preds.P, key, start, stop)
+
+
+def _both(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None,
+) -> list[Array]:
+    found: list[list[Array]] = [[] for _ in asked]
+    for r in range(resamples):
+        rows = rng.integers(0, preds.n, preds.n)
+        sample = preds[rows]
+        sample = sample.with_labels(_drawn(sample, stream_key(rng), 0, 1, flip=False)[0])
+        for i, each in enumerate(asked):
+            views = each.lens.views(sample)
+            found[i].append(np.array([each.estimator.value(view) for view in views]))
+        if progress and r % 32 == 0:
+            progress(r / resamples)
+    return [np.stack(values, axis=1) for values in found]

@@ -17,7 +17,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.several import family, holm, pvalue
 from trueodds.inference.asked import Asked
-from trueodds.inference.redraw import null_draws, null_of
+from trueodds.inference.redraw import LABELS, null_draws, null_of
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 
@@ -105,7 +105,24 @@ class Consistency(HypothesisTest):
         statistic = self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
         asked = [Asked.of(statistic, lens, preds, self.aggregate) for lens in lenses]
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
-        return judged(asked, draws, preds, null_of(preds, self.redraw), self._said(statistic, asked), notes)
+        joint = preds.kind != "multilabel"
+        return judged(
+            asked, draws, preds.n, null_of(preds, self.redraw), self._said(statistic, asked),
+            [*notes, *notes_on(preds)], joint_views=joint, joint_lenses=joint,
+        )  # fmt: skip
+
+    def from_cells(self, asked: Sequence[Asked], draws: Sequence[Array], n: int, *, joint_views: bool) -> Verdict:
+        """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
+        if self.redraw == "both":
+            raise InputError(
+                "TO205",
+                "redraw='both' draws rows, and a tally has none.",
+                "redraw='both'",
+                "Leave redraw out, or use mode='exact'.",
+            )
+        note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
+        said = self._said(asked[0].estimator, asked)
+        return judged(asked, draws, n, LABELS, said, [note], joint_views=joint_views, joint_lenses=False)
 
     def _hard(self, preds: Predictions, rng: np.random.Generator) -> tuple[Predictions, list[Note]]:
         """One vote drawn per row where there are votes: then each row has a label, as the null says."""
@@ -133,50 +150,56 @@ class Consistency(HypothesisTest):
         return {**said, **statistic.said(asked[0].views[0])} if len(asked) == 1 else said
 
 
+def notes_on(preds: Predictions) -> list[Note]:
+    """What the null takes for granted about these rows."""
+    if preds.cluster is not None:
+        return []
+    return [
+        Note(
+            "TN203",
+            "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
+        )
+    ]
+
+
 def judged(
     asked: Sequence[Asked],
     draws: Sequence[Array],
-    preds: Predictions,
+    n: int,
     null: str,
     settings: dict[str, Any],
-    notes: Sequence[Note] = (),
+    notes: Sequence[Note],
+    *,
+    joint_views: bool,
+    joint_lenses: bool,
 ) -> Verdict:
-    """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit."""
-    claims = [_claim(each, drawn, joint=preds.kind != "multilabel") for each, drawn in zip(asked, draws, strict=True)]
+    """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit.
+
+    `joint_views` and `joint_lenses` say whether the draws of a lens's views, and of the lenses, hang together
+    as the data do; where they do not, the family-wise p is Holm's.
+    """
+    claims = [_claim(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
     floor = 1 / (1 + draws[0].shape[1])
-    independent = (
-        [
-            Note(
-                "TN203",
-                "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
-            )
-        ]
-        if preds.cluster is None
-        else []
-    )
-    notes = (*notes, *independent)
     if len(asked) == 1:
-        claim = claims[0]
+        (claim,) = claims
         return Verdict(
-            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, preds.n, null, floor, claim.family,
-            claim.statistic - claim.mean, claim.parts, settings, notes,
+            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, n, null, floor, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, tuple(notes),
         )  # fmt: skip
-    observed = np.array([claim.statistic for claim in claims])
-    joint = (
-        family(observed, np.stack([claim.draws for claim in claims]))
-        if preds.kind != "multilabel"
-        else min(holm([c.pvalue for c in claims]))
-    )
     adjusted = holm([claim.pvalue for claim in claims])
+    joint = min(adjusted)
+    if joint_lenses:
+        # Every view of every lens is a claim of the family: one class far off is not averaged away.
+        observed = np.concatenate([claim.values for claim in claims])
+        joint = family(observed, np.concatenate([claim.draws for claim in claims]))
     parts = {
         str(each.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
         for each, claim, p in zip(asked, claims, adjusted, strict=True)
     }
-    smallest = int(np.argmin([claim.pvalue for claim in claims]))
-    largest = claims[smallest].statistic
+    strongest = claims[int(np.argmin([claim.pvalue for claim in claims]))]
     return Verdict(
-        "consistency", "family", largest, joint, preds.n, null, floor, joint, largest - claims[smallest].mean, parts,
-        settings, notes,
+        "consistency", "family", strongest.statistic, joint, n, null, floor, joint,
+        strongest.statistic - strongest.mean, parts, settings, tuple(notes),
     )  # fmt: skip
 
 
@@ -185,7 +208,8 @@ class _Claim:
     statistic: float
     pvalue: float
     mean: float
-    draws: Array
+    values: Array  # (views,)
+    draws: Array  # (views, B)
     family: float | None
     parts: dict[str, dict[str, float]]
 
@@ -195,7 +219,7 @@ def _claim(asked: Asked, draws: Array, *, joint: bool) -> _Claim:
     values = asked.values
     statistic, combined = float(asked.combined(values)), asked.combined(draws)
     if len(asked.views) == 1:
-        return _Claim(statistic, pvalue(statistic, combined), float(combined.mean()), combined, None, {})
+        return _Claim(statistic, pvalue(statistic, combined), float(combined.mean()), values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
     adjusted = holm(singles)
     parts = {
@@ -205,7 +229,7 @@ def _claim(asked: Asked, draws: Array, *, joint: bool) -> _Claim:
     everything = family(values, draws) if joint else min(adjusted)
     # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
     whole = pvalue(statistic, combined) if joint else everything
-    return _Claim(statistic, whole, float(combined.mean()), combined, everything, parts)
+    return _Claim(statistic, whole, float(combined.mean()), values, draws, everything, parts)
 
 
 def _accepted(member: str) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class Layout:
         """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
         slots = self.slots()
         said, seen = self.said_and_seen()
-        mass = np.repeat(self.views[0].w[:, None], slots.shape[1], axis=1)
+        mass = np.repeat(np.stack([view.w for view in self.views], axis=1), self.widths, axis=1)
         w, wp, wy = (np.bincount(slots.ravel(), x.ravel(), self.size)[None] for x in (mass, said, seen))
         return self.masses(w), self.shaped(wp), self.shaped(wy)
 

@@ -134,12 +134,13 @@ def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predicti
             table = len(tables) - 1
         taken[table] |= reads
         base = (offset + one.index * m)[:, None]
+        counted = layout.views[v].w[:, None] > 0  # a row outside a subgroup adds nothing
         if m > 1:
-            tables[table][:] = base + code
+            tables[table][:] = np.where(counted, base + code, -1)
         elif len(code) == 1:
-            tables[table][:, sorted(reads)] = base
+            tables[table][:, sorted(reads)] = np.where(counted, base, -1)
         else:
-            tables[table] = np.where(code == 1, base, tables[table]).astype(np.int32)
+            tables[table] = np.where(counted & (code == 1), base, tables[table]).astype(np.int32)
     return np.stack(tables)
 
 

@@ -1,0 +1,240 @@
+"""An error never shown bare: the value with its interval, its noise floor and its debiased form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Estimate, Interval
+from trueodds.estimators.binned import BinnedError, BinSums
+from trueodds.inference import intervals
+from trueodds.inference.asked import Asked
+from trueodds.inference.bootstrap import Resampled, bootstrap, from_cells
+from trueodds.inference.jackknife import jackknife, squared_error_draws
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """How the interval is made."""
+
+    interval: str | None = "auto"
+    level: float = 0.95
+    resamples: int = 2000
+    resample: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.interval is not None and self.interval not in METHODS:
+            raise InputError(
+                "TO203",
+                "There is no interval of that name.",
+                repr(self.interval),
+                f"interval is None or one of {', '.join(METHODS)}.",
+            )
+        if not (isinstance(self.level, (int, float)) and 0 < self.level < 1):
+            raise InputError("TO203", "level must lie between 0 and 1.", repr(self.level), "Use 0.95 for 95 %.")
+        if isinstance(self.resamples, bool) or not isinstance(self.resamples, (int, np.integer)) or self.resamples < 2:
+            raise InputError(
+                "TO203", "resamples must be a whole number of at least 2.", repr(self.resamples), "For instance 2000."
+            )
+        if self.resample not in ("auto", "rows", "cells"):
+            raise InputError(
+                "TO203", "resample is 'auto', 'rows' or 'cells'.", repr(self.resample), "Leave it out for auto."
+            )
+
+
+def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
+    """The interval that `auto` stands for; None where none has a measured coverage."""
+    if sure.interval != "auto":
+        _allowed(asked, sure.interval)
+        return sure.interval
+    if asked.estimator.proper:
+        return "normal" if cells else "bca"
+    if _is_root_mean_square(asked) and not clustered:
+        return "sun"
+    if asked.linear is None or not all(isinstance(one, BinSums) and one.distance.norm for one in asked.linear):
+        return None
+    return "residual-norm"
+
+
+def _is_root_mean_square(asked: Asked) -> bool:
+    error = asked.estimator
+    one_score = len(asked.views) == 1 and not asked.views[0].joint and asked.linear is not None
+    return one_score and isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"
+
+
+def _allowed(asked: Asked, method: str | None) -> None:
+    if method in ("sun", "debiased") and not _is_root_mean_square(asked):
+        raise InputError(
+            "TO205",
+            f"The {method} interval is for the squared error of one score.",
+            f"{asked.estimator.name} through {asked.lens}",
+            "Use rmsce through a binary lens, or interval='auto'.",
+        )
+
+
+def estimates(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    sure: Sureness,
+    rng: np.random.Generator,
+    floors: Callable[[], list[Array]],
+) -> list[Estimate]:
+    """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
+    clustered = preds.cluster is not None
+    methods = [method_for(each, sure, clustered=clustered, cells=False) for each in asked]
+    drawn = [i for i, method in enumerate(methods) if method in ("percentile", "basic", "bca", "residual-norm")]
+    resampled = (
+        dict(zip(drawn, bootstrap(preds, [asked[i] for i in drawn], sure.resamples, rng, sure.resample), strict=True))
+        if drawn
+        else {}
+    )
+    made = [
+        interval_of(preds, each, method, sure, resampled.get(i), rng)
+        for i, (each, method) in enumerate(zip(asked, methods, strict=True))
+    ]
+    bare = sure.interval is None
+    null = [None] * len(asked) if bare else floors()
+    out = []
+    for i, each in enumerate(asked):
+        how = resampled[i].how if i in resampled else None
+        out.append(answer(each, made[i], null[i], sure, how, bare=bare, notes=notes_of(preds, each)))
+    return out
+
+
+def answer(
+    asked: Asked,
+    interval: Interval | None,
+    null: Array | None,
+    sure: Sureness,
+    how: str | None,
+    *,
+    bare: bool,
+    notes: list[Note],
+) -> Estimate:
+    """The estimate of one question from its value, interval and null draws."""
+    estimator = asked.estimator
+    value = float(asked.combined(asked.values))
+    settings = estimator.said(asked.views[0])
+    parts = {}
+    if len(asked.views) > 1:
+        parts = {view.name: float(each) for view, each in zip(asked.views, asked.values, strict=True)}
+        settings = {
+            key: kept for key, kept in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
+        }
+        settings["aggregate"] = asked.aggregate
+    floor = None if bare else _floor(asked, null)
+    if interval:
+        settings |= {"interval": interval.method, "level": sure.level}
+    elif not bare:
+        why = (
+            "the value is infinite"
+            if not np.isfinite(value)
+            else "no interval of measured coverage exists for this error"
+        )
+        notes = [*notes, Note("TN201", f"No interval: {why}; interval='percentile' gives the raw bootstrap.")]
+    if how:
+        settings |= {"resamples": sure.resamples, "resample": how}
+    if null is not None:
+        settings["redraws"] = null.shape[-1]
+    return Estimate(
+        estimator.name, str(asked.lens), value, asked.views[0].n_rows, interval, floor, _debiased(asked, value, floor),
+        parts, settings, tuple(notes),
+    )  # fmt: skip
+
+
+def _floor(asked: Asked, null: Array | None) -> float | None:
+    """The mean statistic of a calibrated model: exact for a proper score, else the mean of the draws."""
+    if asked.estimator.proper:
+        expected = getattr(asked.estimator, "expected")  # noqa: B009  (proper estimators alone have it)
+        return float(asked.combined(np.array([expected(view) for view in asked.views])))
+    return None if null is None else float(asked.combined(null).mean())
+
+
+def _debiased(asked: Asked, value: float, floor: float | None) -> float | None:
+    """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor."""
+    if _is_root_mean_square(asked):
+        assert asked.linear is not None
+        view, one = asked.views[0], asked.linear[0]
+        t, _ = intervals.squared_error(view.pool(one.index, one.size))
+        return float(np.sign(t) * np.sqrt(abs(t)))
+    if asked.estimator.proper or floor is None or not value < 2 * floor:
+        return None
+    return float(np.sqrt(max(0.0, value**2 - floor**2)))
+
+
+def interval_of(
+    preds: Predictions | None,
+    asked: Asked,
+    method: str | None,
+    sure: Sureness,
+    resampled: Resampled | None,
+    rng: np.random.Generator,
+) -> Interval | None:
+    """The interval of one question by the chosen method."""
+    value = float(asked.combined(asked.values))
+    if method is None or not np.isfinite(value):
+        return None
+    if method in ("sun", "debiased"):
+        assert asked.linear is not None
+        view, one = asked.views[0], asked.linear[0]
+        pooled = view.pool(one.index, one.size)
+        if method == "sun":
+            return intervals.sun(pooled, sure.level)
+        assert preds is not None
+        t, _ = intervals.squared_error(pooled)
+        draws = squared_error_draws(preds, view, one.index, one.size, sure.resamples, rng)
+        return intervals.root(intervals.debiased(t, float(asked.values[0]) ** 2, draws, sure.level))
+    assert resampled is not None
+    draws = asked.combined(resampled.values)
+    if method == "percentile":
+        return intervals.percentile(draws, sure.level)
+    if method == "basic":
+        return intervals.basic(value, draws, sure.level)
+    if method == "bca":
+        assert preds is not None
+        return intervals.bca(value, draws, asked.combined(jackknife(preds, asked)), sure.level)
+    assert resampled.spread is not None
+    return intervals.residual_norm(value, draws, asked.combined(resampled.spread), sure.level)
+
+
+def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
+    """What the data, the lens and the estimator have to say."""
+    own = asked.estimator.notes(asked.views[0]) if len(asked.views) == 1 else []
+    return [*preds.notes, *asked.lens.notes(preds), *own]
+
+
+def estimate_from_cells(
+    asked: Asked, sure: Sureness, rng: np.random.Generator, null: Array | None, notes: list[Note]
+) -> Estimate:
+    """One question answered from the cells of a tally; aggregates over classes get no interval there."""
+    method = method_for(asked, sure, clustered=False, cells=True)
+    if method in ("bca", "debiased"):
+        raise InputError(
+            "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
+        )
+    if len(asked.views) > 1 and sure.interval is not None:
+        notes = [
+            *notes,
+            Note(
+                "TN402",
+                "From a tally an aggregate over classes has no interval: the classes' joint law under resampling is not kept.",
+            ),
+        ]
+        method = None
+    interval = how = None
+    if method == "sun":
+        interval = interval_of(None, asked, method, sure, None, rng)
+    elif method in ("percentile", "basic", "residual-norm") and not asked.estimator.proper:
+        resampled = from_cells(asked, sure.resamples, rng)
+        interval, how = interval_of(None, asked, method, sure, resampled, rng), resampled.how
+    return answer(asked, interval, null, sure, how, bare=sure.interval is None, notes=notes)

@@ -1,0 +1,165 @@
+"""The consistency test: level, power, reference values, and what it says."""
+
+import numpy as np
+import pytest
+
+from tests import reference
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.problem.lens import as_lens
+from trueodds.problem.partition import MedianVariance
+from trueodds.problem.predictions import Predictions
+
+
+def verdict(preds, lens="positive", seed=0, **settings):
+    lenses = [as_lens(each) for each in (lens if isinstance(lens, list) else [lens])]
+    return TESTS.make("consistency", {"resamples": 199, **settings})(preds, lenses, np.random.default_rng(seed))
+
+
+def calibrated(rng, n, k=3):
+    P = rng.dirichlet(np.ones(k), n)
+    return Predictions((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, k - 1), P)
+
+
+@pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical", ["confidence", "classwise", "canonical"]])
+@pytest.mark.parametrize("redraw", ["labels", "both"])
+def test_size_under_the_null(lens, redraw):
+    # Rejections at 5 % over 400 data sets are Binomial(400, .05): inside 8..36 with 99.9 %.
+    # Rows and labels redrawn is slower and approximate: 60 sets, at most 9 with 99.9 %.
+    rng = np.random.default_rng(2)
+    sets, most = (400, 36) if redraw == "labels" else (60, 10)
+    settings = {"resamples": 99} if redraw == "labels" else {"resamples": 39, "redraw": "both"}
+    rejections = sum(verdict(calibrated(rng, 60), lens, seed, **settings).pvalue <= 0.05 for seed in range(sets))
+    assert rejections <= most
+    assert redraw == "both" or rejections >= 8
+
+
+def test_an_overconfident_model_is_found_and_the_effect_is_its_excess():
+    rng = np.random.default_rng(3)
+    p = rng.random(3000)
+    preds = Predictions((rng.random(3000) < 0.5 + 0.5 * (p - 0.5)).astype(int), p)
+    found = verdict(preds)
+    assert found.pvalue == found.floor == 1 / 200
+    # the truth is E|p - .5|/2 = .125; the statistic minus its null mean is near it, a little below
+    assert 0.08 < found.effect < 0.13
+
+
+def test_redraws_agree_with_the_reference_on_a_tree():
+    # golden anchors, g3cal_200, median-variance tree min 10: 121 of 200 draws (labels only) at least as large
+    rows = reference.frame("anchors/synthetic/g3cal_200.csv")
+    names = [name for name in rows if name.startswith("p")]
+    y = rows["y"].astype(int)
+    preds = Predictions(y - y.min(), np.stack([rows[name] for name in names], axis=1))
+    known = reference.golden("anchors/golden.json")["kernel_and_ece"]["g3cal_200"]["ece"]["median_variance_minsize10_maxbinsinf"]
+    statistic = ESTIMATORS.make("ece", {"partition": MedianVariance(10)})
+    found = verdict(preds, "canonical", statistic=statistic, resamples=3999)
+    assert found.statistic == pytest.approx(known["tv"], rel=1e-10)
+    share = known["labels_only_tv"]["exceed_count"] / 200
+    assert abs(found.pvalue - share) < 3.3 * np.sqrt(share * (1 - share) * (1 / 200 + 1 / 3999))
+
+
+def test_clusters_flip_whole_residuals_and_keep_their_level():
+    # 100 clusters of 5 equal labels: label redraws would reject most; sign flips reject near 5 %.
+    # 200 sets: Binomial(200, .08) stays at or below 29 with 99.9 % (the flips are approximate, 6 % measured).
+    rng = np.random.default_rng(4)
+    naive = flipped = 0
+    for seed in range(200):
+        p = rng.random(100)
+        y = (rng.random(100) < p).astype(int)
+        rows = np.repeat(np.arange(100), 5)
+        plain = Predictions(y[rows], p[rows])
+        clustered = Predictions(y[rows], p[rows], cluster=rows)
+        naive += verdict(plain, seed=seed, resamples=99).pvalue <= 0.05
+        flipped += verdict(clustered, seed=seed, resamples=99).pvalue <= 0.05
+    assert naive > 100
+    assert flipped <= 29
+    assert "clusters" in verdict(clustered).null
+
+
+def test_with_votes_one_vote_per_row_is_drawn():
+    # crowds differ between items of equal score, each calibrated in the mean: Multinomial(m, p) redraws would
+    # reject almost always; one vote per row keeps 5 % (200 sets, at most 22 with 99.9 %)
+    rng = np.random.default_rng(5)
+    rejections = 0
+    for seed in range(200):
+        p = rng.uniform(0.2, 0.8, 150)
+        q = np.clip(p + rng.choice([-0.15, 0.15], 150), 0, 1)
+        yes = rng.binomial(20, q)
+        preds = Predictions(np.stack([20 - yes, yes], axis=1), p)
+        found = verdict(preds, seed=seed, resamples=99)
+        rejections += found.pvalue <= 0.05
+    assert rejections <= 22
+    assert "TN202" in [note.code for note in found.notes]
+
+
+def test_a_lens_of_several_views_says_each_of_them_with_holm():
+    found = verdict(calibrated(np.random.default_rng(6), 300), "classwise")
+    assert list(found.parts) == ["class:0", "class:1", "class:2"]
+    for part in found.parts.values():
+        assert part["holm"] >= part["pvalue"]
+    assert found.family_pvalue is not None
+
+
+def test_several_lenses_make_a_family_on_one_set_of_draws():
+    preds = calibrated(np.random.default_rng(7), 300)
+    together = verdict(preds, ["confidence", "canonical"])
+    assert together.parts["confidence"]["pvalue"] == verdict(preds, "confidence").pvalue
+    assert together.pvalue == together.family_pvalue
+    assert together.lens == "family"
+
+
+def test_one_class_far_off_is_not_averaged_away_in_the_family():
+    rng = np.random.default_rng(8)
+    k = 20
+    P = rng.dirichlet(np.ones(k), 2000)
+    y = (rng.random(2000)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, k - 1)
+    y[(y == 3) & (rng.random(2000) < 0.6)] = 4
+    assert verdict(Predictions(y, P), ["confidence", "classwise"]).pvalue <= 0.01
+
+
+def test_labels_of_a_multilabel_row_may_depend_on_each_other():
+    # three copies of one label per row: each label is calibrated, and the family is Holm's.
+    # 200 sets at 5 %: at most 22 with 99.9 %
+    rng = np.random.default_rng(9)
+    rejections = 0
+    for seed in range(200):
+        p = rng.random(100)
+        y = (rng.random(100) < p).astype(int)
+        preds = Predictions.from_multilabel(np.stack([y] * 3, axis=1), np.stack([p] * 3, axis=1))
+        rejections += verdict(preds, "classwise", seed=seed, resamples=99).pvalue <= 0.05
+    assert rejections <= 22
+
+
+def test_any_estimator_can_be_the_statistic():
+    preds = calibrated(np.random.default_rng(10), 80)
+    for name in ESTIMATORS.names():
+        found = verdict(preds, "canonical", statistic=name, resamples=19)
+        assert 0 < found.pvalue <= 1
+        assert found.settings["statistic"] == name
+
+
+def test_the_statistic_takes_its_own_settings():
+    found = verdict(calibrated(np.random.default_rng(11), 80), "confidence", statistic="rmsce", bins=7, resamples=19)
+    assert found.settings["partition"] == "uniform 7"
+
+
+def test_the_same_seed_gives_the_same_verdict():
+    preds = calibrated(np.random.default_rng(12), 80)
+    assert verdict(preds, "confidence", seed=3) == verdict(preds, "confidence", seed=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({"redraw": "rows"}, "TO203"), ({"resamples": 0}, "TO203"), ({"resample": 9}, "TO202"), ({"statistic": "ecee"}, "TO201")],
+)
+def test_settings_are_checked(settings, code):
+    with pytest.raises(InputError, match=code):
+        TESTS.make("consistency", settings)
+
+
+def test_clusters_refuse_the_scheme_that_draws_single_rows():
+    rng = np.random.default_rng(13)
+    preds = Predictions(rng.integers(0, 2, 40), rng.random(40), cluster=np.arange(40) // 2)
+    with pytest.raises(InputError, match="TO205"):
+        verdict(preds, redraw="both")

@@ -1,0 +1,203 @@
+"""Intervals: reference values, hand calculations, and the coverage they promise."""
+
+import numpy as np
+import pytest
+
+from tests import reference
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.inference import intervals
+from trueodds.inference.asked import Asked
+from trueodds.inference.bootstrap import bootstrap
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.jackknife import jackknife
+from trueodds.problem.lens import as_lens
+from trueodds.problem.partition import Uniform
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+
+def binary500():
+    rows = reference.frame("estimators/c_binary500.csv")
+    return Predictions(rows["y"].astype(int), rows["p"])
+
+
+def answered(preds, question, sure, rng):
+    """The estimate alone; the noise floor is not what these tests look at."""
+    return estimates(preds, [question], sure, rng, lambda: [np.zeros((len(question.views), 1))])[0]
+
+
+def asked(preds, name="ece", lens="positive", **settings):
+    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
+def test_row_bootstrap_equals_the_reference(method):
+    # golden c.bootstrap95.ece_ew10: B=400, indices default_rng(0).integers(0, n, (B, n)); scipy agrees to 1e-12
+    preds = binary500()
+    sure = Sureness(method, 0.95, 400)
+    estimate = answered(preds, asked(preds, bins=10), sure, np.random.default_rng(0))
+    known = reference.estimators()["c.bootstrap95.ece_ew10"]["value"][method]
+    np.testing.assert_allclose([estimate.interval.low, estimate.interval.high], known, rtol=1e-10)
+    assert estimate.interval.method == method
+
+
+@pytest.mark.parametrize(("bins", "key"), [(15, "c.sun_ci90_l2.m15"), (50, "c.sun_ci90_l2.m50")])
+def test_the_interval_for_l2_equals_the_authors(bins, key):
+    (view,) = as_lens("positive").views(binary500())
+    cells = Uniform(bins).freeze(view)
+    pooled = view.pool(cells.index(view.at), cells.size)
+    t, spread = intervals.squared_error(pooled)
+    known = reference.estimators()
+    assert t == pytest.approx(known[f"c.sun_T_mn.m{bins}"]["value"], rel=1e-10)
+    assert spread == pytest.approx(known[f"c.sun_sigma1sq.m{bins}"]["value"], rel=1e-10)
+    interval = intervals.sun(pooled, 0.90)
+    np.testing.assert_allclose([interval.low, interval.high], known[key]["value"], rtol=1e-10)
+
+
+def test_the_squared_error_by_hand():
+    # one bin, p = .5 thrice, y = 1 1 0: U = .5 .5 -.5, (ΣU)² - ΣU² = .25 - .75 = -.5, over n(n-1) = 6: -1/12
+    view = View([0.5, 0.5, 0.5], [1, 1, 0]).pool(np.zeros(3, dtype=int), 1)
+    assert intervals.squared_error(view)[0] == pytest.approx(-1 / 12, abs=1e-15)
+
+
+def test_a_bin_of_one_row_says_nothing_about_the_squared_error():
+    view = View([0.1, 0.5, 0.5], [1, 1, 0]).pool(np.array([0, 1, 1]), 2)
+    # bin 1: U = .5 -.5, (0 - .5)/2 = -.25, with weight 2/3
+    assert intervals.squared_error(view)[0] == pytest.approx(-1 / 6, abs=1e-15)
+
+
+def test_the_debiased_form_by_hand():
+    # T = 1, V = 3, resamples scatter around V: quantiles 2.5 % and 97.5 % of 2..4 are 2.05 and 3.95
+    interval = intervals.debiased(1.0, 3.0, np.linspace(2, 4, 101), 0.95)
+    assert (interval.low, interval.high) == pytest.approx((1 - 0.95, 1 + 0.95))
+    assert intervals.root(intervals.debiased(0.0, 3.0, np.linspace(2, 4, 101), 0.95)).low == 0.0
+
+
+def test_the_residual_norm_by_hand():
+    # value .5, spread 0..1 so that its 97.5 % quantile is .975, draws ±1 around .5 with sd √(100/99)... low end is 0
+    interval = intervals.residual_norm(0.5, np.tile([-0.5, 1.5], 50), np.linspace(0, 1, 101), 0.95)
+    assert interval.low == 0.0
+    assert interval.high == pytest.approx(0.5 + 1.959963984540054 * np.sqrt(100 / 99))
+
+
+def test_the_jackknife_by_bins_equals_leaving_rows_out():
+    preds = binary500()[np.arange(60)]
+    for each in (asked(preds), asked(preds, "mce"), asked(preds, "brier"), asked(preds, "rmsce", partition="equal-mass")):
+        error = each.estimator
+        if each.linear is None:
+            continue
+        by_hand = [Asked(error, each.lens, (each.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)]
+        if error.proper:
+            expected = [one.values[0] for one in by_hand]
+        else:
+            expected = []
+            (one,) = each.linear
+            for i in range(60):
+                kept = np.delete(np.arange(60), i)
+                view = each.views[0].take(kept)
+                w, wp, wy = (np.bincount(one.index[kept], x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y))
+                expected.append(one.statistic(w, wp, wy)[0])
+        np.testing.assert_allclose(jackknife(preds, each)[0], expected, rtol=1e-9)
+
+
+def test_a_joint_view_has_a_jackknife_too():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 40)
+    preds = Predictions(rng.integers(0, 3, 40), P)
+    each = asked(preds, lens="canonical", partition="simplex-grid", bins=2)
+    (one,) = each.linear
+    view = each.views[0]
+    for i in (0, 17, 39):
+        kept = np.delete(np.arange(40), i)
+        sums = [np.zeros((1, one.size, 3)) for _ in range(2)]
+        w = np.bincount(one.index[kept], minlength=one.size)[None].astype(float)
+        np.add.at(sums[0][0], one.index[kept], view.p[kept])
+        np.add.at(sums[1][0], one.index[kept], view.y[kept])
+        assert jackknife(preds, each)[0, i] == pytest.approx(one.statistic(w, *sums)[0], rel=1e-9)
+
+
+def test_resampling_cells_gives_the_law_of_resampling_rows():
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(-rng.normal(0, 1.3, 4000)))
+    preds = Predictions((rng.random(4000) < p**1.3).astype(int), p)
+    question = asked(preds, bins=10)
+    (rows,) = bootstrap(preds, [question], 2000, np.random.default_rng(1), "rows")
+    (cells,) = bootstrap(preds, [question], 2000, np.random.default_rng(2), "cells")
+    for a, b in ((rows.values[0], cells.values[0]), (rows.spread[0], cells.spread[0])):
+        # the standard error of a quantile near the tails is below .07 sd for 2000 draws; two of them, 99.9 %
+        for q in (0.025, 0.5, 0.975):
+            assert abs(np.quantile(a, q) - np.quantile(b, q)) < 3.3 * np.sqrt(2) * 0.07 * a.std()
+
+
+def test_clusters_are_drawn_whole():
+    # 40 clusters of 25 equal rows: the bootstrap of whole clusters sees 40 independent values, not 1000
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.integers(0, 2, 40), 25)
+    preds = Predictions(y, np.full(1000, 0.5))
+    clustered = Predictions(y, np.full(1000, 0.5), cluster=np.arange(1000) // 25)
+    widths = []
+    for each in (preds, clustered):
+        (drawn,) = bootstrap(each, [asked(each, "brier"), asked(each, bins=1)][1:], 500, np.random.default_rng(1))
+        widths.append(drawn.values[0].std())
+    assert 3.5 < widths[1] / widths[0] < 7  # √25 = 5 in the limit
+
+
+def test_auto_means_what_the_coverage_studies_chose():
+    preds = binary500()
+
+    def method(*args, **kwargs):
+        estimate = answered(preds, asked(preds, *args, **kwargs), Sureness(resamples=50), np.random.default_rng(0))
+        return estimate.interval and estimate.interval.method
+
+    assert method("ece") == method("mce") == method("ece", "classwise") == "residual-norm"
+    assert method("rmsce") == "sun"
+    assert method("brier") == method("log_loss") == "bca"
+    assert method("ece", distance="kl") is None
+    assert method("ece", partition="sweep") is None
+
+
+def test_an_interval_without_measured_coverage_is_said_to_be_missing():
+    preds = binary500()
+    estimate = answered(preds, asked(preds, distance="kl"), Sureness(resamples=50), np.random.default_rng(0))
+    assert "TN201" in [note.code for note in estimate.notes]
+
+
+@pytest.mark.parametrize("method", ["sun", "debiased"])
+def test_intervals_for_the_squared_error_are_refused_elsewhere(method):
+    preds = binary500()
+    with pytest.raises(InputError, match="TO205"):
+        answered(preds, asked(preds, "ece"), Sureness(method), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"interval": "bootstrep"}, {"level": 1.5}, {"level": "95"}, {"resamples": 1}, {"resample": "columns"}]
+)
+def test_settings_of_an_interval_are_checked(settings):
+    with pytest.raises(InputError, match="TO203"):
+        Sureness(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "slope"),
+    [("ece", {"bins": 10}, 1.0), ("ece", {"bins": 10}, 0.7), ("mce", {"bins": 5}, 0.7), ("rmsce", {"partition": "equal-mass", "bins": 10}, 0.7), ("brier", {}, 0.7)],
+)
+def test_intervals_cover_the_truth(name, settings, slope):
+    # 200 data sets of 400 rows; 95 % intervals promise at least 93 %: below 178 hits has probability < .1 %
+    estimator = ESTIMATORS.make(name, settings)
+    rng = np.random.default_rng(11)
+
+    def rows(n):
+        score = rng.normal(0, 1.3, n)
+        return 1 / (1 + np.exp(-score)), 1 / (1 + np.exp(-slope * score))
+
+    p, q = rows(1_000_000)
+    truth = float(np.mean(q * (1 - p) ** 2 + (1 - q) * p**2)) if name == "brier" else estimator.value(View(p, q))
+    hits = 0
+    for _ in range(200):
+        p, q = rows(400)
+        preds = Predictions((rng.random(400) < q).astype(int), p)
+        question = Asked.of(estimator, as_lens("positive"), preds)
+        estimate = answered(preds, question, Sureness(resamples=200), rng)
+        hits += estimate.interval.low <= truth <= estimate.interval.high
+    assert hits >= 178

@@ -8,9 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
 
 Progress = Callable[[float], None]
 
@@ -30,3 +32,7 @@ class HypothesisTest:
     ) -> Verdict:
         """The verdict on one lens, or on a family of several."""
         raise NotImplementedError
+
+    def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
+        """The verdict from a tally's cells."""
+        raise InputError("TO403", f"The test {self.name} needs the rows.", "a tally", "Use mode='exact'.")

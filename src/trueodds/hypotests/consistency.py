@@ -16,10 +16,12 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import LABELS, null_draws, null_of
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
 
 Array = NDArray[Any]
 
@@ -101,8 +103,8 @@ class Consistency(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several judged on the same draws."""
-        preds, notes = self._hard(preds, rng)
-        statistic = self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
+        preds, notes = self.one_label(preds, rng)
+        statistic = self._statistic()
         asked = [Asked.of(statistic, lens, preds, self.aggregate) for lens in lenses]
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
         joint = preds.kind != "multilabel"
@@ -111,7 +113,7 @@ class Consistency(HypothesisTest):
             [*notes, *notes_on(preds)], joint_views=joint, joint_lenses=joint,
         )  # fmt: skip
 
-    def from_cells(self, asked: Sequence[Asked], draws: Sequence[Array], n: int, *, joint_views: bool) -> Verdict:
+    def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
         if self.redraw == "both":
             raise InputError(
@@ -120,11 +122,20 @@ class Consistency(HypothesisTest):
                 "redraw='both'",
                 "Leave redraw out, or use mode='exact'.",
             )
+        statistic = self._statistic()
+        asked = [tallied.asked_of(tally, statistic, lens, self.aggregate) for lens in lenses]
+        drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
-        said = self._said(asked[0].estimator, asked)
-        return judged(asked, draws, n, LABELS, said, [note], joint_views=joint_views, joint_lenses=False)
+        notes = [*tallied.notes_of(tally, asked[0]), note]
+        return judged(
+            asked, [draws for draws, _ in drawn], tally.n, LABELS, self._said(statistic, asked), notes,
+            joint_views=all(joint for _, joint in drawn), joint_lenses=False,
+        )  # fmt: skip
 
-    def _hard(self, preds: Predictions, rng: np.random.Generator) -> tuple[Predictions, list[Note]]:
+    def _statistic(self) -> Estimator:
+        return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
+
+    def one_label(self, preds: Predictions, rng: np.random.Generator) -> tuple[Predictions, list[Note]]:
         """One vote drawn per row where there are votes: then each row has a label, as the null says."""
         if preds.cluster is not None and self.redraw == "both":
             raise InputError(

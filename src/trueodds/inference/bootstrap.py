@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import resample as kernel
+from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.problem.predictions import Predictions
@@ -122,21 +122,18 @@ class Bins:
     def __init__(self, asked: Sequence[Asked]) -> None:
         self.asked = asked
         self.layout = Layout(asked)
-        self.slots = self.layout.slots()
-        self.said, self.seen = self.layout.said_and_seen()
-        self.w = self.layout.views[0].w
+        said, seen = self.layout.said_and_seen()
+        self.resampler = Resampler(self.layout.slots(), self.layout.views[0].w, said, seen, self.layout.size)
         self.observed = self.layout.observed()
 
     def of(self, rows: Array | list[Array]) -> list[tuple[Array, Array | None]]:
         """Value and spread of each question for these resamples."""
         if isinstance(rows, np.ndarray):
-            sums = kernel.sums(rows, self.slots, self.w, self.said, self.seen, self.layout.size)
-        else:
-            sums = np.concatenate(
-                [kernel.sums(r[None], self.slots, self.w, self.said, self.seen, self.layout.size) for r in rows]
-            )
-        w = self.layout.masses(np.ascontiguousarray(sums[..., 0]))
-        wp, wy = (self.layout.shaped(np.ascontiguousarray(sums[..., j])) for j in (1, 2))
+            sums = self.resampler.sums(rows)
+        else:  # whole clusters: resamples of unequal length
+            sums = np.concatenate([self.resampler.sums(r[None]) for r in rows], axis=1)
+        w = self.layout.masses(sums[0])
+        wp, wy = self.layout.shaped(sums[1]), self.layout.shaped(sums[2])
         values, spreads = [], []
         for v, one in enumerate(self.layout.linear):
             values.append(one.statistic(w[v], wp[v], wy[v]))

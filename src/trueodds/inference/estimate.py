@@ -87,7 +87,7 @@ def estimates(
     asked: Sequence[Asked],
     sure: Sureness,
     rng: np.random.Generator,
-    floors: Callable[[], list[Array]],
+    floors: Callable[[], Sequence[Array | None]],
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
     clustered = preds.cluster is not None
@@ -103,7 +103,7 @@ def estimates(
         for i, (each, method) in enumerate(zip(asked, methods, strict=True))
     ]
     bare = sure.interval is None
-    null = [None] * len(asked) if bare else floors()
+    null: Sequence[Array | None] = [None] * len(asked) if bare else floors()
     out = []
     for i, each in enumerate(asked):
         how = resampled[i].how if i in resampled else None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels import resample as kernel
+from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Linear
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import rows_of
@@ -88,12 +88,12 @@ def squared_error_draws(
     u = view.w * (view.y - view.p)
     slots = np.stack([index, size + index], axis=1).astype(np.int32)
     first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
+    resampler = Resampler(slots, view.w, first, second, 2 * size)
     found = []
     for start in range(0, resamples, 64):
         rows = rng.integers(0, len(u), (min(64, resamples - start), len(u)))
-        sums = kernel.sums(rows, slots, view.w, first, second, 2 * size)
-        w, ww = sums[:, :size, 0], sums[:, size:, 1]
-        residual, squares = sums[:, :size, 1], sums[:, :size, 2]
+        mass, one, two = resampler.sums(rows)
+        w, ww, residual, squares = mass[:, :size], one[:, size:], one[:, :size], two[:, :size]
         pairs = w**2 - ww
         enough = pairs > 1e-12 * w**2
         each = np.where(enough, (residual**2 - squares) / np.where(enough, pairs, 1.0), 0.0)

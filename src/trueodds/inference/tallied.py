@@ -1,4 +1,4 @@
-"""What the statistic would be if every stated probability were right, drawn from cells instead of rows."""
+"""The same answers from a tally: cells instead of rows, draws that cost cells, and what cannot be had so."""
 
 from __future__ import annotations
 
@@ -7,14 +7,113 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.estimators.base import Linear
+from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.cells import EDGES
+from trueodds.core.results import Estimate
+from trueodds.estimators.base import Estimator, Linear
+from trueodds.estimators.binned import BinnedError
+from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimate_from_cells
+from trueodds.problem.lens import Classwise, Lens
+from trueodds.problem.partition import Bins, Uniform
 from trueodds.problem.view import View
+from trueodds.tally.tally import Tally
 
 Array = NDArray[Any]
 
 NORMAL_FROM = 25.0  # a bin whose outcome count has at least this variance is drawn as normal
+
+
+def estimate(
+    tally: Tally,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    sure: Sureness,
+    redraws: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
+    if estimator.proper and tally_scores(tally, lens):
+        return _score(tally, estimator, lens, sure)
+    asked = asked_of(tally, estimator, lens, aggregate)
+    null = None if sure.interval is None or estimator.proper else null_draws(tally, asked, redraws, rng)[0]
+    return estimate_from_cells(asked, sure, rng, null, notes_of(tally, asked))
+
+
+def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Asked:
+    """The question on the tally's cells; refused where it needs rows or an edge rule that cells lack."""
+    if estimator.needs_rows:
+        raise InputError(
+            "TO403",
+            f"{estimator.name} through {lens} needs the rows.",
+            "a tally",
+            "Use its default lens, or mode='exact'.",
+        )
+    if getattr(getattr(estimator, "partition", None), "closed", "right") == "left":
+        raise InputError(
+            "TO406", "The cells of a tally are right-closed.", "closed='left'", "Leave it out, or use mode='exact'."
+        )
+    return Asked(estimator, lens, tally.views(lens), aggregate)
+
+
+def notes_of(tally: Tally, asked: Asked) -> list[Note]:
+    """The tally's own notes, its resolution, and a word where bins do not fall on cell edges."""
+    notes = [*tally.notes(asked.lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    if isinstance(asked.estimator, BinnedError) and asked.estimator.partition is not None and not asked.views[0].joint:
+        cells = asked.estimator.partition.freeze(asked.views[0])
+        if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
+            notes.append(Note("TN404", "Some bin edges are no cell edges; the nearest cell edges were used."))
+    return notes
+
+
+def tally_scores(tally: Tally, lens: Lens) -> bool:
+    """Whether the tally's score sums are those of this lens: the whole prediction."""
+    whole = {"classes": ["canonical"], "confidence": ["confidence"], "multilabel": ["classwise"]}[tally.kind]
+    return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else whole)
+
+
+def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Estimate:
+    """A proper score from its sums, with the normal interval of a mean."""
+    if getattr(estimator, "floor", 0.0):
+        raise InputError(
+            "TO403", "A floor needs the rows; the tally keeps the unfloored score.", "floor", "Use mode='exact'."
+        )
+    if sure.interval not in ("auto", None):
+        raise InputError(
+            "TO205",
+            f"The {sure.interval} interval of a score needs the rows.",
+            "a tally",
+            "Use interval='auto', or mode='exact'.",
+        )
+    sums = tally.score(estimator.name)
+    value = sums["mean"]
+    notes = [*tally.notes(lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    interval = None
+    if sure.interval is not None and np.isfinite(value):
+        interval = intervals.normal(value, sums["standard_error"], sure.level)
+    settings = {"interval": "normal", "level": sure.level} if interval else {}
+    floor = None
+    if estimator.name == "brier" and sure.interval is not None and tally.kind != "confidence":
+        views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
+        spread = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
+        floor = float(np.mean(spread) if tally.kind == "multilabel" else np.sum(spread))
+    return Estimate(estimator.name, str(lens), value, tally.n, interval, floor, settings=settings, notes=tuple(notes))
+
+
+def null_draws(tally: Tally, asked: Asked, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
+    """The null draws of each view, and whether the views are drawn jointly."""
+    together = isinstance(asked.lens, Classwise) and _on_report_cells(tally, asked)
+    covariance = tally.null_covariance if together else None
+    joint = covariance is not None or len(asked.views) == 1
+    return cell_draws(asked, redraws, rng, covariance), joint
+
+
+def _on_report_cells(tally: Tally, asked: Asked) -> bool:
+    """Whether the error's bins are the ones whose null covariance the tally keeps."""
+    partition = getattr(asked.estimator, "partition", None) or Uniform()
+    return isinstance(partition, Uniform) and partition.bins == tally.bins and partition.range is None
 
 
 def cell_draws(asked: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None) -> Array:

@@ -1,0 +1,239 @@
+"""The whole answer for a person: measured, tested, fixed if a fix is confirmed, and put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import trueodds
+from trueodds.audit.facts import Progress, of_rows
+from trueodds.audit.sentence import sentence, state_of
+from trueodds.audit.tallied import of_tally
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import strict
+from trueodds.core.rng import as_generator
+from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams.base import Diagram
+from trueodds.problem.lens import Classwise, Confidence, Lens, accuracy, default_lens
+from trueodds.problem.predictions import Predictions
+from trueodds.sources import Source
+from trueodds.sources.resolve import resolved
+from trueodds.tally.tally import Tally
+
+PANELS_UP_TO = 100  # classes whose diagrams are drawn; the table of classes tells of more
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A finished audit: printed, written as a page or as JSON, all with the same facts. It holds no rows."""
+
+    facts: Mapping[str, Any]
+    diagrams: tuple[Diagram, ...] = ()
+
+    @property
+    def verdict(self) -> Mapping[str, Any]:
+        """The sentence, the state, and the p-value of the family."""
+        verdict: Mapping[str, Any] = self.facts["verdict"]
+        return verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as JSON holds it (schema trueodds.audit/1); an infinity is null."""
+        return dict(self.facts)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page, self-contained; written to `path` if one is given."""
+        from trueodds.audit import page
+
+        text = page.render(self.facts, [diagram.svg() for diagram in self.diagrams])
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def __str__(self) -> str:
+        from trueodds.audit import report
+
+        return report.text(self.facts)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def audit(
+    data: Any,
+    *,
+    alpha: float = 0.05,
+    resamples: int = 999,
+    mode: str | None = None,
+    weight_kind: str = "importance",
+    rng: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+) -> Audit:
+    """Can these probabilities be believed? The error with its interval, whether it is chance, where, and the fix.
+
+    Parameters
+    ----------
+    data : Predictions, Source or Tally
+        What fits into memory is audited row by row, more is tallied first (`mode` decides by hand).
+    alpha : float
+        The level of the family-wise test: default lens, every class, the whole vector, and every subgroup.
+    resamples : int
+        Label redraws; the smallest p-value they can give is 1/(1 + resamples).
+    weight_kind : {"importance", "frequency"}
+        Whether a weight of two is two rows.
+    rng : int or Generator
+        The same call with the same seed gives the same audit.
+    progress : callable, optional
+        Called with the share done, from 0 to 1, and with what is going on.
+
+    Returns
+    -------
+    Audit
+        `.verdict`, `to_dict()`, `to_html(path)`, and the report as text.
+
+    >>> found = audit(Predictions([0, 1] * 100, [0.5] * 200), resamples=99)
+    >>> found.verdict["state"]
+    'no evidence'
+    """
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise InputError("TO203", "alpha must lie between 0 and 1.", repr(alpha), "Use alpha=0.05.")
+    say = progress or (lambda share, what: None)  # noqa: ARG005
+    source = (
+        data.name if isinstance(data, Source) else "a tally" if isinstance(data, Tally) else "predictions in memory"
+    )
+    rows = resolved(
+        data,
+        mode,
+        weight_kind,
+        progress=lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
+    )
+    generator = as_generator(rng)
+    fix: dict[str, Any] | None = None
+    fix_notes: list[Note] = []
+    if isinstance(rows, Tally):
+        facts = of_tally(rows, resamples, generator, say)
+    else:
+        facts = of_rows(rows, resamples, generator, say)
+        say(0.70, "looking for a fix")
+        fix, fix_notes = _fix(rows, alpha, rng)
+    say(0.9, "drawing")
+    diagrams = _diagrams(rows)
+    family = facts.tests[0]
+    state = state_of(facts, family, alpha)
+    data_facts = _data(rows, str(source))
+    notes = _unique([*rows_notes(rows), *facts.notes, *fix_notes])
+    found = {
+        "schema": "trueodds.audit/1",
+        "version": trueodds.__version__,
+        "data": data_facts,
+        "verdict": {
+            "sentence": sentence(
+                facts, family, state, data_facts["mean_confidence"], data_facts["accuracy"], fix
+            ),
+            "state": state,
+            "rejected": family.pvalue <= alpha,
+            "pvalue": family.pvalue,
+            "floor": family.floor,
+            "alpha": alpha,
+        },
+        "measures": [each.to_dict() for each in (*facts.scores, *facts.errors)],
+        "tests": [each.to_dict() for each in facts.tests],
+        "recalibration": fix,
+        "groups": facts.groups,
+        "diagrams": [each.to_dict() for each in diagrams],
+        "settings": {
+            "alpha": alpha,
+            "resamples": resamples,
+            "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
+            "weight_kind": weight_kind,
+        },
+        "notes": [note.to_dict() for note in notes],
+    }
+    say(1.0, "done")
+    return Audit(strict(found), diagrams)
+
+
+def _fix(preds: Predictions, alpha: float, rng: int | np.random.Generator) -> tuple[dict[str, Any] | None, list[Note]]:
+    """The procedure of `fit(preds, "auto")`, as its report."""
+    from trueodds.calibrators.auto import AutoRule
+    from trueodds.calibrators.fitted import fit
+
+    if preds.kind == "multilabel":
+        return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]
+    report = fit(AutoRule(alpha=alpha, rng=rng), preds).report
+    return report.to_dict(), []
+
+
+def _diagrams(rows: Predictions | Tally) -> tuple[Diagram, ...]:
+    """Reliability and the histogram through the default lens, and reliability of every class."""
+    first = default_lens(rows)
+    reliability, histogram = DIAGRAMS.make("reliability", {}), DIAGRAMS.make("confidence_histogram", {})
+    drawn = [reliability(_views(rows, first))]
+    if rows.kind != "multilabel":
+        drawn.append(histogram(_views(rows, first)))
+        if rows.kind == "classes" and 2 < rows.k <= PANELS_UP_TO:
+            drawn.append(reliability(_views(rows, Classwise())))
+    return tuple(drawn)
+
+
+def _views(rows: Predictions | Tally, lens: Lens) -> Any:
+    return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+
+
+def rows_notes(rows: Predictions | Tally) -> list[Note]:
+    """The notes on the data themselves."""
+    lens = default_lens(rows)
+    return list(rows.notes(lens)) if isinstance(rows, Tally) else [*rows.notes, *lens.notes(rows)]
+
+
+def _unique(notes: list[Note]) -> list[Note]:
+    return list(dict.fromkeys(notes))
+
+
+def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
+    """What the data are, in numbers."""
+    has_confidence = rows.kind != "multilabel"
+    view = _views(rows, Confidence())[0] if has_confidence else None
+    said = float(view.w @ view.p / view.total) if view is not None else None
+    common = {
+        "source": source,
+        "n": rows.n,
+        "k": rows.k,
+        "kind": rows.kind,
+        "classes": [str(name) for name in rows.classes],
+        "mean_confidence": said,
+    }
+    if isinstance(rows, Tally):
+        return common | {
+            "accuracy": rows.accuracy if has_confidence else None,
+            "weighted": rows.weight != rows.n,
+            "weight": rows.weight,
+            "votes": rows.counts.voted > 0,
+            "clusters": None,
+            "group_columns": list(rows.groups),
+            "resolution": rows.resolution,
+            "zeros": rows.counts.zeros,
+            "true_class_zeros": rows.counts.true_zeros,
+        }
+    return common | {
+        "accuracy": accuracy(rows) if has_confidence else None,
+        "weighted": rows.weight is not None,
+        "weight": float(rows.w.sum()),
+        "votes": rows.votes is not None,
+        "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
+        "group_columns": list(rows.group),
+        "resolution": "exact: every row in memory",
+        "zeros": int((rows.p == 0).sum()),
+        "true_class_zeros": _impossible(rows),
+    }
+
+
+def _impossible(preds: Predictions) -> int:
+    """Outcomes that were said to have probability 0."""
+    if preds.p.ndim == 1 or preds.kind == "multilabel":
+        y = preds.Y[:, 1] if preds.p.ndim == 1 else preds.Y
+        return int((((preds.p == 0) & (y > 0)) | ((preds.p == 1) & (y < 1))).sum())
+    return int(((preds.P == 0) & (preds.Y > 0)).sum())

@@ -1,0 +1,231 @@
+"""Sums per cell of the fine grid, straight from rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import compiled
+
+Array = NDArray[Any]
+
+WIDTH = 3840  # 2⁸·3·5: 10, 12, 15, 16, 20, 30 and 64 bins nest in it
+HALVINGS = 20  # of the first and of the last cell
+CELLS = WIDTH + 2 * HALVINGS
+
+
+def _edges() -> Array:
+    halves = 1 / WIDTH / 2.0 ** np.arange(1, HALVINGS + 1)
+    # i/k, not linspace: i/3840 and j/15 are then the same float wherever they are the same number.
+    return np.concatenate(([0.0], halves[::-1], np.arange(1, WIDTH) / WIDTH, 1 - halves, [1.0]))
+
+
+EDGES: Array = _edges()  # (CELLS + 1,)
+EDGES.flags.writeable = False
+MIDDLES: Array = (EDGES[:-1] + EDGES[1:]) / 2  # strictly inside: edges that nest place a cell as they place its rows
+MIDDLES.flags.writeable = False
+
+# The bits of a positive float rise with it, so a shift by the mantissa's width finds the halving without a search.
+_BITS = int(np.float64(1 / WIDTH).view(np.int64))
+_MANTISSA = _BITS & ((1 << 52) - 1)
+_EXPONENT = _BITS >> 52
+_FIRST = 1 / WIDTH
+_LAST = (WIDTH - 1) / WIDTH
+_BUFFER = 2048  # values placed at a time: they stay in the nearest cache
+
+
+@compiled
+def place(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
+    """The cell of each x, given q = 1 − x; `exact` where float32 values make the arithmetic exact."""
+    x_bits = x.view(np.int64)
+    q_bits = q.view(np.int64)
+    for j in range(x.shape[0]):
+        middle = np.int64(np.int32(np.ceil(x[j] * WIDTH))) + (HALVINGS - 1)
+        low = max(((x_bits[j] - 1 - _MANTISSA) >> 52) - (_EXPONENT - 1 - HALVINGS), 0)
+        high = min(WIDTH + HALVINGS - 1 + (_EXPONENT - 1) - ((q_bits[j] - _MANTISSA) >> 52), CELLS - 1)
+        cells[j] = low if x[j] <= _FIRST else (high if x[j] > _LAST else middle)
+    if not exact:  # in float64 the product can round across an edge: the stored edges decide
+        for j in range(x.shape[0]):
+            c = cells[j]
+            if x[j] > edges[c + 1] and c < CELLS - 1:
+                cells[j] = c + 1
+            elif x[j] <= edges[c] and c > 0:
+                cells[j] = c - 1
+
+
+@compiled
+def _widen(P, start, stop, first, last, x, q):  # type: ignore[no-untyped-def]
+    m = 0
+    for i in range(start, stop):
+        for c in range(first, last):
+            x[m] = P[i, c]
+            q[m] = 1.0 - x[m]
+            m += 1
+    return m
+
+
+@compiled
+def cells_of(P, edges, exact, out):  # type: ignore[no-untyped-def]
+    """The cell of every value of P (n, m)."""
+    k = P.shape[1]
+    rows = max(1, _BUFFER // k)
+    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    for start in range(0, P.shape[0], rows):
+        m = _widen(P, start, min(start + rows, P.shape[0]), 0, k, x, q)
+        place(x[:m], q[:m], edges, exact, cells[:m])
+        for j in range(m):
+            out[start + j // k, j % k] = cells[j]
+
+
+@compiled
+def by_label(P, y, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σp², Σy, Σpy of the classes first..last−1 into out ((last − first)·CELLS, 5); labels y (n,)."""
+    k = last - first
+    rows = max(1, _BUFFER // k)
+    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    for start in range(0, P.shape[0], rows):
+        stop = min(start + rows, P.shape[0])
+        m = _widen(P, start, stop, first, last, x, q)
+        place(x[:m], q[:m], edges, exact, cells[:m])
+        m = 0
+        for i in range(start, stop):
+            for c in range(k):
+                s = c * CELLS + np.int64(np.uint32(cells[m + c]))
+                out[s, 0] += 1.0
+                out[s, 1] += x[m + c]
+                out[s, 2] += x[m + c] * x[m + c]
+            c = y[i] - first
+            if 0 <= c < k:
+                s = c * CELLS + np.int64(np.uint32(cells[m + c]))
+                out[s, 3] += 1.0
+                out[s, 4] += x[m + c]
+            m += k
+
+
+@compiled
+def by_hit(P, hit, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
+    """The same sums for columns with a yes or no each, hit (n, last − first)."""
+    k = last - first
+    rows = max(1, _BUFFER // k)
+    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    for start in range(0, P.shape[0], rows):
+        stop = min(start + rows, P.shape[0])
+        m = _widen(P, start, stop, first, last, x, q)
+        place(x[:m], q[:m], edges, exact, cells[:m])
+        m = 0
+        for i in range(start, stop):
+            for c in range(k):
+                s = c * CELLS + np.int64(np.uint32(cells[m]))
+                z = np.float64(hit[i, c])
+                out[s, 0] += 1.0
+                out[s, 1] += x[m]
+                out[s, 2] += x[m] * x[m]
+                out[s, 3] += z
+                out[s, 4] += z * x[m]
+                m += 1
+
+
+@compiled
+def by_share(P, Y, w, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
+    """n, Σw, Σwp, Σwy and a View's sums for weights w (n,) and outcome shares Y (n, last − first); out (…, 10)."""
+    k = last - first
+    rows = max(1, _BUFFER // k)
+    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    for start in range(0, P.shape[0], rows):
+        stop = min(start + rows, P.shape[0])
+        m = _widen(P, start, stop, first, last, x, q)
+        place(x[:m], q[:m], edges, exact, cells[:m])
+        m = 0
+        for i in range(start, stop):
+            a = w[i]
+            for c in range(k):
+                s = c * CELLS + np.int64(np.uint32(cells[m]))
+                p, z = x[m], Y[i, c]
+                out[s, 0] += 1.0
+                out[s, 1] += a
+                out[s, 2] += a * p
+                out[s, 3] += a * z
+                out[s, 4] += a * a
+                out[s, 5] += a * p * p
+                out[s, 6] += a * p * z
+                out[s, 7] += a * z * z
+                out[s, 8] += a * a * p * (1.0 - p)
+                out[s, 9] += a * a * (z - p) * (z - p)
+                m += 1
+
+
+@compiled
+def covariance(P, w, edges, exact, report, bins, out):  # type: ignore[no-untyped-def]
+    """Σ w²(δ_kl p_k − p_k p_l) between report cells (class · bins + bin), upper triangle; w (n,) or (0,)."""
+    k = P.shape[1]
+    rows = max(1, _BUFFER // k)
+    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    slots = np.empty(k, dtype=np.uint32)
+    weighted = w.shape[0] > 0
+    for start in range(0, P.shape[0], rows):
+        stop = min(start + rows, P.shape[0])
+        m = _widen(P, start, stop, 0, k, x, q)
+        place(x[:m], q[:m], edges, exact, cells[:m])
+        m = 0
+        for i in range(start, stop):
+            a = w[i] * w[i] if weighted else 1.0
+            for c in range(k):
+                slots[c] = c * bins + report[np.uint32(cells[m + c])]
+            for c in range(k):
+                p = a * x[m + c]
+                line = out[slots[c]]
+                line[slots[c]] += p * q[m + c]
+                for other in range(c + 1, k):
+                    line[slots[other]] -= p * x[m + other]
+            m += k
+
+
+@compiled
+def occupied(table, index, n, sums):  # type: ignore[no-untyped-def]
+    """The rows of a table whose first column is not 0: their numbers, that column, and the others."""
+    m = 0
+    for i in range(table.shape[0]):
+        if table[i, 0] != 0.0:
+            index[m] = i
+            n[m] = np.int64(table[i, 0])
+            for c in range(sums.shape[1]):
+                sums[m, c] = table[i, c + 1]
+            m += 1
+
+
+@compiled
+def union_size(a, b):  # type: ignore[no-untyped-def]
+    """How many numbers two rising lists hold together."""
+    i = j = m = 0
+    while i < a.shape[0] and j < b.shape[0]:
+        x, y = a[i], b[j]
+        i += x <= y
+        j += y <= x
+        m += 1
+    return m + a.shape[0] - i + b.shape[0] - j
+
+
+@compiled
+def merge(a, a_n, a_sums, b, b_n, b_sums, index, n, sums):  # type: ignore[no-untyped-def]
+    """Two tables with rising indices as one; rows of the same index are added."""
+    i = j = 0
+    width = sums.shape[1]
+    for m in range(index.shape[0]):
+        x = a[i] if i < a.shape[0] else np.int64(0x7FFFFFFFFFFFFFFF)
+        y = b[j] if j < b.shape[0] else np.int64(0x7FFFFFFFFFFFFFFF)
+        index[m] = min(x, y)
+        n[m] = 0
+        for c in range(width):
+            sums[m, c] = 0.0
+        if x <= y:
+            n[m] += a_n[i]
+            for c in range(width):
+                sums[m, c] += a_sums[i, c]
+            i += 1
+        if y <= x:
+            n[m] += b_n[j]
+            for c in range(width):
+                sums[m, c] += b_sums[j, c]
+            j += 1

@@ -1,0 +1,51 @@
+"""Exact or tallied: what a façade function works on, given what the user handed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.sources import Source, read
+from trueodds.tally.tally import Tally
+
+IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
+
+
+def resolved(
+    data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
+) -> Predictions | Tally:
+    """Predictions where the rows fit into memory, else a Tally; `mode` decides by hand."""
+    if mode not in (None, "exact", "tally"):
+        raise InputError("TO203", "mode is 'exact' or 'tally'.", repr(mode), "Leave it out to let the size decide.")
+    if weight_kind not in ("importance", "frequency"):
+        raise InputError(
+            "TO203",
+            "weight_kind is 'importance' or 'frequency'.",
+            repr(weight_kind),
+            "Leave it out for importance weights.",
+        )
+    if isinstance(data, Tally):
+        if mode == "exact":
+            raise InputError("TO403", "mode='exact' needs the rows.", "a tally", "Give the file of predictions.")
+        return data
+    rows = _rows(data, mode, progress)
+    if weight_kind == "frequency":
+        if isinstance(rows, Tally):
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
+        return rows.repeated()
+    return rows
+
+
+def _rows(data: Any, mode: str | None, progress: Any) -> Predictions | Tally:
+    if isinstance(data, Predictions):
+        return Tally.of(data) if mode == "tally" else data
+    source = data if isinstance(data, Source) else read(data)
+    if mode == "exact":
+        return source.collect(progress=progress)
+    if mode is None:
+        found = source.collect_or(IN_MEMORY, progress=progress)
+        if found is not None:
+            return found
+    total: Tally = source.reduce(Tally.of, progress=progress)
+    return total

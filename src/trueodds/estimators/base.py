@@ -23,7 +23,7 @@ class Linear(Protocol):
     size: int
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The value from Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), along the leading axes."""
+        """The value from Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), the leading axes broadcast."""
         ...
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
@@ -39,6 +39,7 @@ class Estimator:
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     proper: ClassVar[bool] = False  # a mean of one score per row
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
+    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     def value(self, view: View) -> float:
         """The statistic itself."""
@@ -67,16 +68,20 @@ AGGREGATES = ("mean", "max", "sum", "prevalence")
 
 def shares(views: Sequence[View], aggregate: str) -> Array:
     """The weight of each view in a sum over views; for `max` all are 1."""
-    if aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203", "aggregate is one of mean, max, sum, prevalence.", repr(aggregate), "Leave it out for the mean."
-        )
+    _known(aggregate)
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))
     if aggregate == "prevalence":
         seen = np.array([float((view.w * view.y).sum()) for view in views])
-        return seen / seen.sum() if seen.sum() > 0 else seen
+        return seen / seen.sum() if seen.sum() > 0 else np.full(len(views), np.nan)  # nothing came: no weights exist
     return np.ones(len(views))
+
+
+def _known(aggregate: str) -> None:
+    if aggregate not in AGGREGATES:
+        raise InputError(
+            "TO203", "aggregate is one of mean, max, sum, prevalence.", repr(aggregate), "Leave it out for the mean."
+        )
 
 
 def combine(values: Array, shares: Array, aggregate: str) -> Array:
@@ -88,6 +93,7 @@ def combine(values: Array, shares: Array, aggregate: str) -> Array:
 
 def measured(estimator: Estimator, views: Sequence[View], aggregate: str = "mean") -> tuple[float, Mapping[str, float]]:
     """The value over all views of a lens, and its parts by view where there are several."""
+    _known(aggregate)
     values = np.array([estimator.value(view) for view in views])
     if len(views) == 1:
         return float(values[0]), {}

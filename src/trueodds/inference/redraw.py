@@ -103,8 +103,7 @@ def _in_blocks(
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
         for v, wy in enumerate(layout.shaped(sums(start, stop))):
-            mass, said = np.broadcast_to(w[v], wy.shape[:2]), np.broadcast_to(wp[v], wy.shape)
-            per_view[v].append(layout.linear[v].statistic(mass, said, wy))
+            per_view[v].append(layout.linear[v].statistic(w[v], wp[v], wy))
         if progress:
             progress(stop / resamples)
     return by_asked(asked, [np.concatenate(values) for values in per_view])

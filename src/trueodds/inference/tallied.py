@@ -142,10 +142,7 @@ def cell_draws(asked: Asked, resamples: int, rng: np.random.Generator, covarianc
         start += one.size
         w = np.bincount(one.index, view.w, one.size)
         wp = np.bincount(one.index, view.w * view.p, one.size)
-        shape = (resamples, one.size)
-        found.append(
-            one.statistic(np.broadcast_to(w, shape), np.broadcast_to(wp, shape), _outcomes(view, one, wp, z, rng))
-        )
+        found.append(one.statistic(w[None], wp[None], _outcomes(view, one, wp, z, rng)))
     return np.stack(found)
 
 
@@ -184,4 +181,4 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
         wy[:, one.index[cell]] += rng.multinomial(count, p / p.sum(), resamples)
         wp[0, one.index[cell]] += count * p
     w = np.bincount(one.index, view.w, one.size)
-    return one.statistic(np.broadcast_to(w, (resamples, one.size)), np.broadcast_to(wp, wy.shape), wy)
+    return one.statistic(w[None], wp, wy)

@@ -35,3 +35,8 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> Iterable
         return [work(*span) for span in spans]
     with ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(lambda span: work(*span), spans))
+
+
+def draws_at_once(size: int) -> int:
+    """How many draws share a block of accumulators: as many as a core's own cache holds, from 8 to 128."""
+    return max(8, min(128, 2**18 // max(1, size)))

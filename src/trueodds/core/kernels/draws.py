@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.core.kernels import compiled, draws_at_once, in_blocks
 
 Array = NDArray[Any]
 
@@ -134,4 +134,4 @@ def sums(
         loop(P, w, tables, key, a + start, b + start, out)
         return out.T
 
-    return np.concatenate(list(in_blocks(work, stop - start, 128)))
+    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.core.kernels import compiled, draws_at_once, in_blocks
 from trueodds.core.kernels.draws import mix, row_key
 
 Array = NDArray[Any]
@@ -53,4 +53,4 @@ def sums(cluster: Array, slots: Array, residuals: Array, size: int, key: int, st
         _sums(cluster, slots, residuals, key, a + start, b + start, out)
         return out.T
 
-    return np.concatenate(list(in_blocks(work, stop - start, 128)))
+    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))

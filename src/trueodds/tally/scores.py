@@ -1,13 +1,67 @@
-"""Proper scores row by row, and their sums."""
+"""Proper scores row by row, and their sums that merge."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSums:
+    """What the weighted mean of a score s and its standard error need; infinite scores are counted apart.
+
+    >>> sums = ScoreSums.of(np.array([0.0, 1.0])) + ScoreSums.of(np.array([0.5, 0.5]))
+    >>> sums.mean, round(sums.standard_error, 4)
+    (0.5, 0.1768)
+    """
+
+    w: float = 0.0  # Σw over the rows with a finite score, and so on
+    ww: float = 0.0
+    ws: float = 0.0
+    wws: float = 0.0
+    wwss: float = 0.0
+    infinite: int = 0  # rows, whatever their weight
+    infinite_w: float = 0.0
+
+    @classmethod
+    def of(cls, s: Array, w: Array | None = None) -> ScoreSums:
+        """The sums of one score per row; without weights each row counts once."""
+        finite = np.isfinite(s)
+        endless = len(s) - int(finite.sum())
+        lost = float(endless if w is None else w[~finite].sum())
+        if endless:
+            s, w = s[finite], None if w is None else w[finite]
+        if w is None:
+            n, total = float(len(s)), float(s.sum())
+            return cls(n, n, total, total, float((s * s).sum()), endless, lost)
+        ww = w * w
+        # no dot products: BLAS splits them over threads, and the sum would depend on their number
+        ws, wws, wwss = float((w * s).sum()), float((ww * s).sum()), float((ww * s * s).sum())
+        return cls(float(w.sum()), float(ww.sum()), ws, wws, wwss, endless, lost)
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean; infinite where a row of positive weight has an infinite score."""
+        if self.infinite_w > 0:
+            return math.inf
+        return self.ws / self.w if self.w > 0 else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """√Σw²(s − mean)² / Σw, for rows independent of each other; NaN where the mean is infinite."""
+        m = self.mean
+        if not math.isfinite(m):
+            return math.nan
+        return math.sqrt(max(0.0, self.wwss - 2 * m * self.wws + m * m * self.ww)) / self.w
 
 
 def brier(p: Array, y: Array) -> Array:
@@ -18,9 +72,8 @@ def brier(p: Array, y: Array) -> Array:
     """
     p = p.astype(np.float64, copy=False)
     if p.ndim == 1:
-        return p * p - 2 * p * y + y if y.dtype.kind == "f" else (p - y) ** 2
-    squares = (p * p).sum(axis=1) - 2 * (p * y).sum(axis=1)
-    total: Array = squares + y.sum(axis=1)
+        return (p - y) ** 2 + y * (1 - y)  # p² − 2py + y, without its cancellation near p = 1
+    total: Array = ((p - y) ** 2 + y * (1 - y)).sum(axis=1)
     return total
 
 

@@ -1,0 +1,159 @@
+"""What does one batch say? Raw arrays by their roles, before anything is checked, and where each row stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.sources.plan import Plan
+from trueodds.sources.table import Batch
+from trueodds.sources.values import Place
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows that follow each other in one table."""
+
+    name: str
+    start: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows: probabilities, outcomes and what belongs to them, not yet checked."""
+
+    stretches: tuple[Stretch, ...]
+    p: Array  # (n,) or (n, K): probabilities, logits or confidence
+    y: Array | None  # (n,) labels, or (n, K) votes or 0/1
+    weight: Array | None
+    group: dict[str, Array]
+    cluster: Array | None
+
+    @property
+    def n(self) -> int:
+        """How many rows."""
+        return len(self.p)
+
+    def located(self, problem: InputError, plan: Plan, part: bool) -> InputError:
+        """The problem of one batch, said with the row of the file, the column and the file."""
+        outcome = problem.code in ("TO111", "TO116")
+        columns = plan.truth if outcome else plan.probs
+        got = problem.got
+        # The last mention is ours: what comes before it may be a label that looks like one.
+        mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
+        where = self.stretches[0]
+        if mentions:
+            mention = mentions[-1]
+            where, row = self._at(int(mention[1]))
+            said = f"row {row}" + (mention[2] or "")
+            if mention[3] is not None and len(columns) > 1:
+                said += f" (column {columns[int(mention[3])]!r})"
+            got = got[: mention.start()] + said + got[mention.end() :]
+        among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
+        several = f" and {len(self.stretches) - 1:,} more" if len(self.stretches) > 1 and not mentions else ""
+        got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
+        return InputError(problem.code, problem.problem, got, problem.fix)
+
+    def _at(self, row: int) -> tuple[Stretch, int]:
+        for stretch in self.stretches:
+            if row < stretch.n:
+                return stretch, stretch.start + row
+            row -= stretch.n
+        raise IndexError(row)
+
+
+def block_of(batch: Batch, plan: Plan, name: str, start: int) -> Block:
+    """The columns of a batch by their roles."""
+    p = matrix(batch, plan.probs, name, start)
+    y = None
+    if plan.kind in ("votes", "multilabel") and plan.truth:
+        y = matrix(batch, plan.truth, name, start)
+    elif plan.truth:
+        y = batch[plan.truth[0]]
+    weight = None if plan.weight is None else matrix(batch, [plan.weight], name, start)
+    for column in (*plan.group, *([plan.cluster] if plan.cluster else [])):
+        if batch[column].ndim != 1:
+            raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
+    return Block(
+        (Stretch(name, start, len(p)),),
+        p,
+        y,
+        weight,
+        {column: batch[column] for column in plan.group},
+        None if plan.cluster is None else batch[plan.cluster],
+    )
+
+
+def matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
+    """Columns side by side, row after row in memory; floats keep their type, whole numbers become float64."""
+    columns = [batch[column] for column in names]
+    for column, values in zip(names, columns, strict=True):
+        if values.dtype.kind not in "biuf":
+            raise Place(name, column, start).wrong_type(f"text {str(values[0])!r} in row {start}, which is no number")
+        if values.ndim != 1 and len(columns) > 1:
+            raise Place(name, column, start).wrong_type("a column of lists", "Name that one column alone.")
+    if len(columns) == 1:
+        return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
+    floats = all(values.dtype.kind == "f" for values in columns)
+    dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
+    out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
+    for j, values in enumerate(columns):
+        out[:, j] = values
+    return out
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks one below the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    first = blocks[0]
+
+    def stacked(parts: Sequence[Array | None]) -> Array | None:
+        return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
+
+    stretches: list[Stretch] = []
+    for stretch in (stretch for block in blocks for stretch in block.stretches):
+        last = stretches[-1] if stretches else None
+        if last is not None and (last.name, last.start + last.n) == (stretch.name, stretch.start):
+            stretches[-1] = replace(last, n=last.n + stretch.n)
+        else:
+            stretches.append(stretch)
+    return Block(
+        tuple(stretches),
+        np.concatenate([block.p for block in blocks]),
+        stacked([block.y for block in blocks]),
+        stacked([block.weight for block in blocks]),
+        {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
+        stacked([block.cluster for block in blocks]),
+    )
+
+
+class Sameness:
+    """Every batch must be of one kind: what the first one has, the later ones have."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
+        """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
+        stretch = block.stretches[0]
+        for column in plan.names:
+            if column not in plan.numeric:
+                said = "text" if batch[column].dtype.kind == "U" else "numbers"
+                self._same(column, said, stretch)
+        said = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
+        self._same(plan.probs[0], said, stretch)
+
+    def _same(self, column: str, said: str, stretch: Stretch) -> None:
+        first = self._first.setdefault(column, said)
+        if first != said:
+            raise Place(stretch.name, column, stretch.start).changed(0, first, said)

@@ -1,0 +1,195 @@
+"""Which columns hold what? Names and patterns are settled against the columns that are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import near
+from trueodds.sources.plan import Plan, numbered, numbers_apart
+from trueodds.sources.table import Table
+
+Names = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The columns as the caller names them."""
+
+    label: str | None = "label"
+    probs: Names = "p_*"
+    logits: Names | bool | None = None
+    confidence: str | None = None
+    correct: str | None = None
+    multilabel: Names | None = None
+    votes: Names | None = None
+    weight: str | None = None
+    group: Names | None = None
+    cluster: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """What the probability columns are, and what they are compared with."""
+        logits = self.logits is not None and self.logits is not False
+        chosen = {
+            "logits": logits,
+            "confidence": self.confidence is not None,
+            "votes": self.votes is not None,
+            "multilabel": self.multilabel is not None,
+        }
+        kinds = [name for name, is_chosen in chosen.items() if is_chosen]
+        if len(kinds) > 1:
+            raise InputError(
+                "TO205", "These choices exclude each other.", " and ".join(kinds), "Name one of them for each reading."
+            )
+        if self.correct is not None and self.confidence is None:
+            raise InputError("TO205", "correct needs a confidence.", f"correct={self.correct!r}", "Pass confidence=.")
+        return kinds[0] if kinds else "classes"
+
+    def settle(self, table: Table) -> Plan:
+        """The columns of a table that the names and patterns mean."""
+        kind, find = self.kind, _Finder(table)
+        group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
+        weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
+        taken = {
+            name: use
+            for name, use in [(weight, "weight"), (cluster, "cluster"), *((g, "group") for g in group)]
+            if name
+        }
+        for name in group:
+            find.one(name, "group")
+        if kind == "confidence":
+            correct = find.one(self.correct, "correct")
+            truth: tuple[str, ...] = () if correct is None else (correct,)
+            confidence = find.one(self.confidence, "confidence")
+            assert confidence is not None
+            return Plan(kind, (confidence,), None, truth, weight, group, cluster)
+        asked = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
+        use = "logits" if kind == "logits" else "probs"
+        ordered: dict[str, str] | None = None
+        if kind in ("votes", "multilabel"):
+            outcomes = self.votes if self.votes is not None else self.multilabel
+            assert outcomes is not None
+            truth, ordered = find.several(outcomes, kind, taken)
+            taken |= dict.fromkeys(truth, kind)
+            if self.label is not None and self.label in table.columns:
+                taken.setdefault(self.label, "label")  # not read here, but surely no probability
+        else:
+            label = find.label(self.label)
+            truth = () if label is None else (label,)
+            taken |= dict.fromkeys(truth, "label")
+        probs, named = find.several(asked, use, taken)
+        suffixes = tuple(named.values()) if named else None
+        if kind in ("votes", "multilabel") and len(probs) > 1:
+            truth = _aligned(truth, ordered, probs, suffixes, kind, table.name)
+        if kind in ("classes", "logits") and suffixes is not None and numbers_apart(suffixes):
+            said = (
+                f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
+            )
+            find.notes.append(Note("TN302", said))
+        return Plan(kind, probs, suffixes, truth, weight, group, cluster, tuple(find.notes))
+
+
+class _Finder:
+    """The columns of one table, looked up by name or pattern."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.notes: list[Note] = []
+
+    def one(self, name: str | None, use: str) -> str | None:
+        if name is not None and name not in self.table.columns:
+            raise InputError(
+                "TO304",
+                f"{self.table.name} has no such column.",
+                f"{use}={name!r}",
+                _near(name, self.table.columns),
+            )
+        return name
+
+    def label(self, name: str | None) -> str | None:
+        if (
+            name == "label"
+            and self.table.keyed
+            and "label" not in self.table.columns
+            and "labels" in self.table.columns
+        ):
+            return "labels"
+        return self.one(name, "label")
+
+    def several(self, asked: Names, use: str, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str] | None]:
+        """The columns, and what each calls its class where a pattern or the names say it."""
+        if not isinstance(asked, str):
+            if len(asked) == 0:
+                raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
+            for name in asked:
+                self.one(name, use)
+            if len(set(asked)) < len(asked):
+                raise InputError("TO313", f"{use} names a column twice.", repr(list(asked)), "Name each column once.")
+            return tuple(asked), {name: name for name in asked} if len(asked) > 1 else None
+        if asked in self.table.columns or "*" not in asked:
+            self.one(asked, use)
+            return (asked,), None
+        pattern = re.compile("(.*)".join(re.escape(piece) for piece in asked.split("*")), re.DOTALL)
+        matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
+        for name in [name for name in matches if name in taken]:
+            del matches[name]
+            self.notes.append(
+                Note("TN301", f"{use} {asked!r} also matches {name!r}, which is read as the {taken[name]}, not as one.")
+            )
+        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.table.columns:
+            return ("probs",), None
+        if not matches:
+            raise InputError(
+                "TO305",
+                f"No column of {self.table.name} matches.",
+                f"{use}={asked!r}",
+                f"{_near(asked.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+            )
+        named = {name: "".join(match.groups()) for name, match in matches.items()}
+        return tuple(matches), named if len(matches) > 1 else None
+
+
+def _aligned(
+    truth: tuple[str, ...],
+    truth_names: dict[str, str] | None,
+    probs: tuple[str, ...],
+    suffixes: tuple[str, ...] | None,
+    kind: str,
+    name: str,
+) -> tuple[str, ...]:
+    """The outcome columns in the order of the probability columns: v_dog belongs to p_dog wherever it stands."""
+    if len(truth) == 1:  # a column of lists, whose order only its writer knows
+        return truth
+    if len(truth) != len(probs):
+        raise InputError(
+            "TO313",
+            f"{kind} and probs of {name} must have as many columns.",
+            f"{len(truth)} and {len(probs)}",
+            "Name one column of outcomes per column of probabilities.",
+        )
+    by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
+    if suffixes is None or set(by_suffix) == set(truth) or set(suffixes) == set(probs):
+        return truth  # named one by one: in the order of the names
+    if set(by_suffix) == set(suffixes):
+        return tuple(by_suffix[suffix] for suffix in suffixes)
+    if tuple(by_suffix) == numbered(len(truth)):
+        return truth
+    odd = next(suffix for suffix in by_suffix if suffix not in suffixes)
+    raise InputError(
+        "TO313",
+        f"The columns of {kind} and probs of {name} must name the same classes.",
+        f"{by_suffix[odd]!r} without a probability column that ends alike",
+        "Rename the columns, or list both in one order.",
+    )
+
+
+def _near(name: str, columns: tuple[str, ...]) -> str:
+    said = near(name, columns)
+    if said.startswith("Known") and len(columns) > 12:
+        said = f"Known: {', '.join(columns[:12])} and {len(columns) - 12:,} more."
+    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
+        said += " The columns look separated by something else than commas."
+    return said

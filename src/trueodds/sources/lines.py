@@ -1,0 +1,93 @@
+"""How are lines of JSON read, one object per row?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.sources.table import Batch, Table
+from trueodds.sources.values import Place, plain
+
+
+class JsonLinesTable(Table):
+    """A file of JSON objects, one to a line; the keys of the first are the columns."""
+
+    format = "jsonl"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        first = next(self._records(), None)
+        if first is None:
+            raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
+        self.columns = tuple(first[1])
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """The values of the named keys; other keys may be there or not."""
+        families: dict[str, str] = {}
+        for start, records in self._grouped(size):
+            columns = {name: self._column(records, name, start) for name in names}
+            for name, column in columns.items():
+                family = "text" if column.dtype.kind == "U" else "numbers"
+                if families.setdefault(name, family) != family:
+                    raise Place(self.name, name, start).changed(0, families[name], family)
+            # JSON has one type of number: 1 beside 0.5 is no other type than 1.0
+            yield {
+                name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column
+                for name, column in columns.items()
+            }
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every key's values, None where a line lacks the key."""
+        for _, records in self._grouped(size):
+            yield {name: [record.get(name) for _, record in records] for name in self.columns}
+
+    def _column(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
+        for row, (line, record) in enumerate(records):
+            if name not in record:
+                raise InputError(
+                    "TO308",
+                    f"Column {name!r} of {self.name} has missing values.",
+                    f"no such key in row {start + row} (line {line})",
+                    "Write it in every line; nothing is dropped for you.",
+                )
+        return plain([record[name] for _, record in records], Place(self.name, name, start))
+
+    def _grouped(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+        start, records = 0, []
+        for pair in self._records():
+            records.append(pair)
+            if len(records) == size:
+                yield start, records
+                start, records = start + size, []
+        if records:
+            yield start, records
+
+    def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each object with the number of its line."""
+        try:
+            with open(self.name, encoding="utf-8-sig") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if line.strip():
+                        yield number, self._object(line, number)
+        except (OSError, UnicodeDecodeError) as problem:
+            raise InputError(
+                "TO303", f"{self.name} cannot be read as jsonl.", str(problem)[:200], "Write it as text in UTF-8."
+            ) from None
+
+    def _object(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as problem:
+            raise self._broken(number, str(problem)) from None
+        if not isinstance(record, dict):
+            raise self._broken(number, f"a JSON {type(record).__name__}")
+        return record
+
+    def _broken(self, number: int, got: str) -> InputError:
+        return InputError(
+            "TO311", f"Line {number} of {self.name} is no JSON object.", got, "Write one object per line, as JSON."
+        )

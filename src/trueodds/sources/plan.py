@@ -1,0 +1,56 @@
+"""Which columns are read, what is each of them, and what do they call the classes?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trueodds.core.errors import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The columns that are read and what each of them is."""
+
+    kind: str  # "classes", "logits", "confidence", "votes" or "multilabel"
+    probs: tuple[str, ...]  # of probabilities, logits or the confidence
+    suffixes: tuple[str, ...] | None  # what the columns call the classes; None where they do not say
+    truth: tuple[str, ...]  # the label, the votes, the 0/1 columns, or whether it was correct; none to apply
+    weight: str | None
+    group: tuple[str, ...]
+    cluster: str | None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read, each once."""
+        others = [name for name in (self.weight, *self.group, self.cluster) if name is not None]
+        return tuple(dict.fromkeys([*self.probs, *self.truth, *others]))
+
+    @property
+    def numeric(self) -> frozenset[str]:
+        """The columns that a format without types reads as numbers; labels, groups and clusters may be text."""
+        truth = self.truth if self.kind in ("votes", "multilabel") else ()
+        return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
+
+    def said(self) -> dict[str, Any]:
+        """The columns by what they are used for, for a report."""
+        truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
+        probs = {"logits": "logits", "confidence": "confidence"}.get(self.kind, "probs")
+        said: dict[str, Any] = {probs: list(self.probs)}
+        if self.truth:
+            said[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
+        said |= {"weight": self.weight} if self.weight else {}
+        said |= {"group": list(self.group)} if self.group else {}
+        return said | ({"cluster": self.cluster} if self.cluster else {})
+
+
+def numbered(k: int) -> tuple[str, ...]:
+    """The suffixes that say no more than the column's number."""
+    return tuple(str(i) for i in range(k))
+
+
+def numbers_apart(suffixes: tuple[str, ...]) -> bool:
+    """Whether the suffixes are numbers, but not 0, 1, … in this order."""
+    numbers = all(each.isascii() and each.isdigit() and str(int(each)) == each for each in suffixes)
+    return numbers and suffixes != numbered(len(suffixes))

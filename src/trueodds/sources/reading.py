@@ -1,0 +1,174 @@
+"""What did the user hand in? `read` finds the reader and settles which columns hold what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.sources import files
+from trueodds.sources.columns import Choice, Names
+from trueodds.sources.held import HeldSource
+from trueodds.sources.source import Source
+from trueodds.sources.table import Table
+from trueodds.sources.tabled import TableSource
+
+
+def read(
+    data: Any,
+    *,
+    label: str | None = "label",
+    probs: Names = "p_*",
+    logits: Names | bool | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    multilabel: Names | None = None,
+    votes: Names | None = None,
+    weight: Any = None,
+    group: Any = None,
+    cluster: Any = None,
+    classes: Sequence[Any] | None = None,
+    sum_tolerance: float | None = None,
+    batch_rows: int = 65536,
+) -> Source:
+    """A source of predictions: a file, several files, a dataframe or arrays.
+
+    Nothing but names and types of columns is read at once; rows are read when they are asked for, and a file of
+    any size in batches of bounded memory.
+
+    Parameters
+    ----------
+    data : path, pattern, list of paths, frame, mapping, tuple or Predictions
+        Files by their suffix: .parquet, .csv, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such as
+        ``part-*.parquet`` means all files it matches, in the order of their names. Frames: pandas, Polars (eager
+        and lazy), PyArrow tables, DuckDB relations. A mapping or .npz has arrays under keys. A tuple is
+        ``(y_true, y_prob)``, with `weight`, `group`, `cluster` as arrays and ``logits=True`` for logits.
+    label : str or None
+        The column of the true class: its number 0..K−1, or its name. None reads no outcome, for `rewrite`.
+    probs : str or sequence of str
+        The columns of the probabilities, in the order of the classes: a pattern (only ``*`` is a wildcard; columns
+        keep the file's order), a list of names, one column of lists, or one column of numbers, the probability
+        of the second class.
+    logits : str, sequence of str, or True, optional
+        The columns of logits or log-probabilities, chosen likewise; True takes `probs` for logits.
+    confidence, correct : str, optional
+        The column of the confidence in the chosen answer, and the one that says whether it was correct.
+    multilabel : str or sequence of str, optional
+        The 0/1 columns of labels that do not exclude each other, matched to `probs` by what the star stands for.
+    votes : str or sequence of str, optional
+        The columns of how many people (or which share of them) chose each class, matched to `probs` likewise.
+    weight, group, cluster : str, optional
+        Their columns; `group` may be a list of names.
+    classes : sequence, optional
+        The names of the classes in the order of the columns. Without it they are what the star stands for if
+        labels are text, and numbers else; columns numbered otherwise than 0..K−1 are matched by their number.
+    sum_tolerance : float, optional
+        How far a row may be from sum 1, for rounded tables.
+    batch_rows : int
+        The most rows in memory at a time; fewer where there are many classes.
+
+    Raises
+    ------
+    InputError
+        TO301 to TO313, with file, column and row; TO203 and TO205 for settings.
+
+    Examples
+    --------
+    >>> source = read({"label": ["dog", "cat"], "p_cat": [0.1, 0.8], "p_dog": [0.9, 0.2]})
+    >>> source.collect().classes, source.probabilities
+    (('cat', 'dog'), 4)
+    """
+    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+        raise InputError("TO203", "batch_rows must be a whole number of at least 1.", repr(batch_rows), "Leave it out.")
+    if isinstance(data, Source):
+        return data
+    choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster)
+    if choice.kind in ("logits", "confidence", "multilabel") and sum_tolerance is not None:
+        raise _pointless("sum_tolerance", choice.kind)
+    if choice.kind == "confidence" and classes is not None:
+        raise _pointless("classes", choice.kind)
+    if isinstance(data, Predictions):
+        return HeldSource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
+    if isinstance(data, tuple) and len(data) == 2:
+        return HeldSource(_paired(data, choice, classes, sum_tolerance), batch_rows)
+    return TableSource(
+        _tables(data), _named(choice), classes=classes, sum_tolerance=sum_tolerance, batch_rows=batch_rows
+    )
+
+
+def _tables(data: Any) -> list[Table]:
+    paths = files.paths(data)
+    if paths is not None:
+        return [table for path in paths for table in files.opened(path)]
+    if isinstance(data, Mapping):
+        from trueodds.sources.arrays import MappingTable
+
+        return [MappingTable(data)]
+    from trueodds.sources.frames import opened
+
+    return [opened(data)]
+
+
+def _named(choice: Choice) -> Choice:
+    """Columns are named by text; an array here would be looked up as a column in vain."""
+    for use, name in (
+        ("label", choice.label),
+        ("confidence", choice.confidence),
+        ("correct", choice.correct),
+        ("weight", choice.weight),
+        ("cluster", choice.cluster),
+    ):
+        if name is not None and not isinstance(name, str):
+            raise _no_name(use, name)
+    for use, names in (
+        ("probs", choice.probs),
+        ("logits", choice.logits),
+        ("multilabel", choice.multilabel),
+        ("votes", choice.votes),
+        ("group", choice.group),
+    ):
+        if names is None or isinstance(names, (str, bool)):
+            continue
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise _no_name(use, names)
+    return choice
+
+
+def _no_name(use: str, got: Any) -> InputError:
+    return InputError(
+        "TO203", f"{use} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
+    )
+
+
+def _pointless(setting: str, kind: str) -> InputError:
+    return InputError("TO205", f"{setting} means nothing with {kind}.", f"both {setting} and {kind}", "Leave it out.")
+
+
+def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+    given = [
+        name
+        for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
+        if getattr(choice, name) is not None
+    ]
+    given += ["logits"] if choice.kind == "logits" else []
+    given += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
+    if given:
+        raise InputError(
+            "TO205", "Predictions carry everything already.", f"{given[0]}=", "Give it when you build the Predictions."
+        )
+    return preds
+
+
+def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+    extras = {"weight": choice.weight, "group": choice.group, "cluster": choice.cluster, "classes": classes}
+    if choice.kind == "logits" and choice.logits is True:
+        return Predictions.from_logits(*data, **extras)
+    if choice.kind != "classes":
+        raise InputError(
+            "TO205",
+            f"A pair of arrays has no columns to choose {choice.kind} from.",
+            f"{choice.kind}=",
+            "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
+        )
+    return Predictions(*data, sum_tolerance=sum_tolerance, **extras)

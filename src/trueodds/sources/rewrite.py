@@ -1,0 +1,167 @@
+"""How does a file get other probabilities? Batch by batch, every other column as it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.problem import checks
+from trueodds.sources.blocks import Block, Stretch, matrix
+from trueodds.sources.delimited import CsvTable
+from trueodds.sources.files import format_of, needs_pyarrow
+from trueodds.sources.plan import Plan
+from trueodds.sources.source import Source
+from trueodds.sources.table import Table
+from trueodds.sources.tabled import TableSource
+from trueodds.sources.values import Place
+from trueodds.sources.writers import writer_of
+
+Array = NDArray[Any]
+
+
+def rewrite(
+    source: Source,
+    transform: Callable[[Array], Any],
+    out: str | os.PathLike[str],
+    *,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> int:
+    """Write the rows of a file with other probabilities; the number of rows written.
+
+    Columns, names and order stay; the probability columns hold the new values in float64. Columns of logits become
+    columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``.
+
+    Parameters
+    ----------
+    source : Source
+        Of a file or of several; they are written into one.
+    transform : callable
+        From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
+    out : path
+        .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. It appears when all is written, or not at all;
+        it may be the file that is read.
+
+    Raises
+    ------
+    InputError
+        TO314 for a source that is no file, an unknown suffix, or rows that the format cannot hold.
+    """
+    if not isinstance(source, TableSource):
+        raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
+    target = Path(out).expanduser()
+    form = format_of(str(target), "TO314")
+    if form in ("parquet", "arrow"):
+        needs_pyarrow(str(target))
+    if not target.parent.is_dir():
+        raise InputError("TO314", "The folder to write into does not exist.", str(target.parent), "Make it first.")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    done = 0
+    try:
+        with writer_of(form, str(part), str(target)) as writer:
+            for columns, n in _renewed(source, transform, form):
+                writer.write(columns, done)
+                done += n
+                if progress is not None:
+                    progress(done, source.rows)
+        os.replace(part, target)
+    except OSError as problem:
+        raise InputError("TO314", f"{target} cannot be written.", str(problem), "Choose another place.") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return done
+
+
+def _renewed(source: TableSource, transform: Callable[[Array], Any], form: str) -> Iterator[tuple[dict[str, Any], int]]:
+    plan, columns = source.plan, source.tables[0].columns
+    none = True
+    for table in source.tables:
+        if set(table.columns) != set(columns):
+            odd = sorted(set(table.columns) ^ set(columns))[0]
+            raise InputError(
+                "TO309",
+                "Files that are written into one must have the same columns.",
+                f"{odd!r} in only one of {source.tables[0].name} and {table.name}",
+                "Apply to them one by one.",
+            )
+        start = 0
+        for chunk in _chunks(table, plan, source.size, form):
+            given = {name: table.numbers(chunk[name], Place(table.name, name, start)) for name in plan.probs}
+            p = matrix(given, plan.probs, table.name, start)
+            if len(p) == 0:
+                continue
+            block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
+            try:
+                P = probabilities(p, plan.kind, source.sum_tolerance)
+            except InputError as problem:
+                raise block.located(problem, plan, part=True) from None
+            Q = np.asarray(transform(P), dtype=np.float64)
+            if Q.shape != P.shape:
+                raise InputError(
+                    "TO314",
+                    "The transform must give as many rows and classes as it is given.",
+                    f"{Q.shape} for {P.shape}",
+                    "Apply a calibrator that was fitted for these classes.",
+                )
+            yield _replaced({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
+            start, none = start + len(p), False
+    if none:
+        raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
+    """Every column; a format with types gets them from Arrow, where CSV has none."""
+    if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
+        return table.typed_chunks(plan.probs, size)
+    if form in ("jsonl", "npz") and isinstance(table, CsvTable):
+        return table.valued_chunks(plan.probs, size)
+    return table.chunks(plan.probs, size)
+
+
+def probabilities(p: Array, kind: str, sum_tolerance: float | None = None) -> Array:
+    """Checked probabilities (n, K) in float64 of what the columns hold; a single number is that of the second class.
+
+    >>> probabilities(np.array([0.25]), "classes").tolist()
+    [[0.75, 0.25]]
+    """
+    values = checks.numbers(p, "the probabilities")
+    checks.shape(values, "the probabilities")
+    if kind == "logits":
+        values = checks.softmax(values)
+    else:
+        checks.probabilities(values, p.dtype, sum_tolerance, sums=kind in ("classes", "votes"))
+    values = values.astype(np.float64)
+    return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
+
+
+def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+    if len(plan.probs) > 1:
+        new = {column: Q[:, j] for j, column in enumerate(plan.probs)}
+    else:
+        new = {plan.probs[0]: Q if ndim == 2 else Q[:, 1]}
+    names = dict(zip(plan.probs, _new_names(plan), strict=True))
+    written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
+    if len(written) < len(chunk):
+        clash = next(each for column, each in names.items() if each != column and each in chunk)
+        raise InputError(
+            "TO313",
+            f"{name} has a column already where the new probabilities go.",
+            repr(clash),
+            "Rename it, or write the rows without it.",
+        )
+    return written
+
+
+def _new_names(plan: Plan) -> tuple[str, ...]:
+    """Probabilities are not written under the name of logits."""
+    if plan.kind != "logits":
+        return plan.probs
+    if len(plan.probs) == 1:
+        return ("p",)
+    suffixes = plan.suffixes if plan.suffixes is not None and plan.suffixes != plan.probs else range(len(plan.probs))
+    return tuple(f"p_{suffix}" for suffix in suffixes)

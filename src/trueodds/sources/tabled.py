@@ -1,0 +1,185 @@
+"""How do the rows of tables become Predictions, in bounded batches or all at once?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.sources.blocks import Block, Sameness, block_of, joined
+from trueodds.sources.columns import Choice
+from trueodds.sources.plan import Plan, numbered, numbers_apart
+from trueodds.sources.source import Progress, Source
+from trueodds.sources.table import Table
+
+WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
+
+
+class TableSource(Source):
+    """Rows of one table, or of several with the same columns one after the other."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        choice: Choice,
+        *,
+        classes: Sequence[Any] | None = None,
+        sum_tolerance: float | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        first = tables[0]
+        self.tables = tuple(tables)
+        self.plan = choice.settle(first)
+        for table in self.tables[1:]:
+            _agree(first, table, self.plan, choice.settle(table))
+        self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
+        counts = [table.rows for table in tables if table.rows is not None]
+        self.rows = sum(counts) if len(counts) == len(tables) else None
+        if self.rows == 0:
+            raise self._empty()
+        self.notes = self.plan.notes
+        self._classes = classes
+        self.sum_tolerance = sum_tolerance
+        self._batch_rows = batch_rows
+        self._seen_width: int | None = None
+
+    def batches(self) -> Iterator[Predictions]:
+        """The rows in order, each batch checked; errors name the file and the row of the file."""
+        for block in self._weighted():
+            yield self.predictions(block, part=True)
+
+    def collect(self, progress: Progress | None = None) -> Predictions:
+        """All rows, checked together, so that notes count over all of them."""
+        found = self._collected(None, progress)
+        assert found is not None
+        return found
+
+    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+        """All rows if that is at most `limit` probabilities, else None; never reads much more than the limit."""
+        known = self.probabilities
+        return None if known is not None and known > limit else self._collected(limit, progress)
+
+    def _collected(self, limit: int | None, progress: Progress | None) -> Predictions | None:
+        blocks: list[Block] = []
+        done = 0
+        for block in self.blocks():
+            blocks.append(block)
+            done += block.n
+            if progress is not None:
+                progress(done, self.rows)
+            if limit is not None and done * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
+                return None
+        return self.predictions(joined(blocks), part=False)
+
+    @property
+    def probabilities(self) -> int | None:
+        """Rows times classes, where the rows are known without reading."""
+        return None if self.rows is None else self.rows * self._width
+
+    def describe(self) -> dict[str, Any]:
+        """What is read: file, format, rows, columns and notes."""
+        files = [table.name for table in self.tables]
+        return {
+            "file": files[0] if len(files) == 1 else files,
+            "format": self.tables[0].format,
+            "rows": self.rows,
+            "columns": self.plan.said(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    @property
+    def size(self) -> int:
+        """How many rows a batch has at most."""
+        if self.rows is None and len(self.plan.probs) == 1:
+            return self._batch_rows  # lists of a length that only reading would tell
+        return min(self._batch_rows, max(1024, WIDEST // self._width))
+
+    @property
+    def _width(self) -> int:
+        if len(self.plan.probs) > 1:
+            return len(self.plan.probs)
+        if self._seen_width is None:
+            table = next((table for table in self.tables if table.rows != 0), self.tables[0])
+            self._seen_width = table.width(self.plan.probs[0])
+        return self._seen_width
+
+    def blocks(self) -> Iterator[Block]:
+        """The raw arrays of each batch, not yet checked."""
+        same, none = Sameness(), True
+        for table in self.tables:
+            start = 0
+            for batch in table.batches(self.plan.names, self.plan.numeric, self.size):
+                block = block_of(batch, self.plan, table.name, start)
+                if block.n == 0:
+                    continue
+                same.hold(batch, self.plan, block)
+                start, none = start + block.n, False
+                yield block
+        if none:
+            raise self._empty()
+
+    def _weighted(self) -> Iterator[Block]:
+        """Blocks that each have some weight: one without any goes with its neighbors."""
+        held: Block | None = None
+        for block in self.blocks():
+            if held is None:
+                held = block
+            elif block.weight is not None and not (_any(held) and _any(block)):
+                held = joined([held, block])
+            else:
+                yield held
+                held = block
+        if held is not None:
+            yield held
+
+    def predictions(self, block: Block, *, part: bool) -> Predictions:
+        """The block, checked; a problem is told with the file and its row."""
+        if block.y is None:
+            raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
+        extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
+        kind = self.plan.kind
+        try:
+            if kind == "confidence":
+                return Predictions.from_confidence(block.p, block.y, **extras)
+            classes = self.class_names(block)
+            if kind == "multilabel":
+                return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
+            if kind == "logits":
+                return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
+            return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
+        except InputError as problem:
+            raise block.located(problem, self.plan, part) from None
+
+    def class_names(self, block: Block) -> Sequence[Any] | None:
+        """The given names; else what the columns call the classes, where the labels are names or no numbers 0..K−1."""
+        suffixes = self.plan.suffixes
+        if self._classes is not None or suffixes is None:
+            return self._classes
+        if block.y is not None and block.y.dtype.kind == "U":
+            return suffixes
+        if suffixes == numbered(len(suffixes)):
+            return None
+        if self.plan.kind in ("votes", "multilabel"):
+            return suffixes
+        # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
+        return [int(each) for each in suffixes] if numbers_apart(suffixes) else None
+
+    def _empty(self) -> InputError:
+        return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _any(block: Block) -> bool:
+    return block.weight is not None and bool(block.weight.any())
+
+
+def _agree(first: Table, table: Table, plan: Plan, other: Plan) -> None:
+    """The chosen columns of every file must be those of the first."""
+    differ = set(plan.names) ^ set(other.names)
+    if differ:
+        raise InputError(
+            "TO309",
+            "Files that are read together must have the same columns.",
+            f"{sorted(differ)[0]!r} in only one of {first.name} and {table.name}",
+            "Read them apart, or name the columns that both have.",
+        )

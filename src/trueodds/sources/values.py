@@ -1,0 +1,133 @@
+"""Which plain array do these cells make? Missing, mixed and ragged ones are told by file, column and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+
+Array = NDArray[Any]
+MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that pandas is not imported
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where cells come from: a table, a column, and the row of the table that the first cell is in."""
+
+    name: str
+    column: str
+    start: int = 0
+
+    def missing(self, row: int, count: int) -> InputError:
+        """A cell without a value."""
+        return InputError(
+            "TO308",
+            f"Column {self.column!r} of {self.name} has missing values.",
+            f"none in row {self.start + row}{_such(count)}",
+            "Fill or remove those rows; nothing is dropped for you.",
+        )
+
+    def wrong_type(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
+        """Cells that are neither numbers nor names."""
+        return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
+
+    def changed(self, row: int, first: str, later: str) -> InputError:
+        """Cells that are of another type than those before them."""
+        return InputError(
+            "TO309",
+            f"Column {self.column!r} of {self.name} changes its type.",
+            f"{later} in row {self.start + row} after {first}",
+            "Write the whole column as one type.",
+        )
+
+    def ragged(self, row: int, got: int, first: int) -> InputError:
+        """A list that is longer or shorter than the first one."""
+        return InputError(
+            "TO310",
+            f"Every list in column {self.column!r} of {self.name} must have the same length.",
+            f"{got} values in row {self.start + row} after rows of {first}",
+            "Give one value per class in each row.",
+        )
+
+
+def _such(count: int) -> str:
+    return f" ({count:,} such {'value' if count == 1 else 'values'} in the rows read together)" if count > 1 else ""
+
+
+def plain(cells: Sequence[Any] | Array, place: Place) -> Array:
+    """The cells as an array of whole numbers, floats, booleans or text; lists as the rows of a matrix.
+
+    >>> plain([0, 1], Place("a", "label")).dtype, plain([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
+    (dtype('int64'), (2, 2))
+    """
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind in "biufU":
+            return cells
+        if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
+            return cells.astype(str)
+    cells = list(cells)
+    absent = [i for i, each in enumerate(cells) if each is None or type(each).__name__ in MISSING]
+    if absent:
+        raise place.missing(absent[0], len(absent))
+    kinds = {_family(each) for each in cells}
+    if kinds == {"list"}:
+        return _matrix(cells, place)
+    if len(kinds) > 1 and not kinds <= {"bool", "int", "float"}:
+        first = _family(cells[0])
+        row = next(i for i, each in enumerate(cells) if _family(each) != first)
+        if isinstance(cells[row], float) and cells[row] != cells[row]:
+            raise place.missing(row, 1)
+        raise place.changed(row, _said(cells[0]), _said(cells[row]))
+    if kinds == {"other"}:
+        raise place.wrong_type(f"{_said(cells[0])} in row {place.start}")
+    if kinds == {"text"}:
+        return np.array([str(each) for each in cells])
+    if kinds == {"bool"}:
+        return np.array(cells, dtype=bool)
+    if "float" in kinds:
+        return np.array([float(each) for each in cells], dtype=np.float64)
+    try:
+        return np.array([int(each) for each in cells], dtype=np.int64)
+    except OverflowError:
+        raise place.wrong_type("a whole number beyond 64 bits", "Write such identifiers as text.") from None
+
+
+def _family(cell: Any) -> str:
+    if isinstance(cell, (bool, np.bool_)):
+        return "bool"
+    if isinstance(cell, (int, np.integer)):
+        return "int"
+    if isinstance(cell, (float, np.floating, Decimal)):
+        return "float"
+    if isinstance(cell, str):
+        return "text"
+    return "list" if isinstance(cell, (list, tuple, np.ndarray)) else "other"
+
+
+def _said(cell: Any) -> str:
+    return f"{type(cell).__name__} {str(cell)[:40]!r}"
+
+
+def _matrix(cells: list[Any], place: Place) -> Array:
+    width = len(cells[0])
+    for row, each in enumerate(cells):
+        if len(each) != width:
+            raise place.ragged(row, len(each), width)
+    if width == 0:
+        raise place.ragged(0, 0, 1)
+    if all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in cells):
+        return np.stack(cells)
+    flat = [value for each in cells for value in each]
+    absent = [i for i, value in enumerate(flat) if value is None]
+    if absent:
+        raise place.missing(absent[0] // width, len(absent))
+    strange = [i for i, value in enumerate(flat) if _family(value) not in ("bool", "int", "float")]
+    if strange:
+        raise place.wrong_type(f"a list with {_said(flat[strange[0]])} in row {place.start + strange[0] // width}")
+    return plain(flat, place).reshape(-1, width)

@@ -1,0 +1,188 @@
+"""How do rows become sums? Blocks of Predictions through the compiled loops, many classes in chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import cells as kernel
+from trueodds.core.kernels import rows as single
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+from trueodds.tally import scores
+from trueodds.tally.cells import FULL, PLAIN, Cells
+from trueodds.tally.counts import Counts
+from trueodds.tally.scores import ScoreSums
+
+Array = NDArray[Any]
+
+# Classes whose dense cells are held at a time: 2.5 MB, or 1.6 of the wider ones; more falls out of the cache.
+CHUNK, WIDE_CHUNK = 16, 5
+NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A block of rows as the kernels take it: read-only and C-ordered."""
+
+    kind: str
+    P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
+    y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
+    shares: Array | None  # (n, m) votes
+    w: Array | None  # (n,)
+
+    @classmethod
+    def of(cls, preds: Predictions, where: slice | Array) -> Rows:
+        """The chosen rows."""
+        p = preds.p[where]
+        if preds.kind == "confidence":
+            P = p[:, None]
+        else:
+            P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+        optional = [None if each is None else _plain(each[where]) for each in (preds.y, preds.votes, preds.weight)]
+        return cls(preds.kind, _plain(P), *optional)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cell follows from float64 arithmetic alone, as it does for float32 values."""
+        return self.P.dtype == np.float32
+
+    @property
+    def plain(self) -> bool:
+        """One label per row, no weights."""
+        return self.w is None and self.shares is None
+
+    @property
+    def weight(self) -> Array:
+        """The weights, ones where none were given."""
+        return np.ones(len(self.P)) if self.w is None else self.w
+
+
+def _plain(x: Array) -> Array:
+    # One memory layout and one mutability, so that each kernel is compiled once per dtype.
+    x = np.ascontiguousarray(x).view()
+    x.flags.writeable = False
+    return x
+
+
+def binary(view: View) -> Cells:
+    """The cells of one binary view of rows."""
+    hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
+    return _columns(_plain(view.p[:, None]), view.y[:, None], None if hard else _plain(view.w))
+
+
+def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
+    """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
+    m = P.shape[1]
+    exact = P.dtype == np.float32
+    if w is None:
+        out = np.zeros((m * kernel.CELLS, 1 + len(PLAIN)))
+        kernel.by_hit(P, _plain(Y == 1), 0, m, kernel.EDGES, exact, out)
+    else:
+        out = np.zeros((m * kernel.CELLS, 1 + len(FULL)))
+        kernel.by_share(P, _plain(Y.astype(np.float64)), w, 0, m, kernel.EDGES, exact, out)
+    return Cells.of_dense(out)
+
+
+def ranked(rows: Rows, ranks: int) -> tuple[Cells, int]:
+    """The cells of the largest one to three probabilities, and how many rows have several largest ones."""
+    if rows.kind == "confidence":
+        assert rows.y is not None
+        return _columns(rows.P, rows.y[:, None], rows.w), 0
+    which = np.empty((len(rows.P), ranks), dtype=np.int64)
+    value = np.empty((len(rows.P), ranks), dtype=rows.P.dtype)
+    ties = int(single.largest(rows.P, which, value))
+    if rows.shares is not None:
+        return _columns(_plain(value), np.take_along_axis(rows.shares, which, axis=1), rows.weight), ties
+    assert rows.y is not None
+    return _columns(_plain(value), which == rows.y[:, None], rows.w), ties
+
+
+def by_class(rows: Rows, first: int, last: int) -> Cells:
+    """The cells of the classes first..last−1, each against the rest."""
+    step = CHUNK if rows.plain else WIDE_CHUNK
+    spans = [(start, min(start + step, last)) for start in range(first, last, step)]
+    return Cells.side_by_side([(start - first, _span(rows, start, stop)) for start, stop in spans])
+
+
+def _span(rows: Rows, first: int, last: int) -> Cells:
+    width = (last - first) * kernel.CELLS
+    if rows.plain:
+        assert rows.y is not None
+        out = np.zeros((width, 1 + len(PLAIN)))
+        if rows.kind == "multilabel":
+            hit = _plain(rows.y[:, first:last] == 1)
+            kernel.by_hit(rows.P, hit, first, last, kernel.EDGES, rows.exact, out)
+        else:
+            kernel.by_label(rows.P, rows.y, first, last, kernel.EDGES, rows.exact, out)
+        return Cells.of_dense(out)
+    out = np.zeros((width, 1 + len(FULL)))
+    Y = _plain(_outcomes(rows, first, last))
+    kernel.by_share(rows.P, Y, _plain(rows.weight), first, last, kernel.EDGES, rows.exact, out)
+    return Cells.of_dense(out)
+
+
+def _outcomes(rows: Rows, first: int, last: int) -> Array:
+    """The outcome shares of some classes, (n, last − first) float64."""
+    if rows.shares is not None:
+        return rows.shares[:, first:last]
+    assert rows.y is not None
+    seen = rows.y[:, first:last] if rows.kind == "multilabel" else rows.y[:, None] == np.arange(first, last)
+    return seen.astype(np.float64)
+
+
+def null_covariance(rows: Rows, bins: int) -> Array:
+    """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
+    size = rows.P.shape[1] * bins
+    out = np.zeros((size, size))
+    w = NOTHING if rows.w is None else rows.w
+    kernel.covariance(rows.P, _plain(w), kernel.EDGES, rows.exact, report_bins(bins), bins, out)
+    return out
+
+
+def report_bins(bins: int) -> Array:
+    """The uniform bin of each fine cell; where bins do not nest, by the nearest edges of cells."""
+    return np.searchsorted(np.arange(1, bins) / bins, kernel.MIDDLES, "left").astype(np.int32)
+
+
+def scored(rows: Rows) -> dict[str, ScoreSums]:
+    """The sums of the proper scores: over the vector, of the last column for two classes, mean over labels."""
+    if rows.shares is None and rows.kind != "multilabel":
+        brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
+        single.scored(rows.P, rows.y, rows.P.shape[1] <= 2, brier, loss)
+    elif rows.kind == "multilabel":
+        assert rows.y is not None
+        p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
+        brier = scores.brier(p, y).reshape(rows.P.shape).mean(axis=1)
+        loss = scores.log_loss(p, y).reshape(rows.P.shape).mean(axis=1)
+    else:
+        assert rows.shares is not None
+        p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
+        brier, loss = scores.brier(p, y), scores.log_loss(p, y)
+    return {"brier": ScoreSums.of(brier, rows.w), "log_loss": ScoreSums.of(loss, rows.w)}
+
+
+def counted(rows: Rows, preds: Predictions, ties: int, true_zeros: int) -> Counts:
+    """The special rows of a block."""
+    counts, extremes = np.zeros(4, dtype=np.int64), np.zeros(2)
+    given = np.dtype(preds.dtype)
+    eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
+    sums = preds.kind == "classes" and preds.p.ndim == 2
+    single.inspected(rows.P, rows.P.shape[1] * eps if sums else np.inf, counts, extremes)
+    zeros, ones, above, off = counts.tolist()
+    n = len(rows.P)
+    return Counts(
+        zeros=zeros,
+        ones=ones,
+        above=above,
+        off_sums=off,
+        ties=ties,
+        true_zeros=true_zeros,
+        voted=n if rows.shares is not None else 0,
+        clustered=n if preds.cluster is not None else 0,
+        excess=float(extremes[0]),
+        worst_sum=float(extremes[1]),
+    )

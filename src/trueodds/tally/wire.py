@@ -1,0 +1,137 @@
+"""How is a tally kept in a file? Versioned strict JSON, checked field by field on load."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+import trueodds
+from trueodds.core.errors import InputError
+from trueodds.tally.cells import FULL, PLAIN
+from trueodds.tally.content import Field, refuse
+from trueodds.tally.tally import Tally
+
+Array = NDArray[Any]
+
+SCHEMA = "trueodds.tally/1"
+
+
+def to_dict(tally: Tally) -> dict[str, Any]:
+    """The tally as plain values that JSON holds without loss."""
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_told(tally)}
+
+
+def from_dict(value: Any) -> Tally:
+    """The tally behind `to_dict`; TO402 names the field that is wrong."""
+    if not isinstance(value, dict) or "schema" not in value:
+        refuse("schema", "none", "Only files that `save` wrote are tallies.")
+    if value["schema"] != SCHEMA:
+        refuse("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
+    field = Field(value, "")
+    field.text("version")
+    return field.tally()
+
+
+def dumps(tally: Tally) -> str:
+    """The tally as one JSON text; floats keep every bit.
+
+    >>> from trueodds.problem.predictions import Predictions
+    >>> loads(dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))).n
+    2
+    """
+    return json.dumps(to_dict(tally), allow_nan=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Tally:
+    """The tally of a JSON text; TO402 where it is none."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as problem:
+        raise InputError("TO402", "This is no JSON text.", str(problem)[:200], "Pass what `dumps` gave.") from None
+    return from_dict(value)
+
+
+def save(tally: Tally, path: str | Path) -> None:
+    """Write the tally to a file, whole or not at all; TO407 where the folder cannot be written."""
+    path = Path(path)
+    text = dumps(tally)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise InputError(
+            "TO407", "The tally cannot be written.", str(problem), "Choose a folder that exists."
+        ) from None
+
+
+def load(path: str | Path) -> Tally:
+    """Read a tally that `save` wrote; TO407 where there is no such file, TO402 where it is no tally."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise InputError("TO407", "The tally cannot be read.", str(problem), "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            "TO402", "This is no tally file.", f"bytes that are no text in {path}", "Check the path."
+        ) from None
+    return loads(text)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _told(tally: Tally) -> dict[str, Any]:
+    names = PLAIN if tally.cells.plain else FULL
+    return {
+        "kind": tally.kind,
+        "classes": list(tally.classes),
+        "dtype": tally.dtype,
+        "bins": tally.bins,
+        "grid": tally.grid,
+        "slots": list(tally.slots),
+        "n": tally.n,
+        "weight": tally.weight,
+        "cells": {
+            "index": tally.cells.index.tolist(),
+            "n": tally.cells.n.tolist(),
+            "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
+        },
+        "joint": {
+            name: {each: getattr(cells, each).tolist() for each in ("keys", "n", "w", "ww", "wp", "wy")}
+            for name, cells in tally.joint.items()
+        },
+        "null": _told_null(tally.null),
+        "scores": {name: asdict(sums) for name, sums in tally.scores.items()},
+        "counts": asdict(tally.counts),
+        "groups": {
+            column: {value: _told(part) for value, part in values.items()} for column, values in tally.groups.items()
+        },
+    }
+
+
+def _told_null(null: Array | None) -> dict[str, list[Any]] | None:
+    if null is None:
+        return None
+    index = np.flatnonzero(null)
+    return {"index": index.tolist(), "value": null.ravel()[index].tolist()}

@@ -1,0 +1,224 @@
+"""What a diagram is: a frozen table of what it draws, that can also be drawn, saved and told as JSON."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from json import dumps
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import settings_of
+from trueodds.core.results import strict
+from trueodds.diagrams import layout
+from trueodds.diagrams.svg import embedded
+from trueodds.estimators.binned import PARTITION_SETTINGS
+from trueodds.problem.partition import Partition, as_partition
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """A table of every number drawn, and how to draw it.
+
+    `table` holds the marks, `panels` one row per view (largest error first): both map column names to
+    read-only arrays. Nothing is calculated while drawing, and pyplot is never touched.
+    """
+
+    name: str
+    lens: str
+    table: Mapping[str, Array]
+    panels: Mapping[str, Array]
+    settings: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
+
+    size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches, of a picture with one panel
+
+    def frame(self) -> Any:
+        """The table as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""
+        columns = {name: column.tolist() for name, column in self.table.items()}
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(columns)
+            except ImportError:
+                continue
+        return {name: np.asarray(column) for name, column in self.table.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagram as strict JSON holds it."""
+        return {
+            "schema": "trueodds.diagram/1",
+            "diagram": self.name,
+            "lens": self.lens,
+            "table": strict(self.table),
+            "panels": strict(self.panels),
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def __str__(self) -> str:
+        n = int(np.max(self.panels["n"]))
+        settings = ", ".join(str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key))
+        return f"{self.name} · {len(self.table['view'])} bins · n={n:,} · {self.lens}, {settings}"
+
+    @property
+    def finding(self) -> str:
+        """What the picture shows, in words; for a grid, of the view with the largest error."""
+        return str(self.panels["finding"][0])
+
+    def rows(self, panel: int) -> dict[str, Array]:
+        """The part of the table that one panel draws."""
+        mine = self.table["view"] == self.panels["view"][panel]
+        return {name: column[mine] for name, column in self.table.items()}
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """Draw one panel."""
+        raise NotImplementedError
+
+    def headline(self) -> str:
+        """The question that the picture answers."""
+        raise NotImplementedError
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The marks and what they mean."""
+        raise NotImplementedError
+
+    def axis_labels(self) -> tuple[str, str]:
+        """What runs along x and along y."""
+        raise NotImplementedError
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw on the matplotlib axes given and return them; without any, on a new Figure, which is returned.
+
+        Several views are a grid, largest error first, of at most 12 panels; in axes that are given the grid is
+        drawn within them. Raises TO701 where matplotlib is not installed.
+        """
+        _matplotlib()
+        return layout.drawn(self, ax)
+
+    def svg(self, prefix: str | None = None) -> str:
+        """The picture as an `<svg>` element to put into a page: self-contained, the same for the same numbers.
+
+        Every id begins with `prefix`, by default a hash of the numbers, so that pictures do not mix on a page.
+        """
+        if prefix is None:
+            prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
+        raw = self._rendered("svg").decode()
+        return embedded(raw, prefix, " ".join([self.headline(), self.finding]).replace("\n", " "))
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as .svg, .png or .pdf; the same numbers give the same file.
+
+        Raises TO203 for another ending.
+        """
+        path = Path(path)
+        kind = path.suffix.lower().removeprefix(".")
+        if kind not in ("svg", "png", "pdf"):
+            raise InputError("TO203", "A picture is saved as .svg, .png or .pdf.", repr(path.name), "Add the ending.")
+        if kind == "svg":
+            path.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg(), encoding="utf-8")
+        else:
+            path.write_bytes(self._rendered(kind))
+
+    def _rendered(self, kind: str) -> bytes:
+        # A local context: a user's own style must not change what a report looks like.
+        style = {
+            "svg.hashsalt": "trueodds",
+            "svg.fonttype": "path",
+            "font.family": ["DejaVu Sans"],
+            "font.size": 10.0,
+            "axes.unicode_minus": True,
+            "text.usetex": False,
+            "text.color": "black",
+        }
+        stamps = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+        out = io.BytesIO()
+        with _matplotlib().rc_context(style):
+            self.draw().savefig(out, format=kind, dpi=200, metadata=stamps[kind], facecolor="white")
+        return out.getvalue()
+
+    def _repr_svg_(self) -> str | None:
+        return self._shown(self.svg)
+
+    def _repr_png_(self) -> bytes | None:
+        return self._shown(lambda: self._rendered("png"))
+
+    @staticmethod
+    def _shown(render: Any) -> Any:
+        """The picture for a notebook; without matplotlib the notebook shows the line of text."""
+        try:
+            return render()
+        except InputError:
+            return None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A diagram's settings; called on the views of a lens it gives the Diagram."""
+
+    name: ClassVar[str]
+    partition: Partition | None = None
+    level: float = 0.9
+
+    def __post_init__(self) -> None:
+        if isinstance(self.level, bool) or not isinstance(self.level, (int, float)) or not 0 < self.level < 1:
+            raise InputError("TO203", "level must lie between 0 and 1.", repr(self.level), "For instance level=0.9.")
+
+    @classmethod
+    def accepts(cls) -> tuple[str, ...]:
+        """The settings the façade may pass."""
+        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+
+    @classmethod
+    def from_settings(cls, _name: str, **settings: Any) -> Any:
+        """The recipe from the façade's settings, where bins and partition are words."""
+        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        return cls(partition=as_partition(**asked), **settings)
+
+    def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of these binary views; nothing is drawn by chance, so `rng` changes nothing."""
+        for view in views:
+            if view.joint:
+                raise InputError(
+                    "TO205",
+                    f"The diagram {self.name} shows one stated probability per row; this lens has a vector per row.",
+                    f"lens={view.name!r}",
+                    "Use lens='confidence', 'classwise' or 'class:NAME'; for vectors of 3 or 4 use diagram simplex.",
+                )
+        return self.of(tuple(views))
+
+    def of(self, views: tuple[View, ...]) -> Diagram:
+        """The diagram of binary views."""
+        raise NotImplementedError
+
+
+def _matplotlib() -> Any:
+    try:
+        return importlib.import_module("matplotlib")
+    except ImportError:
+        raise InputError(
+            "TO701", "Drawing needs matplotlib.", "no matplotlib", 'Run: pip install "trueodds[report]"'
+        ) from None
+
+
+def lens_of(views: Sequence[View]) -> str:
+    """The lens that gave these views."""
+    if len(views) == 1:
+        return views[0].name
+    return "classwise" if all(view.name.startswith("class:") for view in views) else "several"
+
+
+def one_of(value: Any, name: str, known: Sequence[Any]) -> None:
+    """Refuse a setting that is none of the known values."""
+    if value not in known:
+        said = ", ".join(repr(each) for each in known)
+        raise InputError("TO203", f"{name} is one of {said}.", repr(value), f"Leave it out for {known[0]!r}.")

@@ -1,0 +1,105 @@
+"""What was said and what came, bin by bin and over all rows of each view?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.diagrams.chance import EXACT_ROWS, Bars
+from trueodds.problem.partition import Bins, Partition, default_for
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+Columns = dict[str, Array]
+Rule = Callable[[View, Array, int, float], Bars]
+
+
+class Binned:
+    """One view in its bins, lowest first; bins without weight are absent."""
+
+    def __init__(self, view: View, partition: Partition | None) -> None:
+        self.view = view
+        self.partition = partition or default_for(view)
+        self.frozen = self.partition.freeze(view)
+        self.index = np.asarray(self.frozen.index(view.at))
+        self.size = self.frozen.size
+        pooled = view.pool(self.index, self.size)
+        occupied = np.flatnonzero(np.bincount(self.index, view.w, self.size) > 0)
+        low, high = self._edges(occupied)
+        self.order = np.argsort(low, kind="stable")
+        columns = {
+            "view": np.full(len(occupied), view.name, dtype=object),
+            "bin": occupied,
+            "low": low,
+            "high": high,
+            "n": pooled.n.astype(np.int64),
+            "weight": pooled.w,
+            "share": pooled.w / pooled.w.sum(),
+            "mean_prediction": pooled.p,
+            "outcome_rate": pooled.y,
+            "deviation": pooled.y - pooled.p,
+        }
+        self.columns: Columns = {name: column[self.order] for name, column in columns.items()}
+
+    def _edges(self, occupied: Array) -> tuple[Array, Array]:
+        """The edges of the bins; of a tree, which has none, the smallest and largest prediction of each leaf."""
+        if isinstance(self.frozen, Bins):
+            return self.frozen.edges[:-1][occupied], self.frozen.edges[1:][occupied]
+        low, high = np.full(self.size, np.inf), np.full(self.size, -np.inf)
+        np.minimum.at(low, self.index, self.view.at)
+        np.maximum.at(high, self.index, self.view.at)
+        return low[occupied], high[occupied]
+
+    def bars(self, rule: Rule, level: float) -> Bars:
+        """The range of each bin, lowest bin first."""
+        bars = rule(self.view, self.index, self.size, level)
+        return Bars(bars.low[self.order], bars.high[self.order], tuple(bars.law[i] for i in self.order))
+
+    @property
+    def error(self) -> float:
+        """The share-weighted mean of |deviation| over bins."""
+        return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
+
+
+def whole(view: View) -> View:
+    """All rows of a view as one cell."""
+    return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
+
+
+def stacked(tables: Sequence[Mapping[str, Array]]) -> Columns:
+    """The rows of several tables under each other; read-only."""
+    table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
+    for column in table.values():
+        column.flags.writeable = False
+    return table
+
+
+def bar_notes(laws: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
+    """Which law gave the bars, where it is not the exact one for rows."""
+    notes = []
+    beyond = sum(law == "refined normal" for law in laws)
+    if beyond:
+        notes.append(
+            Note(
+                "TN241",
+                f"{beyond} of {len(laws)} {unit} hold more than {EXACT_ROWS:,} rows; "
+                "their consistency ranges come from the refined normal law, the others from the exact one.",
+            )
+        )
+    if "normal" in laws:
+        notes.append(
+            Note("TN242", "Rows of a bin weigh differently; its range is normal with variance Σw²p(1−p)/(Σw)².")
+        )
+    if "residuals" in laws:
+        notes.append(
+            Note("TN243", "Outcomes are shares of votes; ranges are normal with variance Σw²(y−p)²/(Σw)², not exact.")
+        )
+    if laws and "wilson" not in laws and not all(view.is_rows for view in views):
+        notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
+    if laws and partition.uses_outcomes:
+        notes.append(Note("TN247", f"The outcomes chose the bins ({partition}); bars that hold them fixed are narrow."))
+    return notes

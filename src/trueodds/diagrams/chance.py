@@ -1,0 +1,133 @@
+"""How far may the outcome rate of a bin stray from what was said, by chance alone?"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+EXACT_ROWS = 2000  # the exact law costs O(rows²); above, the refined normal is off by less than one row
+_SLACK = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The range of each bin, as outcome rates, and which law gave it."""
+
+    low: Array  # (bins,)
+    high: Array  # (bins,)
+    law: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals" or "wilson"
+
+
+def consistency(view: View, index: Array, size: int, level: float) -> Bars:
+    r"""Where the outcome rate of each occupied bin falls with probability `level` if the model is calibrated.
+
+    The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where y is drawn with
+    its stated probability. Rows of equal weight have the Poisson-binomial law: exact for up to 2,000 rows,
+    the refined normal beyond, :math:`Φ(x) + γ(1 − x²)φ(x)/6` at x = (k + ½ − μ)/σ with skewness γ. Rows of
+    unequal weight: normal with variance Σw²p(1−p)/(Σw)². Outcomes that are shares of votes, which no single
+    draw gives: normal with variance Σw²(y−p)²/(Σw)².
+
+    Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are absent.
+    Source: Bröcker & Smith (2007); exact law in place of the binomial, which is wider where predictions differ.
+
+    >>> bars = consistency(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
+    >>> bars.low.tolist(), bars.high.tolist()
+    ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
+    """
+    tail = (1 - level) / 2
+    rows = np.flatnonzero(view.w > 0)
+    rows = rows[np.argsort(index[rows], kind="stable")]
+    starts = np.searchsorted(index[rows], np.arange(size + 1))
+    sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
+    lows, highs, laws = [], [], []
+    for start, stop in pairwise(starts):
+        if stop > start:
+            low, high, law = _of_bin(view, rows[start:stop], sums, tail)
+            lows.append(low)
+            highs.append(high)
+            laws.append(law)
+    return Bars(np.array(lows), np.array(highs), tuple(laws))
+
+
+def wilson(view: View, index: Array, size: int, level: float) -> Bars:
+    """The Wilson interval around the outcome rate of each occupied bin, at n = (Σw)²/Σw² effective rows.
+
+    Equal weights, whatever their size, leave n at the number of rows: weights say how much a row matters, not
+    how often it was seen. Units: probability. Source: Wilson (1927); Kish (1965) for the effective number.
+
+    >>> bars = wilson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
+    >>> bars.low.tolist(), bars.high.round(4).tolist()
+    ([0.0], [0.4899])
+    """
+    pooled = view.pool(index, size)
+    n, rate = pooled.w**2 / pooled.sums("ww"), np.clip(pooled.y, 0, 1)
+    z2 = ndtri((1 + level) / 2) ** 2
+    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    # Rounding must not put the rate itself outside its own interval.
+    low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
+    return Bars(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
+
+
+def poisson_binomial(p: Array) -> Array:
+    """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
+
+    >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    law = np.zeros(len(p) + 1)
+    law[0] = 1.0
+    for i, said in enumerate(p, start=1):
+        come = law[:i] * said
+        law[:i] -= come
+        law[1 : i + 1] += come
+    return law
+
+
+def _of_bin(view: View, rows: Array, sums: dict[str, Array], tail: float) -> tuple[float, float, str]:
+    p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # a softmax may exceed 1 by a rounding
+    w, n = view.w[rows], view.n[rows]
+    mass, count = w.sum(), round(n.sum())
+    if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
+        return *_normal(w @ p / mass, sums["wwr"][rows].sum() / mass**2, tail), "residuals"
+    # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+    if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
+        return *_normal(w @ p / mass, sums["wwv"][rows].sum() / mass**2, tail), "normal"
+    if count <= EXACT_ROWS:
+        reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _SLACK
+        low, high = np.searchsorted(reached, (tail, 1 - tail))
+        return min(low, count) / count, min(high, count) / count, "exact"
+    variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
+    third = float((n * p * (1 - p) * (1 - 2 * p)).sum())
+    low, high = (_refined(float(n @ p), variance, third, count, q) for q in (tail, 1 - tail))
+    return low / count, high / count, "refined normal"
+
+
+def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
+    half = -ndtri(tail) * math.sqrt(max(variance, 0.0))
+    return max(mean - half, 0.0), min(mean + half, 1.0)
+
+
+def _refined(mean: float, variance: float, third: float, count: int, q: float) -> int:
+    """The smallest k whose refined normal distribution function reaches q."""
+    if variance <= 0:
+        return round(mean)
+    sigma = math.sqrt(variance)
+
+    def reached(k: int) -> float:
+        x = (k + 0.5 - mean) / sigma
+        bend = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
+        return float(ndtr(x)) + bend + _SLACK
+
+    return min(bisect_left(range(count + 1), q, key=reached), count)

@@ -1,0 +1,154 @@
+"""How sure is it, and is it right as often as that?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.diagrams import bins, chance, ink, layout
+from trueodds.diagrams.base import Diagram, Recipe, lens_of
+from trueodds.problem.view import View
+
+
+@dataclass(frozen=True)
+class ConfidenceHistogram(Recipe):
+    r"""The share of rows per bin, with the mean prediction and the outcome rate of all rows as lines.
+
+    Answers: how sure is it on the whole, and how often right? The gap ȳ − p̄ of the two lines is
+    calibration in the large; the band around the mean prediction is where the outcome rate would fall with
+    probability `level` if the model were calibrated (`chance.consistency`, all rows as one bin).
+
+    Views: binary, one panel each. Units: probability. Cost: O(n log k). Raises TO203 for an unknown setting,
+    TO205 for a joint view. Source: Guo et al. (2017), figure 1, with a range for chance added.
+
+    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation. The lines
+    stand in `panels`: mean_prediction outcome_rate deviation bar_low bar_high (rates) outside.
+
+    >>> diagram = ConfidenceHistogram()([View(p=[0.9, 0.8], y=[1, 0], name="confidence")])
+    >>> diagram.finding.replace("\u00a0", " ")
+    'It says 85.0 % and is right 50.0 %: 35.0 points too sure, which chance explains (50.0 % to 100.0 %).'
+    """
+
+    name: ClassVar[str] = "confidence_histogram"
+
+    def of(self, views: tuple[View, ...]) -> Diagram:
+        """The diagram of binary views."""
+        binned = [bins.Binned(view, self.partition) for view in views]
+        totals = [bins.whole(view) for view in views]
+        bars = [chance.consistency(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
+        gaps = np.array([abs(float(total.y[0] - total.p[0])) for total in totals])
+        order = np.argsort(-gaps, kind="stable")
+        tables = [binned[i].columns for i in order]
+        top = [max(float(table["share"].max()) for table in tables[: layout.PANELS])] * len(views)
+        rows = [_row(views[i], totals[i], bars[i], top[i]) for i in order]
+        kinds = {"view": object, "title": object, "aside": object, "finding": object}
+        panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
+        partition = binned[0].partition
+        notes = bins.bar_notes([law for each in bars for law in each.law], views, partition, "views")
+        notes = [note for note in notes if note.code != "TN247"]  # the band holds all rows, whatever the bins
+        if len(views) > layout.PANELS:
+            notes.append(
+                Note(
+                    "TN245",
+                    f"Drawn are the {layout.PANELS} largest gaps of {len(views)} views; the table holds them all.",
+                )
+            )
+        return Histogram(
+            name=self.name,
+            lens=lens_of(views),
+            table=bins.stacked(tables),
+            panels=bins.stacked([panels]),
+            settings={"partition": str(partition), "level": self.level},
+            notes=tuple(notes),
+        )
+
+
+class Histogram(Diagram):
+    """Blue bars and two lines."""
+
+    size = (6.4, 4.2)
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if self.lens == "confidence":
+            return "How sure is it, and how often is it right?"
+        return "Does it come true as often as it says?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Stated along x, rows along y."""
+        return "stated confidence" if self.lens == "confidence" else "stated probability", "share of predictions"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The two lines, with their numbers where there is one panel."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        said, seen = "says on average", "is right" if self.lens == "confidence" else "comes true"
+        if len(self.panels["view"]) == 1:
+            said += f": {ink.percent(float(self.panels['mean_prediction'][0]))}"
+            seen += f": {ink.percent(float(self.panels['outcome_rate'][0]))}"
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        return [
+            (Line2D([], [], color=ink.INSIDE, linewidth=2), said),
+            (Line2D([], [], color=ink.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), seen),
+            (Patch(facecolor=ink.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"),
+        ]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        ink.dress(ax, ink.type_size(ax))
+        ink.probability_axis(ax)
+        ax.grid(False, axis="x")
+        ax.set_ylim(0, view["top"])
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+        ink.boxes(
+            ax,
+            rows["low"],
+            rows["high"],
+            np.zeros(1),
+            rows["share"],
+            facecolor=ink.ROWS,
+            edgecolor="white",
+            linewidth=0.6,
+            label="share",
+        )
+        ax.axvspan(view["bar_low"], view["bar_high"], color=ink.INSIDE_BAR, alpha=0.8, linewidth=0, zorder=1.5)
+        ax.axvline(view["mean_prediction"], color=ink.INSIDE, linewidth=2, zorder=3, label="said")
+        ax.axvline(
+            view["outcome_rate"], color=ink.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5)), zorder=3, label="seen"
+        )
+
+
+def _row(view: View, total: View, bars: chance.Bars, tallest: float) -> dict[str, Any]:
+    p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
+    outside = y < low or y > high
+    return {
+        "view": view.name,
+        "title": view.name.removeprefix("class:"),
+        "aside": f"{ink.percent(p)} / {ink.percent(y)}",
+        "finding": _finding(view.name, p, y, low, high),
+        "n": int(total.n[0]),
+        "weight": float(total.w[0]),
+        "mean_prediction": p,
+        "outcome_rate": y,
+        "deviation": y - p,
+        "bar_low": low,
+        "bar_high": high,
+        "outside": outside,
+        "top": 1.08 * tallest,
+    }
+
+
+def _finding(name: str, p: float, y: float, low: float, high: float) -> str:
+    confident = name == "confidence"
+    who = f"{name.removeprefix('class:')}: it" if name.startswith("class:") else "It"
+    text = f"{who} says {ink.percent(p)} and {'is right' if confident else 'comes true'} {ink.percent(y)}"
+    points = f"{100 * abs(y - p):.1f} points"
+    side = ("too sure" if y < p else "too modest") if confident else ("too much" if y < p else "too little")
+    spread = f"({ink.percent(low)} to {ink.percent(high)})"
+    verb = "is more than chance explains" if y < low or y > high else "chance explains"
+    return f"{text}: {points} {side}, which {verb} {spread}."

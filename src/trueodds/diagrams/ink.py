@@ -1,0 +1,144 @@
+"""What do the pictures look like? Colors, type and the few shapes that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Okabe & Ito's blue and vermillion differ for every kind of color vision, and in gray.
+INSIDE, OUTSIDE = "#0072B2", "#C8450A"
+INSIDE_BAR, OUTSIDE_BAR = "#B4BEC8", "#F0B595"
+ROWS, GAP, TEXT, FAINT, GRID = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
+STRIP = 0.17  # of the height of the axes: where the predictions are
+
+
+def type_size(ax: Any) -> float:
+    """Points of ordinary text for axes of this width: legible in a small panel, not shouting in a large one."""
+    return float(np.interp(inches(ax)[0], (1.6, 4.6), (7.0, 9.5)))
+
+
+def width(text: str, size: float, weight: str = "normal") -> float:
+    """How wide a line is, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight=weight)
+    return float(text_to_path.get_text_width_height_descent(text, font, False)[0])
+
+
+def wrapped(text: str, room: float, size: float, weight: str = "normal") -> str:
+    """The text in lines of like length, of at most `room` points; a no-break space is no place to break."""
+    lines = _filled(text, room, size, weight)
+    # No single word on the last line: the narrowest column that takes no more lines.
+    while len(lines) > 1 and len(closer := _filled(text, 0.95 * room, size, weight)) == len(lines):
+        lines, room = closer, 0.95 * room
+    return "\n".join(lines)
+
+
+def _filled(text: str, room: float, size: float, weight: str) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip(" ")
+        if lines[-1] and width(longer, size, weight) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def shortened(text: str, room: float, size: float, weight: str = "normal") -> str:
+    """The text, cut with an ellipsis where it is wider than `room` points."""
+    if width(text, size, weight) <= room:
+        return text
+    while len(text) > 1 and width(text + "…", size, weight) > room:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def dress(ax: Any, size: float) -> None:
+    """A light grid behind the marks, a frame of two lines, small ticks."""
+    ax.set_axisbelow(True)
+    ax.grid(True, color=GRID, linewidth=0.8, linestyle="-")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color("#9A9A9A")
+        ax.spines[side].set_linewidth(0.8)
+    ax.tick_params(labelsize=size - 0.5, colors=TEXT, length=3, width=0.8, color="#9A9A9A")
+    ax.set_facecolor("white")
+
+
+def probability_axis(ax: Any) -> None:
+    """Zero to one in per cent along x, with room for a mark at either end."""
+    ticks = np.arange(6) / 5 if inches(ax)[0] > 2.2 else np.arange(3) / 2
+    labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
+    ax.set_xlim(-0.025, 1.025)
+    ax.set_xticks(ticks, labels)
+
+
+def boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:
+    """Rectangles between given edges."""
+    from matplotlib.collections import PolyCollection
+
+    corners = [
+        [(a, c), (a, d), (b, d), (b, c)]
+        for a, b, c, d in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
+    ]
+    shape = PolyCollection(corners, **style)
+    ax.add_collection(shape, autolim=False)
+    return shape
+
+
+def strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: float, *, label: bool) -> Any:
+    """Where the predictions are: the share of rows in each bin, in axes of their own at the foot of `ax`."""
+    foot = ax.inset_axes((0, 0, 1, STRIP), zorder=3)
+    foot.set_label("strip")
+    foot.set_xlim(ax.get_xlim())
+    foot.set_ylim(0, tallest * 1.12)
+    boxes(foot, low, high, np.zeros(1), share, facecolor=ROWS, edgecolor="white", linewidth=0.5, label="share")
+    # Bins that hold one row in a thousand are still seen to be occupied.
+    foot.hlines(np.zeros(len(low)), low, high, colors=ROWS, linewidth=1.6, zorder=3)
+    foot.set_xticks([])
+    foot.set_yticks([tallest], [share_text(tallest)] if label else [""])
+    foot.tick_params(axis="y", labelsize=size - 1.5, labelcolor=FAINT, length=2, width=0.8, color="#9A9A9A", pad=2)
+    for side in ("right", "bottom"):
+        foot.spines[side].set_visible(False)
+    for side in ("left", "top"):
+        foot.spines[side].set_color("#9A9A9A")
+        foot.spines[side].set_linewidth(0.8)
+    foot.set_facecolor("#F7F9FB")
+    return foot
+
+
+def above_strip(ax: Any, low: float, high: float, ticks: Sequence[float]) -> None:
+    """Show low..high above the strip, which takes the foot of the same axes, and tick only that part."""
+    ax.set_ylim(low - (high - low) * STRIP / (1 - STRIP), high)
+    lowest = low + 0.05 * (high - low)  # a tick label there would meet the one of the strip
+    ax.set_yticks([tick for tick in ticks if lowest <= tick <= high])
+
+
+def bar_width(ax: Any, bins: int) -> float:
+    """Points: wide enough to see, narrow enough for neighbors not to touch."""
+    return float(np.clip(72 * inches(ax)[0] / max(bins, 1) * 0.28, 1.6, 9.0))
+
+
+def share_text(share: float) -> str:
+    """A share in few characters."""
+    return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
+
+
+def percent(x: float) -> str:
+    """A probability as people read it: 93.6 %, and 99.97 % where one decimal would say 100."""
+    near_the_end = 0 < min(abs(x), abs(1 - x)) < 0.005
+    return f"{100 * x:.{2 if near_the_end else 1}f}\u00a0%"
+
+
+def inches(ax: Any) -> tuple[float, float]:
+    """Width and height of axes as they stand now."""
+    box = ax.get_window_extent()
+    return box.width / ax.figure.dpi, box.height / ax.figure.dpi

@@ -1,0 +1,29 @@
+"""How is a picture put into a page without touching the rest of it?"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
+_META = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, never read here
+_COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
+_STYLE = re.compile(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)  # `*{…}` would restyle the whole page
+_ROOT = re.compile(r"<svg\b([^>]*)>")
+_IDS = re.compile(r'\b(id="|href="#|url\(#)')
+
+
+def embedded(raw: str, prefix: str, said: str) -> str:
+    """Matplotlib's SVG as one element: ids prefixed, no style sheet, no metadata, with a text for those who cannot see.
+
+    >>> embedded('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
+    '<svg width="9pt" role="img" aria-label="A &lt; B" style="stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"><title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
+    """
+    body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
+    body = _IDS.sub(lambda found: f"{found[1]}{prefix}-", body)
+    # What the dropped style sheet said, for this picture only: both are inherited.
+    style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
+    text = escape(said)
+    return _ROOT.sub(
+        lambda found: f'<svg{found[1]} role="img" aria-label="{text}" style="{style}"><title>{text}</title>', body, 1
+    )

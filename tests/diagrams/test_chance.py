@@ -1,0 +1,172 @@
+"""How far a bin may stray by chance: exact laws, their approximations and their coverage."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.reference import frame, golden
+from trueodds.diagrams import chance
+from trueodds.problem.partition import Uniform
+from trueodds.problem.view import View
+
+
+def one_bin(view, level=0.9, rule=chance.consistency):
+    bars = rule(view, np.zeros(len(view.w), dtype=int), 1, level)
+    return float(bars.low[0]), float(bars.high[0]), bars.law[0]
+
+
+def test_a_single_prediction_of_zero_one_half_and_one():
+    # p=0: y is always 0. p=.5: P[y<=0] = .5 lies between .05 and .95. p=1: y is always 1.
+    assert one_bin(View([0.0], [0])) == (0.0, 0.0, "exact")
+    assert one_bin(View([0.5], [0])) == (0.0, 1.0, "exact")
+    assert one_bin(View([1.0], [1])) == (1.0, 1.0, "exact")
+
+
+def test_two_predictions_by_hand():
+    # p = .1, .2: P[0] = .72, P[1] = .1*.8 + .9*.2 = .26, P[2] = .02; cumulated .72, .98, 1.
+    np.testing.assert_allclose(chance.poisson_binomial(np.array([0.1, 0.2])), [0.72, 0.26, 0.02], rtol=1e-14)
+    assert one_bin(View([0.1, 0.2], [0, 0]), 0.9)[:2] == (0.0, 0.5)
+    assert one_bin(View([0.1, 0.2], [0, 0]), 0.97)[:2] == (0.0, 1.0)
+
+
+def test_the_law_is_the_sum_over_all_outcomes():
+    p = np.array([0.05, 0.3, 0.3, 0.6, 0.97, 1.0, 0.0])
+    law = np.zeros(8)
+    for y in product((0, 1), repeat=7):
+        law[sum(y)] += np.prod(np.where(y, p, 1 - p))
+    np.testing.assert_allclose(chance.poisson_binomial(p), law, atol=1e-15)
+
+
+def test_a_quantile_that_is_reached_exactly_counts_as_reached():
+    # P[y <= 0] = .95 is the upper quantile itself, though 1 - .05 and (1 + .9)/2 differ by a rounding.
+    assert one_bin(View([0.05], [0]))[:2] == (0.0, 0.0)
+    assert one_bin(View([0.95], [1]))[:2] == (0.0, 1.0)
+
+
+def test_the_reference_bars_of_500_rows_in_10_bins():
+    # golden c.consistency_bars.ew10, made from explicit convolutions.
+    expected = golden("estimators/golden_part2.json")["c.consistency_bars.ew10"]["value"]
+    c = frame("estimators/c_binary500.csv")
+    view = View(c["p"], c["y"])
+    index = Uniform(10).freeze(view).index(view.at)
+    bars = chance.consistency(view, index, 10, 0.9)
+    for b in range(10):
+        assert [bars.low[b], bars.high[b]] == expected[str(b)]["poisson_binomial_5_95"]
+    # Pooled rows of one stated probability are binomial: the other column of the reference.
+    pooled = view.pool(index, 10)
+    same = View(pooled.p[index], view.y)
+    bars = chance.consistency(same, index, 10, 0.9)
+    for b in range(10):
+        assert [bars.low[b], bars.high[b]] == expected[str(b)]["binomial_5_95"]
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 5), (0.05, 5), (5, 0.02), (0.01, 0.01)])
+def test_beyond_2000_rows_the_refined_normal_is_within_one_row_of_the_exact_law(a, b):
+    p = np.random.default_rng(0).beta(a, b, 3000)
+    reached = np.cumsum(chance.poisson_binomial(p))
+    for level in (0.5, 0.9, 0.99):
+        low, high, law = one_bin(View(p, np.zeros(3000)), level)
+        assert law == "refined normal"
+        exact = np.searchsorted(reached, [(1 - level) / 2, (1 + level) / 2])
+        assert abs(round(low * 3000) - exact[0]) <= 1
+        assert abs(round(high * 3000) - exact[1]) <= 1
+
+
+def test_many_rows_without_chance_have_a_bar_without_length():
+    assert one_bin(View(np.zeros(3000), np.zeros(3000)))[:2] == (0.0, 0.0)
+    assert one_bin(View(np.ones(3000), np.ones(3000)))[:2] == (1.0, 1.0)
+
+
+def test_a_probability_one_rounding_above_one_is_one():
+    assert one_bin(View([1 + 2e-16, 0.5], [1, 1]))[:2] == one_bin(View([1.0, 0.5], [1, 1]))[:2]
+
+
+def test_equal_weights_of_any_size_leave_the_exact_law():
+    p = np.linspace(0.1, 0.6, 30)
+    for weight in (2.0, 0.1):
+        assert one_bin(View(p, np.zeros(30), np.full(30, weight))) == one_bin(View(p, np.zeros(30)))
+
+
+def test_unequal_weights_are_normal():
+    # p̄ = (1*.2 + 3*.4)/4 = .35; Σw²p(1-p) = .16 + 9*.24 = 2.32; sd = sqrt(2.32)/4 = .380789; z(.75) = .674490.
+    low, high, law = one_bin(View([0.2, 0.4], [0, 1], [1.0, 3.0]), 0.5)
+    assert law == "normal"
+    np.testing.assert_allclose([low, high], [0.35 - 0.2568377, 0.35 + 0.2568377], atol=1e-6)
+
+
+def test_a_row_without_weight_is_no_row():
+    assert one_bin(View([0.3, 0.4, 0.9], [0, 1, 1], [1.0, 1.0, 0.0])) == one_bin(View([0.3, 0.4], [0, 1]))
+
+
+def test_shares_of_votes_are_judged_by_their_residuals():
+    # p̄ = .5; Σ(y-p)² = .01 + .01; sd = sqrt(.02)/2 = .0707107; z(.95) = 1.644854.
+    low, high, law = one_bin(View([0.5, 0.5], [0.4, 0.6]))
+    assert law == "residuals"
+    np.testing.assert_allclose([low, high], [0.5 - 0.1163088, 0.5 + 0.1163088], atol=1e-6)
+
+
+def test_cells_of_a_tally_give_the_bars_of_their_rows():
+    rng = np.random.default_rng(3)
+    p = rng.random(1500)
+    view = View(p, rng.random(1500) < p)
+    fine = Uniform(3840).freeze(view)
+    cells = view.pool(fine.index(view.at), 3840)
+    for bins in (1, 10):
+        rows = chance.consistency(view, Uniform(bins).freeze(view).index(view.at), bins, 0.9)
+        tallied = chance.consistency(cells, Uniform(bins).freeze(cells).index(cells.at), bins, 0.9)
+        n = view.pool(Uniform(bins).freeze(view).index(view.at), bins).n
+        # Within a cell predictions differ by less than 1/3840: quantiles move by one row at most.
+        assert (np.abs(rows.low - tallied.low) * n <= 1 + 1e-9).all()
+        assert (np.abs(rows.high - tallied.high) * n <= 1 + 1e-9).all()
+
+
+def test_many_tallied_rows_have_the_refined_normal_of_their_rows():
+    rng = np.random.default_rng(4)
+    p = rng.beta(1, 3, 50_000)
+    view = View(p, rng.random(50_000) < p)
+    cells = view.pool(Uniform(3840).freeze(view).index(view.at), 3840)
+    np.testing.assert_allclose(one_bin(view)[:2], one_bin(cells)[:2], atol=1 / 50_000 + 1e-12)
+
+
+def test_wilson_by_hand():
+    # 3 of 10 at 95 %: (.3 + 1.92073/10)/(1 + .384146) ± … = [.107789, .603222] (Wilson 1927, as in R's prop.test
+    # without correction).
+    low, high, _ = one_bin(View(np.full(10, 0.5), [1] * 3 + [0] * 7), 0.95, chance.wilson)
+    np.testing.assert_allclose([low, high], [0.1077913, 0.6032219], atol=1e-6)
+
+
+def test_wilson_counts_effective_rows():
+    # Weights 1, 1, 2: n = 16/6. Doubling all weights changes nothing.
+    p, y, w = [0.5] * 3, [1, 0, 1], np.array([1.0, 1.0, 2.0])
+    once, twice = (one_bin(View(p, y, c * w), 0.9, chance.wilson) for c in (1, 2))
+    np.testing.assert_allclose(once[:2], twice[:2], rtol=1e-14)
+    unweighted = one_bin(View(p, y), 0.9, chance.wilson)
+    assert once[1] - once[0] > unweighted[1] - unweighted[0] - 0.05
+    # n = 8/3, rate .75, z² = 2.705543: middle .625909…, by the formula in the docstring of any textbook.
+    n, z2 = 8 / 3, 2.705543
+    middle = (0.75 + z2 / (2 * n)) / (1 + z2 / n)
+    np.testing.assert_allclose((once[0] + once[1]) / 2, middle, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [40, 400, 25_000])
+def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
+    # Predictions fixed, labels drawn R times: the count of a bin inside its bar is Binomial(R, ≥ level). All of
+    # 10 bins must reach level - 4.5 sd, which fails by chance less than 10 * 4e-6. The refined normal, used for
+    # bins beyond 2,000 rows, may be off by 1e-3 in probability (Volkova 1996: its error is of order 1/variance).
+    rng = np.random.default_rng(n)
+    p = rng.random(n)
+    view = View(p, np.zeros(n))
+    index = Uniform(10).freeze(view).index(view.at)
+    level, R = 0.9, 1000
+    bars = chance.consistency(view, index, 10, level)
+    rows = np.bincount(index, minlength=10)
+    occupied = rows > 0
+    inside = np.zeros(int(occupied.sum()))
+    for _ in range(R):
+        rate = np.bincount(index, rng.random(n) < p, 10)[occupied] / rows[occupied]
+        inside += (bars.low <= rate) & (rate <= bars.high)
+    floor = level - 4.5 * np.sqrt(level * (1 - level) / R) - 1e-3 * (rows[occupied] > 2000)
+    assert (inside / R >= floor).all()

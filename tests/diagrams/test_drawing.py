@@ -1,0 +1,260 @@
+"""A picture draws its table, where it is told to, and leaves everything else alone."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from trueodds.core.errors import InputError
+from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
+from trueodds.diagrams.reliability import Reliability
+from trueodds.problem.partition import EqualMass, Uniform
+from trueodds.problem.view import View
+
+SETTINGS = [
+    Reliability(),
+    Reliability(style="classic"),
+    Reliability(bars="confidence"),
+    Reliability(style="classic", bars="confidence", simultaneous=True),
+    Reliability(bars=None),
+    ConfidenceHistogram(),
+]
+
+
+def view(seed=0, n=400, name="confidence"):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(4, 2, n)
+    return View(p, rng.random(n) < p**1.5, name=name)
+
+
+def classwise(k, **kwargs):
+    return [view(c, name=f"class:animal number {c}", **kwargs) for c in range(k)]
+
+
+def strip_of(ax):
+    return next(child for child in ax.child_axes if child.get_label() == "strip")
+
+
+def marks(ax, label):
+    return [artist for artist in ax.get_children() if artist.get_label() == label]
+
+
+def corners(shape: PolyCollection):
+    return np.array([path.vertices[:4] for path in shape.get_paths()])
+
+
+@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("bars", ["consistency", "confidence"])
+def test_what_is_drawn_is_the_table(style, bars):
+    diagram = Reliability(Uniform(10), style=style, bars=bars)([view()])
+    ax = diagram.draw().axes[0]
+    t = diagram.table
+    y = "deviation" if style == "deviation" else "outcome_rate"
+    inside, outside = marks(ax, "crosses")
+    assert 0 < t["outside"].sum() < len(t["outside"])
+    for line, which in ((inside, ~t["outside"]), (outside, t["outside"])):
+        np.testing.assert_array_equal(line.get_xdata(), t["mean_prediction"][which])
+        np.testing.assert_array_equal(line.get_ydata(), t[y][which])
+    (lines,) = marks(ax, "bars")
+    assert isinstance(lines, LineCollection)
+    segments = np.array(lines.get_segments())
+    np.testing.assert_array_equal(segments[:, 0, 0], t["mean_prediction"])
+    np.testing.assert_array_equal(segments[:, :, 1], np.stack([t["bar_low"], t["bar_high"]], axis=1))
+    (shares,) = marks(strip_of(ax), "share")
+    box = corners(shares)
+    np.testing.assert_array_equal(box[:, 0, 0], t["low"])
+    np.testing.assert_array_equal(box[:, 2, 0], t["high"])
+    np.testing.assert_array_equal(box[:, 1, 1], t["share"])
+    assert len(marks(ax, "gap")) == (style == "classic")
+
+
+def test_the_bars_are_colored_by_whether_the_cross_is_outside():
+    diagram = Reliability(Uniform(10))([view()])
+    (lines,) = marks(diagram.draw().axes[0], "bars")
+    colors = [tuple(color) for color in lines.get_colors()]
+    outside = diagram.table["outside"]
+    assert len(set(colors)) == 2
+    assert {colors[i] for i in np.flatnonzero(outside)}.isdisjoint({colors[i] for i in np.flatnonzero(~outside)})
+
+
+def test_the_histogram_draws_its_table_and_its_lines():
+    diagram = ConfidenceHistogram(EqualMass(7))([view()])
+    ax = diagram.draw().axes[0]
+    (shares,) = marks(ax, "share")
+    np.testing.assert_array_equal(corners(shares)[:, 1, 1], diagram.table["share"])
+    assert marks(ax, "said")[0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
+    assert marks(ax, "seen")[0].get_xdata()[0] == diagram.panels["outcome_rate"][0]
+    said, seen, _ = (text.get_text() for text in ax.get_legend().get_texts())
+    assert said == f"says on average: {100 * diagram.panels['mean_prediction'][0]:.1f}\u00a0%"
+    assert seen == f"is right: {100 * diagram.panels['outcome_rate'][0]:.1f}\u00a0%"
+
+
+def test_crosses_never_reach_the_strip():
+    for style in ("deviation", "classic"):
+        diagram = Reliability(Uniform(20), style=style)([view(n=60)])
+        ax = diagram.draw().axes[0]
+        ax.get_figure().canvas.draw()
+        top = strip_of(ax).get_window_extent().y1
+        for line in marks(ax, "crosses"):
+            assert (ax.transData.transform(line.get_xydata())[:, 1] > top).all()
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_axes_that_are_given_are_used_and_returned(member, count):
+    figure = Figure(figsize=(8, 4))
+    left, right = figure.subplots(1, 2)
+    views = [view()] if count == 1 else classwise(count)
+    assert member(views).draw(right) is right
+    assert figure.axes == [left, right]
+    assert not left.has_data()
+    assert not left.texts
+    assert len([child for child in right.child_axes if child.get_label() != "strip"]) == (0 if count == 1 else count)
+    figure.savefig(io.BytesIO(), format="png")
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+def test_a_grid_shares_its_axes(member):
+    figure = member(classwise(3)).draw()
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == 3
+    assert len({ax.get_ylim() for ax in figure.axes}) == 1
+    assert len({ax.get_xlim() for ax in figure.axes}) == 1
+    assert all("animal number" in ax.get_title(loc="left") for ax in figure.axes)
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("count", [1, 4])
+def test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(member, count):
+    figure = member([view()] if count == 1 else classwise(count)).draw()
+    figure.canvas.draw()
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= width
+    assert box.y1 <= height
+    texts = list(_words(figure))
+    assert len(texts) > 8
+    for i, (said, a) in enumerate(texts):
+        for other, b in texts[:i]:
+            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert apart, f"{said!r} meets {other!r}"
+
+
+def _words(figure):
+    """What is painted: of tick labels only those of ticks within the limits."""
+    ticks = [axis for ax in figure.findobj(Axes) for axis in (ax.xaxis, ax.yaxis)]
+    every = {label for axis in ticks for tick in axis.get_major_ticks() for label in (tick.label1, tick.label2)}
+    painted = {label for axis in ticks for tick in axis._update_ticks() for label in (tick.label1, tick.label2)}
+    for text in figure.findobj(Text):
+        if text.get_text().strip() and text.get_visible() and (text in painted or text not in every):
+            yield text.get_text(), text.get_window_extent()
+
+
+def test_pyplot_and_the_users_style_stay_as_they_were():
+    import matplotlib.pyplot as plt
+
+    before, figures = dict(matplotlib.rcParams), plt.get_fignums()
+    for member in (Reliability(), ConfidenceHistogram()):
+        diagram = member([view()])
+        diagram.svg()
+        diagram._repr_png_()
+    assert plt.get_fignums() == figures
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_drawing_does_not_load_pyplot():
+    import subprocess
+
+    code = (
+        "import sys\nfrom trueodds.problem.view import View\nfrom trueodds.diagrams.reliability import Reliability\n"
+        "d = Reliability()([View([.2, .9], [0, 1])])\nassert 'matplotlib' not in sys.modules\nd.svg()\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_matplotlib_there_is_an_error_with_its_fix_and_still_a_table(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    diagram = Reliability()([view()])
+    for attempt in (diagram.draw, diagram.svg):
+        with pytest.raises(InputError, match=r"TO701.*trueodds\[report\]"):
+            attempt()
+    assert diagram._repr_svg_() is None
+    assert diagram._repr_png_() is None
+    assert diagram.to_dict()["table"]["n"]
+
+
+def test_the_frame_is_what_is_installed(monkeypatch):
+    diagram = Reliability()([view()])
+    assert isinstance(diagram.frame(), pd.DataFrame)
+    assert diagram.frame()["n"].tolist() == diagram.table["n"].tolist()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(diagram.frame(), pl.DataFrame)
+    assert diagram.frame().columns == list(diagram.table)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert isinstance(diagram.frame(), dict)
+    np.testing.assert_array_equal(diagram.frame()["deviation"], diagram.table["deviation"])
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+def test_the_svg_stands_alone(member):
+    text = member(classwise(2)).svg()
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img"
+    assert "style" not in {element.tag.rpartition("}")[2] for element in root.iter()}
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    prefix = ids[0].partition("-")[0]
+    assert all(each.startswith(prefix + "-") for each in ids)
+    assert set(re.findall(r'href="([^"]*)"', text) + re.findall(r"url\(([^)]*)\)", text)) <= {f"#{i}" for i in ids}
+    addresses = set(re.findall(r"https?://[^\"' <]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
+    assert not re.search(r"<(!--|script|metadata|image|foreignObject)\b", text)
+
+
+def test_the_svg_is_the_same_for_the_same_numbers_and_its_ids_are_not_those_of_another():
+    first, again, other = (Reliability()([view(seed)]).svg() for seed in (0, 0, 1))
+    assert first == again
+    ids = [set(re.findall(r'\bid="([^"]*)"', text)) for text in (first, other)]
+    assert ids[0].isdisjoint(ids[1])
+    assert 'id="mine-' in Reliability()([view()]).svg(prefix="mine")
+
+
+def test_a_class_name_cannot_break_out_of_the_svg():
+    views = [view(c, name=f'class:<b onload="x">{c}$\\frac$') for c in range(2)]
+    root = ElementTree.fromstring(Reliability()(views).svg())
+    assert "b" not in {element.tag.rpartition("}")[2] for element in root.iter()}
+
+
+@pytest.mark.parametrize(("ending", "first"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_saved_twice_the_files_are_equal(tmp_path, ending, first):
+    diagram = Reliability()([view()])
+    for name in "ab":
+        diagram.save(tmp_path / f"{name}.{ending}")
+    a, b = ((tmp_path / f"{name}.{ending}").read_bytes() for name in "ab")
+    assert a == b
+    assert a.startswith(first)
+
+
+def test_another_ending_is_refused(tmp_path):
+    with pytest.raises(InputError, match="TO203"):
+        Reliability()([view()]).save(tmp_path / "picture.gif")
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+def test_the_smallest_data_can_be_drawn(member):
+    for p, y in (([0.0], [0]), ([1.0], [1]), ([0.5], [1])):
+        member([View(p, y, name="positive")]).draw()

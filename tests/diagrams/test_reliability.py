@@ -1,0 +1,261 @@
+"""Values of the reliability diagram and of the confidence histogram."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.reference import data, frame, golden
+from trueodds.core.errors import InputError
+from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
+from trueodds.diagrams.reliability import Reliability
+from trueodds.problem.lens import as_lens
+from trueodds.problem.partition import EqualMass, MedianVariance, Sweep, Uniform
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+COLUMNS = ["view", "bin", "low", "high", "n", "weight", "share", "mean_prediction", "outcome_rate", "deviation"]
+
+
+def codes(diagram):
+    return [note.code for note in diagram.notes]
+
+
+def test_values_by_hand():
+    # Two bins: .2, .4 with 0, 1 and .9, .9 with 1, 0: means .3 and .9, rates .5 and .5.
+    view = View([0.2, 0.4, 0.9, 0.9], [0, 1, 1, 0], name="positive")
+    t = Reliability(Uniform(2))([view]).table
+    np.testing.assert_allclose(t["mean_prediction"], [0.3, 0.9])
+    np.testing.assert_allclose(t["outcome_rate"], [0.5, 0.5])
+    np.testing.assert_allclose(t["deviation"], [0.2, -0.4])
+    # Σy of .2, .4: P[0] = .48, P[1] = .44: quantiles 0 and 2. Of .9, .9: P[0] = .01, P[1] = .18: 1 and 2.
+    np.testing.assert_allclose(t["bar_low"], [-0.3, -0.4])
+    np.testing.assert_allclose(t["bar_high"], [0.7, 0.1])
+    assert t["outside"].tolist() == [False, False]
+    assert t["share"].tolist() == [0.5, 0.5]
+    assert (t["low"].tolist(), t["high"].tolist(), t["n"].tolist()) == ([0, 0.5], [0.5, 1], [2, 2])
+
+
+def test_the_reference_bars_in_both_styles():
+    expected = golden("estimators/golden_part2.json")["c.consistency_bars.ew10"]["value"]
+    c = frame("estimators/c_binary500.csv")
+    view = View(c["p"], c["y"], name="positive")
+    bars = np.array([expected[str(b)]["poisson_binomial_5_95"] for b in range(10)])
+    classic = Reliability(Uniform(10), style="classic")([view]).table
+    assert (classic["bar_low"] == bars[:, 0]).all()
+    assert (classic["bar_high"] == bars[:, 1]).all()
+    deviation = Reliability(Uniform(10))([view]).table
+    assert (deviation["bar_low"] == bars[:, 0] - deviation["mean_prediction"]).all()
+    obs = np.array([expected[str(b)]["obs"] for b in range(10)])
+    assert (deviation["outside"] == ((obs < bars[:, 0]) | (obs > bars[:, 1]))).all()
+    assert [expected[str(b)]["n"] for b in range(10)] == deviation["n"].tolist()
+
+
+def test_a_rate_on_the_end_of_its_bar_is_inside():
+    # One row at .5: the bar of the rate is [0, 1], and both outcomes lie on its ends. In deviations the same holds,
+    # whatever rounding the subtraction of .3 brings.
+    for p in (0.5, 0.3, 0.1):
+        for y in (0, 1):
+            assert not Reliability(level=0.95)([View([p], [y])]).table["outside"][0]
+
+
+def test_edges_ties_and_empty_bins():
+    # .3 is the edge of (.2, .3] and belongs to it; 0 belongs to the first bin; five equal scores stay together.
+    view = View([0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 1.0], [0, 1, 0, 0, 1, 0, 1])
+    t = Reliability(Uniform(10))([view]).table
+    assert t["bin"].tolist() == [0, 2, 9]
+    assert t["n"].tolist() == [1, 5, 1]
+    assert Reliability(EqualMass(4))([view]).table["n"].max() >= 5
+
+
+def test_a_weight_of_two_is_two_rows_for_rates_and_not_for_bars():
+    p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 1, 0, 1])
+    w = np.array([2.0, 1.0, 1.0, 2.0])
+    weighted = Reliability(Uniform(2))([View(p, y, w)]).table
+    rows = Reliability(Uniform(2))([View(np.repeat(p, w.astype(int)), np.repeat(y, w.astype(int)))]).table
+    for name in ("mean_prediction", "outcome_rate", "deviation", "share", "weight"):
+        np.testing.assert_allclose(weighted[name], rows[name], rtol=1e-14)
+    assert (weighted["n"] == 2).all()
+    # Importance weights: two rows of weight two tell no more than two rows.
+    doubled = Reliability(Uniform(2))([View(p, y, np.full(4, 2.0))]).table
+    once = Reliability(Uniform(2))([View(p, y)]).table
+    assert (doubled["bar_low"] == once["bar_low"]).all()
+    assert codes(Reliability(Uniform(2))([View(p, y, w)]))[0] == "TN242"
+
+
+def test_confidence_bars_are_around_the_rate():
+    view = View(np.full(10, 0.7), [1] * 3 + [0] * 7)
+    t = Reliability(Uniform(1), bars="confidence", level=0.95, style="classic")([view]).table
+    np.testing.assert_allclose([t["bar_low"][0], t["bar_high"][0]], [0.1077913, 0.6032219], atol=1e-6)
+    assert t["outside"].tolist() == [True]  # .7 lies above .603
+    deviation = Reliability(Uniform(1), bars="confidence", level=0.95)([view]).table
+    np.testing.assert_allclose(deviation["bar_high"], t["bar_high"] - t["mean_prediction"])
+
+
+def test_without_bars_there_is_nothing_to_be_outside_of():
+    diagram = Reliability(bars=None)([View([0.2, 0.9], [0, 1])])
+    assert list(diagram.table) == COLUMNS
+    assert "bins_outside" not in diagram.panels
+    assert "beyond" not in diagram.finding
+
+
+def test_simultaneous_bars_divide_the_error_by_the_number_of_bars():
+    rng = np.random.default_rng(0)
+    views = [View(rng.random(200), rng.random(200) < 0.5, name=f"class:{c}") for c in range(3)]
+    one, all_ = Reliability(Uniform(5))(views), Reliability(Uniform(5), simultaneous=True)(views)
+    assert all_.settings["level_of_each_bar"] == pytest.approx(1 - 0.1 / 15)
+    assert (all_.table["bar_low"] <= one.table["bar_low"]).all()
+    assert (all_.table["bar_high"] >= one.table["bar_high"]).all()
+    assert "TN246" in codes(one)
+    assert "TN246" not in codes(all_)
+
+
+def test_simultaneous_bars_cover_all_bins_at_once():
+    # Bonferroni: all 8 bars hold with probability ≥ .9; inside counts of 600 draws are Binomial(600, ≥ .9),
+    # below .9 - 4 sd = .851 with probability < 4e-5.
+    rng = np.random.default_rng(5)
+    p = rng.random(300)
+    t = Reliability(Uniform(8), simultaneous=True, style="classic")([View(p, np.zeros(300))]).table
+    index = Uniform(8).freeze(View(p, p)).index(p)
+    n = np.bincount(index)
+    inside = 0
+    for _ in range(600):
+        rate = np.bincount(index, rng.random(300) < p) / n
+        inside += bool(((t["bar_low"] <= rate) & (rate <= t["bar_high"])).all())
+    assert inside / 600 >= 0.851
+
+
+def test_the_largest_error_comes_first():
+    good = View([0.5, 0.5], [0, 1], name="class:good")
+    bad = View([0.9, 0.9], [0, 0], name="class:bad")
+    diagram = Reliability()([good, bad])
+    assert diagram.panels["view"].tolist() == ["class:bad", "class:good"]
+    np.testing.assert_allclose(diagram.panels["error"], [0.9, 0.0])
+    assert diagram.lens == "classwise"
+    assert diagram.finding.startswith("Largest error: bad.")
+
+
+def test_what_is_left_out_of_the_picture_is_said_and_stays_in_the_table():
+    views = [View([0.1 + c / 100], [0], name=f"class:{c}") for c in range(20)]
+    for diagram in (Reliability()(views), ConfidenceHistogram()(views)):
+        assert "TN245" in codes(diagram)
+        assert len(diagram.table["view"]) == 20
+        assert len(diagram.draw().axes) == 12
+
+
+def test_each_note_has_its_cause():
+    rng = np.random.default_rng(2)
+    p = rng.random(5000)
+    y = rng.random(5000) < p
+    assert codes(Reliability()([View(p, y)])) == ["TN246"]
+    assert codes(Reliability(Uniform(1))([View(p, y)])) == ["TN241", "TN246"]
+    assert codes(Reliability()([View(p[:9], np.linspace(0, 1, 9))])) == ["TN243", "TN246"]
+    cells = View(p, y).pool(Uniform(3840).freeze(View(p, y)).index(p), 3840)
+    assert codes(Reliability()([cells])) == ["TN244", "TN246"]
+    assert codes(Reliability(Sweep())([View(p[:200], y[:200])])) == ["TN247", "TN246"]
+    assert codes(Reliability(bars="confidence")([View(p, y)])) == []
+
+
+def test_a_tree_has_the_extremes_of_its_leaves_as_edges():
+    rng = np.random.default_rng(1)
+    p = rng.random(100)
+    t = Reliability(MedianVariance(20))([View(p, p > 0.5)]).table
+    assert (np.diff(t["low"]) > 0).all()
+    assert (t["low"] <= t["mean_prediction"]).all()
+    assert (t["mean_prediction"] <= t["high"]).all()
+    assert t["n"].sum() == 100
+
+
+def test_row_order_is_irrelevant():
+    rng = np.random.default_rng(7)
+    p = rng.integers(0, 21, 300) / 20
+    y = rng.random(300) < p
+    order = rng.permutation(300)
+    a, b = Reliability(EqualMass(7))([View(p, y)]), Reliability(EqualMass(7))([View(p[order], y[order])])
+    for name in a.table:
+        if name != "view":
+            np.testing.assert_allclose(a.table[name].astype(float), b.table[name].astype(float), atol=1e-12)
+
+
+def test_the_lens_of_ten_classes():
+    z = data("plambda_cifar10_vgg16.npz")
+    preds = Predictions(z["labels"].astype(int), z["probs"])
+    diagram = Reliability()(as_lens("confidence").views(preds))
+    # ECE with 15 uniform bins from the table of the data: .0398.
+    t = diagram.table
+    assert float(t["share"] @ np.abs(t["deviation"])) == pytest.approx(0.0398, abs=5e-5)
+    assert diagram.panels["outcome_rate"][0] == pytest.approx(0.9359)
+    assert "97.6\u00a0%" in diagram.finding
+    assert "93.6\u00a0%" in diagram.finding
+
+
+def test_ties_and_certainties_of_a_forest():
+    table = data("adult_rf_predictions.parquet")
+    p, y = np.asarray(table["p"]), np.asarray(table["y"])
+    t = Reliability(Uniform(100))([View(p, y)]).table
+    assert t["n"].sum() == len(p)
+    # 0 and .01 share the first bin, (.0, .01] closed at 0.
+    assert t["n"][0] == (p <= 0.01).sum()
+
+
+def test_the_histogram_by_hand():
+    view = View([0.9, 0.8, 0.8, 0.6], [1, 0, 1, 0], [1.0, 1.0, 1.0, 3.0], name="confidence")
+    diagram = ConfidenceHistogram(Uniform(5))([view])
+    # Means (.9 + .8 + .8 + 3*.6)/6 = 4.3/6 and 2/6; .6 = 3/5 lies in (.4, .6], .8 in (.6, .8].
+    assert diagram.panels["mean_prediction"][0] == pytest.approx(4.3 / 6)
+    assert diagram.panels["outcome_rate"][0] == pytest.approx(1 / 3)
+    assert diagram.table["bin"].tolist() == [2, 3, 4]
+    np.testing.assert_allclose(diagram.table["share"], [1 / 2, 1 / 3, 1 / 6])
+    assert "too sure" in diagram.finding
+
+
+def test_the_histogram_says_whether_chance_explains_the_gap():
+    # 100 rows at .9: P[Σy <= 84] ≈ .04, so 80 right is outside, and 90 inside.
+    for right, said in ((80, "more than chance"), (90, "which chance explains")):
+        view = View(np.full(100, 0.9), np.arange(100) < right, name="confidence")
+        diagram = ConfidenceHistogram()([view])
+        assert said in diagram.finding
+        assert bool(diagram.panels["outside"][0]) is (right == 80)
+
+
+@pytest.mark.parametrize("name", DIAGRAMS.names())
+def test_a_joint_view_is_refused_with_the_lenses_that_fit(name):
+    joint = View(np.full((4, 3), 1 / 3), np.eye(3)[[0, 1, 2, 0]], name="canonical")
+    with pytest.raises(InputError, match=r"TO205.*classwise"):
+        DIAGRAMS.make(name, {})([joint])
+
+
+@pytest.mark.parametrize("name", DIAGRAMS.names())
+def test_settings_are_words(name):
+    view = View([0.2, 0.9], [0, 1])
+    diagram = DIAGRAMS.make(name, {"bins": 4, "partition": "equal-mass", "level": 0.8})([view], rng=3)
+    assert diagram.settings["partition"] == "equal-mass 4"
+    assert diagram.settings["level"] == 0.8
+    with pytest.raises(InputError, match="TO202"):
+        DIAGRAMS.make(name, {"binz": 4})
+
+
+@pytest.mark.parametrize(
+    "settings", [{"level": 1}, {"level": True}, {"style": "modern"}, {"bars": "error"}, {"simultaneous": "yes"}]
+)
+def test_a_setting_without_meaning_is_refused(settings):
+    with pytest.raises(InputError, match="TO203"):
+        Reliability(**settings)
+
+
+@pytest.mark.parametrize("member", [Reliability(), Reliability(bars=None), ConfidenceHistogram()])
+def test_the_json_is_strict(member):
+    diagram = member([View([0.2, 0.9], [0, 1], name="positive")])
+    told = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
+    assert told["schema"] == "trueodds.diagram/1"
+    assert told["table"]["n"] == [1, 1]
+    assert told["settings"]["partition"] == "uniform 15"
+
+
+def test_tables_are_read_only():
+    diagram = Reliability()([View([0.2, 0.9], [0, 1])])
+    with pytest.raises(ValueError, match="read-only"):
+        diagram.table["n"][0] = 7

@@ -1,0 +1,130 @@
+"""Is a fix justified, and which? Fit and choose on some rows, confirm on the others, else change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.choose import Choice, choose
+from trueodds.calibrators.confirm import Confirmation, confirm
+from trueodds.calibrators.folds import held_out, units
+from trueodds.calibrators.identity import IdentityMap
+from trueodds.calibrators.report import Recalibration
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure, percent
+from trueodds.core.rng import as_generator
+
+Array = NDArray[Any]
+
+_FEWEST = 20  # rows (clusters) below which a third of them can confirm nothing
+
+
+@dataclass(frozen=True)
+class AutoRule(Rule):
+    """The simplest calibrator that is good and has proved itself on untouched rows; else the identity.
+
+    A seeded, stratified split: on 1 − `share` of the rows the candidates are cross-fitted in `folds` and one is
+    chosen by log loss and the one-standard-error rule; on the rest a one-sided paired test at level `alpha` confirms
+    the gain. If it does, the chosen recipe is fitted again on all rows ("procedure confirmed"). `candidates` are
+    names or rules; None is every calibrator with its defaults. Clusters are never split. Which rows fall where
+    depends on their order and on `rng`. Cost: `folds` + 3 fits of each candidate.
+
+    >>> P, Y = np.array([[0.1, 0.9]] * 400), np.eye(2)[[1, 1, 1, 0] * 100]
+    >>> AutoRule().fit(P, Y, np.ones(400)).said()
+    'T = 2.00'
+    """
+
+    name: ClassVar[str] = "auto"
+    complexity: ClassVar[int] = 100
+    keeps_argmax: ClassVar[bool] = False
+    candidates: tuple[str | Rule, ...] | None = None
+    folds: int = 5
+    share: float = 0.3
+    alpha: float = 0.05
+    rng: int | np.random.Generator = 0
+
+    def __post_init__(self) -> None:
+        for name in ("share", "alpha"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
+        if isinstance(self.folds, bool) or not isinstance(self.folds, (int, np.integer)) or self.folds < 2:
+            raise InputError("TO203", "folds must be a whole number of at least 2.", repr(self.folds), "Leave it out.")
+        as_generator(self.rng)
+        self._rules()
+
+    def settings(self) -> dict[str, Any]:
+        """The settings, with the candidates by name."""
+        return {**super().settings(), "candidates": tuple(rule.name for rule in self._rules())}
+
+    def _rules(self) -> list[Rule]:
+        given = self.candidates
+        if given is None:
+            given = tuple(name for name in CALIBRATORS.names() if name != self.name)
+        if isinstance(given, str) or not all(isinstance(each, (str, Rule)) for each in given):
+            raise InputError(
+                "TO203",
+                "candidates must be a list of names or rules.",
+                repr(given),
+                "For instance ['temperature'].",
+            )
+        rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
+        if any(isinstance(rule, AutoRule) for rule in rules):
+            raise InputError("TO203", "auto cannot be its own candidate.", repr(given), "Leave it out.")
+        return rules
+
+    def fit(self, P: Array, Y: Array, w: Array) -> Map:
+        """The map that is applied in the end."""
+        return self.explained(P, Y, w)[0]
+
+    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Recalibration]:
+        """The map and the whole report."""
+        live = w > 0
+        P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
+        rules = self._rules()
+        floor = max((rule.floor for rule in rules if hasattr(rule, "floor")), default=None)
+        if why := _too_little(Y, cluster):
+            still = IdentityMap()
+            return still, Recalibration(None, None, still.name, still.said(), len(P), 0, floor, (Note("TN507", why),))
+        rng = as_generator(self.rng)
+        out = held_out(Y, self.share, cluster, rng)
+        within, untouched = (None, None) if cluster is None else (cluster[~out], cluster[out])
+        choice = choose(P[~out], Y[~out], w[~out], rules, folds=self.folds, cluster=within, rng=rng)
+        tried = choice.rule if choice.rule.name != "identity" or choice.rival is None else choice.rival
+        n_fit = int((~out).sum())
+        Q = tried.fit(P[~out], Y[~out], w[~out]).apply(P[out])
+        proof = confirm(P[out], Q, Y[out], w[out], n_fit=n_fit, alpha=self.alpha, cluster=untouched)
+        confirmed = proof.confirmed and choice.rule.name != "identity"
+        final: Map = choice.rule.fit(P, Y, w) if confirmed else IdentityMap()
+        notes = (choice.rule.notes(final, P, Y, w) if confirmed else []) + _said(choice, proof, confirmed, self.alpha)
+        said = final.said()
+        return final, Recalibration(choice, proof, final.name, said, n_fit, int(out.sum()), floor, tuple(notes))
+
+
+def _too_little(Y: Array, cluster: Array | None) -> str:
+    n = units(len(Y), cluster)
+    kind = "rows" if cluster is None else "clusters"
+    if n < _FEWEST:
+        return f"{n} {kind} are too few to choose and confirm a fix (at least {_FEWEST}); nothing is changed."
+    if (Y.sum(axis=0) >= 2).sum() < 2:
+        return "Fewer than two classes came at least twice, so no fix can be confirmed; nothing is changed."
+    return ""
+
+
+def _said(choice: Choice, proof: Confirmation, confirmed: bool, alpha: float) -> list[Note]:
+    scored = Note(
+        "TN508",
+        f"Log losses are after mixing in the uniform, {choice.mixing:.2g} of it in the choice and {proof.mixing:.2g} in the confirmation, on both sides alike; the map itself has no floor.",
+    )
+    seen = f"gain {figure(proof.gain)} ± {figure(proof.se)} nats per row, p={figure(proof.pvalue)}"
+    if confirmed:
+        text = f"Procedure confirmed: {choice.rule.name} was chosen and its gain confirmed on untouched rows ({seen}); the map was then fitted again on all rows."
+        return [scored, Note("TN509", text)]
+    tried = "" if choice.rule.name == "identity" else f" {choice.rule.name} was chosen but not confirmed ({seen})."
+    text = f"No fix is justified.{tried} A gain of {figure(proof.detectable)} nats per row would have been seen four times in five at level {percent(alpha)}."
+    return [scored, Note("TN510", text)]

@@ -1,0 +1,65 @@
+"""What every calibrator is: settings that fit a map, and a map that is nothing but its parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+
+Array = NDArray[Any]
+
+
+class Map(ABC):
+    """From stated probabilities to believable ones; saved as its parameters, never as code."""
+
+    name: ClassVar[str]  # the member whose file holds it
+    passes: int | None = None  # over the data, where the fit was iterative
+    converged: bool = True  # False where a parameter stopped at the end of its range
+
+    @abstractmethod
+    def apply(self, P: Array) -> Array:
+        """The recalibrated rows of P (n, K), float64, rows summing to 1."""
+
+    @abstractmethod
+    def said(self) -> str:
+        """The map in a few words, such as `T = 1.60`."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as JSON holds them; numbers keep every bit."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:
+        """The map for K classes behind saved parameters; each is checked (InputError TO505)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule(ABC):
+    """How a map is fitted: settings in fields."""
+
+    name: ClassVar[str]
+    complexity: ClassVar[int]  # the rank by which the simpler of two equally good maps is chosen; identity is 0
+    keeps_argmax: ClassVar[bool]  # whether the order within every row survives, so that no label changes
+    map: ClassVar[type[Map] | None] = None
+
+    @abstractmethod
+    def fit(self, P: Array, Y: Array, w: Array) -> Map:
+        """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,)."""
+
+    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+        """The map and, from a procedure that chooses, its report."""
+        return self.fit(P, Y, w), None
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Facts about this fit that belong beside its parameters."""
+        return []
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -1,0 +1,136 @@
+"""Which calibrator is the simplest of the good ones? Judged on rows that its fit has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators.base import Rule
+from trueodds.calibrators.folds import fold_of, units
+from trueodds.calibrators.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.identity import IdentityRule
+from trueodds.core.errors import InputError
+from trueodds.core.results import strict
+from trueodds.core.rng import as_generator
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One line of the table of candidates; every number comes from rows that the fit had not seen."""
+
+    method: str
+    parameters: str  # of the fit on all rows, in a few words
+    log_loss: float  # mean, in nats, after mixing in the uniform
+    brier: float
+    difference: float  # mean log loss minus that of the best candidate
+    se: float  # of that difference, paired by row or cluster
+    chosen: bool
+    label_flips: int
+    accuracy_change: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line as JSON holds it."""
+        return {name: strict(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The table of candidates and what follows from it."""
+
+    candidates: tuple[Candidate, ...]  # from the simplest to the most complex
+    rule: Rule  # the chosen one
+    rival: Rule | None  # the best that is not the identity
+    folds: int
+    mixing: float  # the largest share of the uniform in any fold
+
+
+def choose(
+    P: Array,
+    Y: Array,
+    w: Array,
+    candidates: Sequence[Rule],
+    *,
+    folds: int = 5,
+    cluster: Array | None = None,
+    rng: int | np.random.Generator | None = 0,
+) -> Choice:
+    """The simplest candidate whose cross-fitted log loss is within one standard error of the best one's.
+
+    Each candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform, so that
+    an exact zero costs much but not infinitely much. Folds are stratified by (majority) label; clusters stay whole.
+    The identity is always a candidate and the simplest. P, Y are (n, K), w (n,) > 0.
+    Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
+
+    >>> from trueodds.calibrators.temperature import TemperatureRule
+    >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
+    >>> choose(P, Y, np.ones(80), [TemperatureRule()]).rule
+    TemperatureRule(floor=1e-12)
+    """
+    rules = _ordered(candidates)
+    if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise InputError("TO203", "folds must be a whole number of at least 2.", repr(folds), "For instance folds=5.")
+    available = units(len(P), cluster)
+    if available < 2:
+        raise InputError(
+            "TO507",
+            "Choosing a calibrator needs at least two rows (or clusters).",
+            str(available),
+            "Fit one by name, or get more rows.",
+        )
+    folds = min(int(folds), available)
+    fold = fold_of(Y, folds, cluster, as_generator(rng))
+    shares = [mixing(int((fold != f).sum())) for f in range(folds)]
+    predicted = [_cross_fitted(rule, P, Y, w, fold, folds) for rule in rules]
+    scored = [losses(_mixed_by_fold(Q, fold, shares), Y) for Q in predicted]
+    best = int(np.argmin([w @ log_loss for log_loss, _ in scored]))
+    paired = [mean_and_error(log_loss - scored[best][0], w, cluster) for log_loss, _ in scored]
+    # One unit leaves no standard error at all (infinite): then the identity stays.
+    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se)
+    table = tuple(
+        Candidate(
+            method=rule.name,
+            parameters=rule.fit(P, Y, w).said(),
+            log_loss=float(w @ log_loss / w.sum()),
+            brier=float(w @ brier / w.sum()),
+            difference=difference,
+            se=se,
+            chosen=i == chosen,
+            label_flips=flips(P, Q),
+            accuracy_change=accuracy(Q, Y, w) - accuracy(P, Y, w),
+        )
+        for i, (rule, Q, (log_loss, brier), (difference, se)) in enumerate(
+            zip(rules, predicted, scored, paired, strict=True)
+        )
+    )
+    others = [i for i, rule in enumerate(rules) if rule.name != "identity"]
+    rival = rules[min(others, key=lambda i: table[i].log_loss)] if others else None
+    return Choice(table, rules[chosen], rival, folds, max(shares))
+
+
+def _ordered(candidates: Sequence[Rule]) -> list[Rule]:
+    """The simplest first, the identity always among them."""
+    given = list(candidates)
+    if not any(rule.name == "identity" for rule in given):
+        given.append(IdentityRule())
+    return sorted(given, key=lambda rule: rule.complexity)
+
+
+def _cross_fitted(rule: Rule, P: Array, Y: Array, w: Array, fold: Array, folds: int) -> Array:
+    Q = np.empty(P.shape)
+    for f in range(folds):
+        out = fold == f
+        Q[out] = rule.fit(P[~out], Y[~out], w[~out]).apply(P[out])
+    return Q
+
+
+def _mixed_by_fold(Q: Array, fold: Array, shares: list[float]) -> Array:
+    blend = np.empty(Q.shape)
+    for f, share in enumerate(shares):
+        blend[fold == f] = mixed(Q[fold == f], share)
+    return blend

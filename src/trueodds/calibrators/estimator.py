@@ -1,0 +1,149 @@
+"""How does scikit-learn fit one of these? A thin estimator around every calibrator, made from its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import Rule
+from trueodds.calibrators.fitted import Fitted, fit, names
+from trueodds.problem import checks
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+
+class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A calibrator as a scikit-learn estimator: its features are the probabilities of another model.
+
+    Parameters
+    ----------
+    classes : sequence, optional
+        The names of the classes in the order of the columns. Left out, they are the sorted labels; integer labels
+        of which some are missing are 0..K−1.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    n_features_in_ : int
+        Columns of y_prob: K, or 1 for a single probability.
+    fitted_ : Fitted
+        The map with its notes; it can be saved without pickle: `fitted_.save("cal.json")`.
+    n_iter_, converged_ : int, bool
+        Of an iterative fit: passes over the data, and whether the parameter lies inside its range.
+    report_ : Recalibration
+        Of `Auto`: candidates, choice and confirmation.
+    """
+
+    rule: ClassVar[type[Rule]]
+
+    # Routing takes every other argument of fit for metadata; these two are the data.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "y_true": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
+    __metadata_request__transform: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
+
+    def __init__(self, *, classes: Sequence[Any] | None = None) -> None:
+        self.classes = classes
+
+    def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
+        """Fit to probabilities y_prob (n, K), or (n,) for the second class, and labels (n,) or votes (n, K).
+
+        Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
+        """
+        rule = self.rule(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.rule)})
+        p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
+        classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
+        preds = Predictions(y, p, weight=sample_weight, classes=classes)
+        _check_feature_names(self, y_prob, reset=True)
+        self.fitted_: Fitted = fit(rule, preds)
+        self.classes_ = names(preds.classes)
+        self.n_features_in_ = 1 if p.ndim == 1 else preds.k
+        if self.fitted_.map.passes is not None:
+            self.n_iter_, self.converged_ = self.fitted_.map.passes, self.fitted_.map.converged
+        if self.fitted_.report is not None:
+            self.report_ = self.fitted_.report
+        return self
+
+    def predict_proba(self, y_prob: ArrayLike) -> Array:
+        """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
+        check_is_fitted(self)
+        _check_feature_names(self, y_prob, reset=False)
+        return self.fitted_.predict_proba(y_prob)
+
+    def transform(self, y_prob: ArrayLike) -> Array:
+        """The same as `predict_proba`, so that another step may follow."""
+        return self.predict_proba(y_prob)
+
+    def predict(self, y_prob: ArrayLike) -> Array:
+        """The most probable class of each row; the first of several."""
+        q = self.predict_proba(y_prob)
+        return self.classes_[q.argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.one_d_array = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _classes(y: Array, k: int) -> list[Any] | None:
+    """The sorted labels where each column has one; None lets integers count from 0."""
+    if y.ndim != 1 or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+        return None
+    found = np.unique(y).tolist()
+    return found if len(found) == k else None
+
+
+def estimator(rule: type[Rule]) -> type[Calibrator]:
+    """The scikit-learn class of a rule: its settings become constructor arguments."""
+    settings = [field for field in dataclasses.fields(rule) if field.init]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(inspect.Parameter(field.name, keyword, default=field.default) for field in settings),
+            inspect.Parameter("classes", keyword, default=None),
+        ]
+    )
+
+    def __init__(self: Calibrator, *args: Any, **given: Any) -> None:  # noqa: N807 - becomes the class's
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        for name in list(bound.arguments)[1:]:
+            setattr(self, name, bound.arguments[name])
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    called = rule.__name__.removesuffix("Rule")
+    __init__.__qualname__ = f"{called}.__init__"
+    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(rule), "rule": rule}
+    return type(called, (Calibrator,), body)
+
+
+def _doc(rule: type[Rule]) -> str:
+    """The rule's own text without its example, which is about plain arrays, and that of every estimator."""
+    own = inspect.cleandoc(rule.__doc__ or "").split("\n>>>")[0].rstrip()
+    shared = inspect.cleandoc(Calibrator.__doc__ or "").split("\n", 1)[1]
+    return f"{own}\n{shared}"
+
+
+def __getattr__(name: str) -> Any:
+    # Pickle finds a class by its module and name, so each is kept here once it is made.
+    for member in CALIBRATORS.names():
+        rule = CALIBRATORS.load(member)
+        if rule.__name__ == f"{name}Rule":
+            return globals().setdefault(name, estimator(rule))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,155 @@
+"""What a fit gives back: a map with the classes it is for, the settings that made it, and notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import trueodds
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import strict
+from trueodds.problem import checks
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
+
+    >>> from trueodds.calibrators.temperature import TemperatureRule
+    >>> preds = Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9])
+    >>> fitted = fit(TemperatureRule(), preds)
+    >>> print(fitted)
+    temperature · T = 2.00 · n=4 · 2 classes
+    >>> fitted.predict_proba([0.9]).round(2).tolist()
+    [[0.25, 0.75]]
+    """
+
+    map: Map
+    classes: tuple[Any, ...]
+    n: int  # rows it was fitted on
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    report: Any = None  # how it was chosen, from `auto`; not saved
+
+    @property
+    def k(self) -> int:
+        """How many classes."""
+        return len(self.classes)
+
+    @property
+    def method(self) -> str:
+        """The member whose map it is; `auto` gives that of its choice."""
+        return self.map.name
+
+    def predict_proba(self, y_prob: ArrayLike, *, sum_tolerance: float | None = None) -> Array:
+        """Recalibrated probabilities (n, K), float64, of y_prob (n, K), or (n,) for the second of two classes.
+
+        Raises InputError: TO501 for another number of classes, TO101 to TO104 and TO108 for values that are no
+        probabilities, as for `Predictions`. Cost: O(nK) and, for maps by class, O(log) of their knots.
+        """
+        return self.map.apply(matrix(y_prob, self.k, sum_tolerance))
+
+    def predict(self, y_prob: ArrayLike, *, sum_tolerance: float | None = None) -> Array:
+        """The name of the most probable class of each row, (n,); the first of several."""
+        return names(self.classes)[self.predict_proba(y_prob, sum_tolerance=sum_tolerance).argmax(axis=1)]
+
+    def summary(self) -> str:
+        """What was fitted, on what, with which settings, and every note, as text for people."""
+        said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
+        lines = [str(self)]
+        if asked := self.settings.get("calibrator"):
+            lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
+        return "\n".join([*lines, *map(str, self.notes)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON that `load` reads; the file is replaced as a whole."""
+        wire.save(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The calibrator as JSON holds it."""
+        return {
+            "schema": wire.SCHEMA,
+            "method": self.method,
+            "parameters": self.map.to_dict(),
+            "classes": list(self.classes),
+            "n": self.n,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+            "version": trueodds.__version__,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
+
+
+def fit(rule: Rule, preds: Predictions) -> Fitted:
+    """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
+
+    Raises InputError TO502 for labels that do not exclude each other.
+    """
+    if preds.kind == "multilabel":
+        raise InputError(
+            "TO502",
+            "A calibrator is for classes that exclude each other; these labels are independent.",
+            f"{preds.k} labels",
+            "Fit one per label: Predictions(Y[:, j], P[:, j]).",
+        )
+    P, Y, w = columns(preds.p), preds.Y, preds.w
+    fitted, report = rule.explained(P, Y, w, preds.cluster)
+    notes = [*preds.notes, *_unseen(Y, w, preds.classes), *rule.notes(fitted, P, Y, w)]
+    if report is not None:
+        notes += report.notes
+    settings = {"calibrator": rule.name, **rule.settings()}
+    return Fitted(fitted, preds.classes, preds.n, settings, tuple(notes), report)
+
+
+def columns(p: Array) -> Array:
+    """Probabilities (n,) or (n, K) as (n, K) float64; widened before 1 − p, so that no digit is lost to float32."""
+    p = p.astype(np.float64, copy=False)
+    return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+
+
+def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
+    """Checked probabilities as (n, K) float64: the checks of `Predictions`, for rows whose outcome is not known."""
+    raw = checks.as_array(y_prob, "y_prob")
+    p = checks.numbers(raw, "y_prob")
+    checks.shape(p, "y_prob")
+    given = 2 if p.ndim == 1 else p.shape[1]
+    if given != k:
+        raise InputError(
+            "TO501",
+            f"This calibrator was fitted for {k} classes.",
+            f"{given} (y_prob has shape {p.shape})",
+            "Pass one column per class, in the order of .classes.",
+        )
+    checks.probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    return columns(p)
+
+
+def names(classes: tuple[Any, ...]) -> Array:
+    """The names as an array; of mixed types, they stay what they are."""
+    if len({type(name) for name in classes}) == 1:
+        plain = np.array(classes)
+        if plain.ndim == 1:
+            return plain
+    mixed = np.empty(len(classes), dtype=object)
+    mixed[:] = classes
+    return mixed
+
+
+def _unseen(Y: Array, w: Array, classes: tuple[Any, ...]) -> list[Note]:
+    missing = np.flatnonzero((w @ Y) == 0)
+    if len(missing) == 0:
+        return []
+    said = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
+    return [Note("TN501", f"No calibration row has class {said}: what the map says about it is not backed by data.")]

@@ -1,0 +1,128 @@
+"""How often did it come, bin by bin? Histogram binning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
+from trueodds.core.errors import InputError, Note
+from trueodds.problem.partition import Bins, EqualMass, Partition, Uniform
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+_PARTITIONS: dict[str, Callable[[int | str], Partition]] = {"uniform": Uniform, "equal-mass": EqualMass}
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """One value per bin; bins are closed on the right, the first at 0 too."""
+
+    edges: Array  # (b + 1,) from 0 to 1
+    values: Array  # (b,) in [0, 1]
+    empty: int = 0  # bins that held no row and say their midpoint
+
+    def __call__(self, x: Array) -> Array:
+        """The values of the bins that x falls into."""
+        return self.values[Bins(self.edges).index(x)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Edges, values, and how many bins were empty."""
+        return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.empty}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Steps:
+        """Edges that rise from 0 to 1, a value for each bin."""
+        wire.keys(given, ("edges", "values", "empty"), "a curve")
+        edges = wire.vector(given, "edges", 0, 1, rising="strictly")
+        if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator edges must rise from 0 to 1.",
+                str(edges.tolist())[:40],
+                "Fit it again and save it with .save(path).",
+            )
+        return cls(edges, wire.vector(given, "values", 0, 1, size=len(edges) - 1), wire.count(given, "empty"))
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramMap(OneVsRest):
+    """The outcome rate of each bin, for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "histogram"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
+
+    def said(self) -> str:
+        """How many bins."""
+        sizes = sorted({len(curve.values) for curve in self.curves})
+        bins = f"{sizes[0]} bins" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
+        return bins + (f" in {len(self.curves)} curves" if len(self.curves) > 1 else "")
+
+
+@dataclass(frozen=True)
+class HistogramRule(Rule):
+    r"""The outcome rate of the bin that a score falls into.
+
+    .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
+
+    Bins are `uniform` or `equal-mass`, as everywhere; one that held no row says its midpoint. Two classes: the bins
+    of the second; more: bins per class against the rest, then each row over its sum. May say exactly 0 or 1; labels
+    may change; scores in one bin become equal. Cost: O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny &
+    Elkan (2001); Guo et al. (2017).
+
+    >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
+    >>> HistogramRule(bins=2).fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0].values.tolist()
+    [0.0, 0.5]
+    """
+
+    name: ClassVar[str] = "histogram"
+    complexity: ClassVar[int] = 20
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = HistogramMap
+    bins: int | str = 15
+    partition: str = "uniform"
+
+    def __post_init__(self) -> None:
+        self._partition()
+
+    def _partition(self) -> Partition:
+        if self.partition not in _PARTITIONS:
+            raise InputError(
+                "TO203",
+                "A histogram's partition is 'uniform' or 'equal-mass'.",
+                repr(self.partition),
+                "Leave it out for uniform.",
+            )
+        return _PARTITIONS[self.partition](self.bins)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
+        """The outcome rates of these rows."""
+        return HistogramMap(each_class(partial(_curve, partition=self._partition()), P, Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Empty bins and exact zeros."""
+        assert isinstance(fitted, HistogramMap)
+        empty, bins = (
+            sum(curve.empty for curve in fitted.curves),
+            sum(len(curve.values) for curve in fitted.curves),
+        )
+        said = [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
+        return said + exact_zeros(fitted.apply(P))
+
+
+def _curve(x: Array, y: Array, w: Array, partition: Partition) -> Steps:
+    bins = partition.freeze(View(x, y, w))
+    assert isinstance(bins, Bins)
+    where = bins.index(x)
+    mass = np.bincount(where, w, bins.size)
+    middle = (bins.edges[:-1] + bins.edges[1:]) / 2
+    values = np.divide(np.bincount(where, w * y, bins.size), mass, out=middle, where=mass > 0)
+    return Steps(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))

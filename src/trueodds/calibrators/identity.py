@@ -1,0 +1,58 @@
+"""What if nothing is changed? The calibrator that every other has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class IdentityMap(Map):
+    """The probabilities as they are, values unaltered."""
+
+    name: ClassVar[str] = "identity"
+
+    def apply(self, P: Array) -> Array:
+        """P as float64."""
+        return np.array(P, dtype=np.float64)
+
+    def said(self) -> str:
+        """`unchanged`."""
+        return "unchanged"
+
+    def to_dict(self) -> dict[str, Any]:
+        """No parameters."""
+        return {}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IdentityMap:  # noqa: ARG003 - any number of classes
+        """No parameters."""
+        wire.keys(parameters, (), "parameters")
+        return cls()
+
+
+@dataclass(frozen=True)
+class IdentityRule(Rule):
+    """Leaves every probability as it is. Free of data; keeps every label. Cost: O(nK) to copy.
+
+    >>> IdentityRule().fit(np.eye(2), np.eye(2), np.ones(2)).said()
+    'unchanged'
+    """
+
+    name: ClassVar[str] = "identity"
+    complexity: ClassVar[int] = 0
+    keeps_argmax: ClassVar[bool] = True
+    map: ClassVar[type[Map] | None] = IdentityMap
+
+    def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
+        """The identity, whatever the data."""
+        return IdentityMap()

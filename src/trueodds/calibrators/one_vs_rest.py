@@ -1,0 +1,91 @@
+"""How does a map for one probability become a map for a whole row?"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map
+from trueodds.core.errors import InputError, Note
+
+Array = NDArray[Any]
+
+
+class Curve(Protocol):
+    """From one class's stated probability to its recalibrated one, value by value."""
+
+    def __call__(self, x: Array) -> Array: ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class OneVsRest(Map):
+    """Two classes: the curve q of the second, and 1 − q. More: a curve per class, then each row over its sum.
+
+    A row whose every curve is 0 becomes uniform.
+    """
+
+    curves: tuple[Any, ...]  # of Curve; one for two classes, else one per class
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]]
+
+    def apply(self, P: Array) -> Array:
+        """The curves' values, made to sum to 1."""
+        if len(self.curves) == 1:
+            q = self.curves[0](P[:, 1])
+            return np.stack([1 - q, q], axis=1)
+        raw = np.stack([curve(P[:, c]) for c, curve in enumerate(self.curves)], axis=1)
+        total = raw.sum(axis=1, keepdims=True)
+        return np.divide(raw, total, out=np.full_like(raw, 1 / raw.shape[1]), where=total > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters of every curve."""
+        return {"curves": [curve.to_dict() for curve in self.curves]}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> OneVsRest:
+        """As many curves as K classes need."""
+        wire.keys(parameters, ("curves",), "parameters")
+        given, wanted = parameters["curves"], 1 if k == 2 else k
+        if not isinstance(given, list) or len(given) != wanted or not all(isinstance(c, dict) for c in given):
+            size = len(given) if isinstance(given, list) else type(given).__name__
+            raise InputError(
+                "TO505",
+                f"A saved calibrator by class must have {wanted} {'curve' if wanted == 1 else 'curves'} for {k} classes.",
+                str(size),
+                "Fit it again and save it with .save(path).",
+            )
+        return cls(tuple(cls.curve(each) for each in given))
+
+    @abstractmethod
+    def said(self) -> str:
+        """The curves in a few words."""
+
+
+def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
+    """The curves of `fit(x, y, w)` for the classes that need one, on the rows that have weight."""
+    if (w == 0).any():
+        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    which = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return tuple(fit(P[:, c], Y[:, c], w) for c in which)
+
+
+def exact_zeros(Q: Array) -> list[Note]:
+    """Recalibrated probabilities of exactly 0: if that class comes, the log loss is infinite."""
+    rows = int((Q == 0).any(axis=1).sum())
+    if rows == 0:
+        return []
+    return [
+        Note(
+            "TN505",
+            f"The map gives probability 0 to some class in {rows:,} of the {len(Q):,} rows it was fitted on; should that class come, the log loss is infinite.",
+        )
+    ]

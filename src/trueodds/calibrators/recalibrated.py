@@ -1,0 +1,214 @@
+"""How does a classifier get its own calibrator, without judging itself on the rows that taught it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import Rule
+from trueodds.calibrators.fitted import Fitted, fit
+from trueodds.calibrators.folds import fold_of, held_out, units
+from trueodds.core.errors import InputError
+from trueodds.problem import checks
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+_MODES = ("cross-fit", "split", "frozen")
+
+
+class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A classifier followed by a calibrator that was fitted on predictions for rows the classifier had not seen.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any scikit-learn classifier with `predict_proba`, or else `decision_function` (read as logits).
+    method : str or Rule, default "auto"
+        The calibrator; `auto` changes nothing unless a fix proves itself on untouched rows.
+    cv : int, splitter or iterable, default 5
+        For "cross-fit"; a whole number means stratified folds that keep `groups` whole.
+    mode : {"cross-fit", "split", "frozen"}
+        "cross-fit": the calibrator sees out-of-fold predictions of clones, then the classifier is fitted on all rows.
+        "split": the classifier sees all but `test_size` of the rows, the calibrator the rest.
+        "frozen": the classifier is fitted already and never fitted again; every given row calibrates.
+        A `FrozenEstimator` is always "frozen".
+    test_size : float, default 0.25
+        For "split".
+    random_state : int, RandomState or None
+        Of the split or the folds; None is a fixed seed, so that the same call gives the same model.
+
+    Attributes
+    ----------
+    estimator_ : the classifier that predicts
+    calibrator_ : Fitted
+        The map with its notes; `calibrator_.save("cal.json")`.
+    classes_ : array (K,)
+    report_ : Recalibration, of `method="auto"`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(600, n_redundant=10, random_state=0)
+    >>> model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
+    >>> print(model.calibrator_.map.said())
+    T = 2.86
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        method: str | Rule = "auto",
+        *,
+        cv: Any = 5,
+        mode: str = "cross-fit",
+        test_size: float = 0.25,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.mode = mode
+        self.test_size = test_size
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> RecalibratedClassifier:
+        """Fit classifier and calibrator; rows with the same entry in `groups` stay together in every split.
+
+        Weights reach the calibrator, and the classifier where its fit takes them.
+        Raises InputError: TO203 for settings, TO507 for a single row, TO508 for an estimator that cannot be calibrated, TO1xx for its output.
+        """
+        if isinstance(self.test_size, bool) or not 0 < self.test_size < 1:
+            raise InputError("TO203", "test_size must lie between 0 and 1.", repr(self.test_size), "For instance 0.25.")
+        if self.mode not in _MODES:
+            raise InputError("TO203", "mode is one of cross-fit, split, frozen.", repr(self.mode), "Leave it out.")
+        rule = self.method if isinstance(self.method, Rule) else CALIBRATORS.make(self.method, {})
+        check_classification_targets(y)
+        y_true: Array = column_or_1d(y, warn=True)
+        X, y_true = indexable(X, y_true)
+        w = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        cluster = checks.clusters(groups, len(y_true))
+        available = units(len(y_true), cluster)
+        frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
+        if frozen:
+            check_is_fitted(self.estimator)
+            self.estimator_, rows = self.estimator, np.arange(len(y_true))
+            P = _probabilities(self.estimator_, X)
+        elif available < 2:
+            raise InputError(
+                "TO507",
+                "Rows to train on and rows to calibrate on must differ: at least two (or two groups) are needed.",
+                f"{available} sample" if groups is None else f"{available} group",
+                "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
+            )
+        elif self.mode == "split":
+            rows, P = self._split(X, y_true, w, cluster)
+        else:
+            rows, P = self._cross_fit(X, y_true, w, cluster)
+        self.classes_ = self.estimator_.classes_
+        cluster = None if cluster is None else cluster[rows]
+        weight = None if w is None else w[rows]
+        preds = Predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        self.calibrator_: Fitted = fit(rule, preds)
+        if self.calibrator_.report is not None:
+            self.report_ = self.calibrator_.report
+        elif hasattr(self, "report_"):
+            del self.report_  # of an earlier fit by another method
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _split(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        out = held_out(_one_hot(y), self.test_size, groups, self._rng())
+        self.estimator_ = _trained(self.estimator, X, y, w, np.flatnonzero(~out))
+        rows = np.flatnonzero(out)
+        return rows, _probabilities(self.estimator_, _safe_indexing(X, rows))
+
+    def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        every = np.arange(len(y))
+        self.estimator_ = _trained(self.estimator, X, y, w, every)
+        classes = self.estimator_.classes_
+        P, judged = np.zeros((len(y), len(classes))), np.zeros(len(y), dtype=bool)
+        for train, test in self._folds(X, y, groups):
+            model = _trained(self.estimator, X, y, w, train)
+            # A class that the fold lacks has no column there; its probability was 0.
+            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = _probabilities(model, _safe_indexing(X, test))
+            judged[test] = True
+        return every[judged], P[judged]
+
+    def _folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+        if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
+            yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
+            return
+        if self.cv < 2:
+            raise InputError("TO203", "cv must be at least 2, or a splitter.", repr(self.cv), "For instance cv=5.")
+        size = min(int(self.cv), units(len(y), groups))
+        fold = fold_of(_one_hot(y), size, groups, self._rng())
+        for f in range(size):
+            yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+
+    def _rng(self) -> np.random.Generator:
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        return np.random.default_rng(seed)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
+        check_is_fitted(self)
+        return self.calibrator_.predict_proba(_probabilities(self.estimator_, X))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of each row; the first of several."""
+        q = self.predict_proba(X)
+        return self.classes_[q.argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibrator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _one_hot(y: Array) -> Array:
+    found, number = np.unique(y, return_inverse=True)
+    return np.eye(len(found))[number.reshape(-1)]
+
+
+def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
+    weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
+    extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
+    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
+
+
+def _probabilities(model: Any, X: Any) -> Array:
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X))
+    if not hasattr(model, "decision_function"):
+        raise InputError(
+            "TO508",
+            "The estimator must be a classifier with predict_proba or decision_function.",
+            type(model).__name__,
+            "Choose a classifier that has one of them.",
+        )
+    P = checks.softmax(np.asarray(model.decision_function(X), dtype=np.float64))
+    return np.stack([1 - P, P], axis=1) if P.ndim == 1 else P

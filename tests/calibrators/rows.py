@@ -1,0 +1,34 @@
+"""Rows to calibrate, drawn or given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def both(p) -> np.ndarray:
+    """The pair (1 − p, p) of each probability."""
+    p = np.asarray(p, dtype=np.float64)
+    return np.stack([1 - p, p], axis=1)
+
+
+def one_hot(y, k: int = 2) -> np.ndarray:
+    """Labels as shares."""
+    return np.eye(k)[np.asarray(y, dtype=int)]
+
+
+def labels(R: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One label per row, each class with its probability."""
+    return (R.cumsum(axis=1) > rng.random((len(R), 1))).argmax(axis=1)
+
+
+def powers(P: np.ndarray, beta: float) -> np.ndarray:
+    """Rows proportional to p^beta."""
+    q = P**beta
+    return q / q.sum(axis=1, keepdims=True)
+
+
+def said_and_came(n: int, k: int, sureness: float, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions that are too sure by the factor `sureness` in their log odds (1 is calibrated), and labels."""
+    rng = np.random.default_rng(seed)
+    R = powers(np.exp(rng.normal(size=(n, k)) * 1.5), 1.0)
+    return powers(R, sureness), labels(R, rng)

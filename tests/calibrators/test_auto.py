@@ -1,0 +1,206 @@
+"""The whole procedure: fit and choose, confirm, or change nothing."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.auto import AutoRule
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+KEYS = [
+    "candidates",
+    "chosen",
+    "confirmed",
+    "applied",
+    "gain",
+    "gain_percent",
+    "gain_se",
+    "gain_low",
+    "pvalue",
+    "detectable_gain",
+    "log_loss_before",
+    "log_loss_after",
+    "accuracy_before",
+    "accuracy_after",
+    "label_flips",
+    "rows",
+    "mixing",
+    "floor",
+    "summary",
+    "notes",
+]
+
+
+def codes(result):
+    return [note.code for note in result.notes]
+
+
+def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
+    P, y = said_and_came(3000, 4, 2.0, 0)
+    result = fit(AutoRule(), Predictions(y, P))
+    # se(T) = T² se(beta), with se(beta) about .55/sqrt(n) here: .04; five of them.
+    assert 1 / result.map.beta == pytest.approx(2.0, abs=0.2)
+    assert "TN509" in codes(result)
+    told = result.report.to_dict()
+    assert list(told) == KEYS
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert (told["chosen"], told["confirmed"], told["rows"]) == ("temperature", True, {"fit": 2100, "confirm": 900})
+    assert told["gain"] == pytest.approx(told["log_loss_before"] - told["log_loss_after"])
+    assert told["gain_percent"] == pytest.approx(100 * told["gain"] / told["log_loss_before"])
+    assert told["gain_low"] > 0
+    assert told["mixing"] == pytest.approx(1 / 2101)
+    assert told["floor"] == 1e-12
+    assert told["summary"] == result.map.said()
+    assert "confirmed" in str(result.report)
+
+
+def test_the_confirmed_recipe_is_fitted_again_on_all_rows():
+    P, y = said_and_came(2000, 3, 2.0, 1)
+    result = fit(AutoRule(), Predictions(y, P))
+    again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
+    assert result.map.to_dict() == again.to_dict()
+
+
+def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told():
+    P, y = said_and_came(1500, 3, 1.0, 2)
+    result = fit(AutoRule(), Predictions(y, P))
+    told = result.report.to_dict()
+    assert result.method == "identity"
+    assert "TN510" in codes(result)
+    assert (told["confirmed"], told["gain"], told["label_flips"]) == (False, None, 0)
+    assert told["detectable_gain"] > 0
+    assert told["log_loss_after"] == told["log_loss_before"]
+    assert (result.predict_proba(P) == P).all()
+    assert "no fix is justified" in str(result.report)
+
+
+def test_a_calibrated_model_is_rarely_changed():
+    # A wrong change needs a wrong choice and a wrong proof at 5 %; changes over 200 sets are at most Binomial(200, .05).
+    runs = 200
+    changed = sum(
+        fit(AutoRule(), Predictions(y, P)).report.confirmed
+        for P, y in (said_and_came(100, 2 + r % 2, 1.0, [7, r]) for r in range(runs))
+    )
+    assert changed <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_a_strong_error_is_usually_found():
+    # At n = 1000 and T = 2 the expected gain on 300 rows is six standard errors: a miss has probability below .01.
+    runs = 30
+    found = sum(
+        fit(AutoRule(), Predictions(y, P)).report.confirmed
+        for P, y in (said_and_came(1000, 4, 2.0, [8, r]) for r in range(runs))
+    )
+    assert found >= stats.binom.ppf(0.001, runs, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("p", "y"),
+    [
+        ([0.3], [1]),
+        ([0.3, 0.4], [1, 0]),
+        ([0.2] * 19, [0, 1] * 9 + [0]),
+        ([0.2] * 50, [0] * 50),
+        ([0.2] * 50, [0] * 49 + [1]),
+    ],
+)
+def test_too_little_data_still_gets_an_answer(p, y):
+    result = fit(AutoRule(), Predictions(y, p))
+    assert result.method == "identity"
+    assert codes(result)[-1] == "TN507"
+    told = result.report.to_dict()
+    assert list(told) == KEYS
+    assert (told["confirmed"], told["candidates"], told["pvalue"]) == (False, [], None)
+    assert "too few" in str(result.report)
+
+
+def test_few_clusters_are_little_data():
+    P, y = said_and_came(200, 2, 2.0, 0)
+    result = fit(AutoRule(), Predictions(y, P, cluster=np.arange(200) % 10))
+    assert "10 clusters" in result.notes[-1].text
+
+
+def test_a_rare_or_absent_class_keeps_its_column():
+    P, y = said_and_came(300, 5, 2.0, 3)
+    result = fit(AutoRule(), Predictions(np.minimum(y, 3), P))
+    assert result.predict_proba(P).shape == (300, 5)
+    assert "TN501" in codes(result)
+    y = np.append(np.minimum(y, 3)[:-1], 4)  # once only
+    assert fit(AutoRule(), Predictions(y, P)).predict_proba(P).shape == (300, 5)
+
+
+def test_copied_clusters_do_not_pass_for_evidence():
+    P, y = said_and_came(40, 2, 1.0, 11)
+    cluster = np.repeat(np.arange(40), 25)
+    preds = Predictions(np.repeat(y, 25), np.repeat(P, 25, axis=0), cluster=cluster)
+    assert not fit(AutoRule(), preds).report.confirmed
+
+
+def test_rows_without_weight_do_not_matter():
+    P, y = said_and_came(400, 3, 2.0, 4)
+    w = np.ones(400)
+    w[:50] = 0
+    some = AutoRule().explained(P[50:], one_hot(y[50:], 3), w[50:])[0]
+    assert AutoRule().explained(P, one_hot(y, 3), w)[0].to_dict() == some.to_dict()
+
+
+def test_votes_and_confidence_are_calibrated_too():
+    P, y = said_and_came(600, 3, 2.0, 5)
+    votes = np.array([np.random.default_rng(i).multinomial(7, p) for i, p in enumerate(powers(P, 0.5))])
+    assert fit(AutoRule(), Predictions(votes, P)).map.beta == pytest.approx(0.5, abs=0.1)
+    hit = (P.argmax(axis=1) == y).astype(int)
+    result = fit(AutoRule(), Predictions.from_confidence(P.max(axis=1), hit))
+    assert result.classes == ("wrong", "correct")
+
+
+def test_the_same_seed_gives_the_same_and_another_another_split():
+    P, y = said_and_came(300, 3, 1.4, 6)
+    one, two, other = (AutoRule(rng=seed).explained(P, one_hot(y, 3), np.ones(300))[1] for seed in (1, 1, 2))
+    assert one.to_dict() == two.to_dict()
+    assert one.to_dict() != other.to_dict()
+
+
+def test_candidates_are_names_or_rules():
+    P, y = said_and_came(500, 2, 2.0, 7)
+    rule = AutoRule(candidates=("temperature", IsotonicRule("step")))
+    told = rule.explained(P, one_hot(y), np.ones(500))[1].to_dict()
+    assert [c["method"] for c in told["candidates"]] == ["identity", "temperature", "isotonic"]
+    assert rule.settings()["candidates"] == ("temperature", "isotonic")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"share": 0}, "TO203"),
+        ({"alpha": 1.5}, "TO203"),
+        ({"folds": 1}, "TO203"),
+        ({"rng": -1}, "TO203"),
+        ({"candidates": "temperature"}, "TO203"),
+        ({"candidates": ("auto",)}, "TO203"),
+        ({"candidates": ("temprature",)}, "TO201"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, code):
+    with pytest.raises(InputError, match=code):
+        AutoRule(**settings)
+
+
+def test_ten_thousand_rows_of_ten_classes_take_well_under_a_second():
+    P, y = said_and_came(10_000, 10, 2.0, 8)
+    Y, start = one_hot(y, 10), time.process_time()
+    AutoRule().explained(P, Y, np.ones(10_000))
+    assert time.process_time() - start < 1.0  # measured .12 on one core
+
+
+def test_a_right_model_that_is_not_sure_enough_needs_many_rows_to_be_sharpened():
+    # Always right, said with .9: no spread among the gains, and yet 30 untouched rows are no proof.
+    few, many = (fit(AutoRule(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (50, 5000))
+    assert (few, many) == (False, True)

@@ -1,0 +1,225 @@
+"""A fitted calibrator: applied, printed, saved and read again; and files that are none."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.calibrators.rows import both, said_and_came
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.fitted import Fitted, fit
+from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
+from trueodds.calibrators.wire import from_dict, load
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+MAPS = [name for name in CALIBRATORS.names() if name != "auto"]
+
+
+def fitted(name="temperature", k=3, **more):
+    P, y = said_and_came(120, k, 2.0, 0)
+    return fit(CALIBRATORS.load(name)(), Predictions(y, P, **more))
+
+
+def test_it_prints_in_one_line_and_tells_all_in_its_summary():
+    result = fit(TemperatureRule(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
+    assert str(result) == "temperature · T = 0.001 · n=3 · 2 classes"
+    assert "asked for: temperature (floor=1e-12)" in result.summary()
+    assert "[TN503]" in result.summary()
+
+
+def test_one_probability_and_two_columns_are_the_same():
+    result = fitted(k=2)
+    p = np.array([0.2, 0.9])
+    assert result.predict_proba(p).tolist() == result.predict_proba(both(p)).tolist()
+
+
+def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
+    result = fitted("identity", classes=["a", "b", "c"])
+    assert result.predict([[0.2, 0.4, 0.4], [0.5, 0.25, 0.25]]).tolist() == ["b", "a"]
+    mixed = Fitted(result.map, ("a", 1, 2.5), result.n)  # an array of names must not turn 1 into "1"
+    assert mixed.predict([[0.0, 1.0, 0.0]]).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ([[0.5, 0.5]], "TO501"),
+        ([0.5, 0.5], "TO501"),
+        ([[0.5, 0.5, 0.5]], "TO104"),
+        ([[np.nan, 0.5, 0.5]], "TO103"),
+        ([[-0.5, 1.0, 0.5]], "TO102"),
+        ([], "TO108"),
+    ],
+)
+def test_what_is_no_probability_is_refused(bad, code):
+    with pytest.raises(InputError, match=code):
+        fitted().predict_proba(bad)
+
+
+def test_rounded_tables_are_admitted_on_request():
+    rounded = [[0.33, 0.33, 0.33]]
+    with pytest.raises(InputError, match="TO104"):
+        fitted().predict_proba(rounded)
+    assert fitted().predict_proba(rounded, sum_tolerance=0.02).sum() == pytest.approx(1.0)
+
+
+def test_float32_rows_come_back_as_float64():
+    assert fitted().predict_proba(np.full((2, 3), 1 / 3, dtype=np.float32)).dtype == np.float64
+
+
+def test_independent_labels_are_refused():
+    with pytest.raises(InputError, match="TO502"):
+        fit(TemperatureRule(), Predictions.from_multilabel([[0, 1]], [[0.2, 0.8]]))
+
+
+def test_notes_on_the_data_stay_with_the_fit():
+    result = fit(TemperatureRule(), Predictions([0, 1], [[0.6, 0.400001], [0.3, 0.7]]))
+    assert result.notes[0].code == "TN101"
+
+
+@pytest.mark.parametrize("name", CALIBRATORS.names())
+@pytest.mark.parametrize("k", [2, 4])
+def test_saved_and_loaded_it_maps_to_the_same_bits(name, k, tmp_path):
+    result = fitted(name, k, classes=[f"class {c}" for c in range(k)])
+    result.save(tmp_path / "cal.json")
+    again = load(tmp_path / "cal.json")
+    P = said_and_came(500, k, 3.0, 1)[0]
+    assert (again.predict_proba(P) == result.predict_proba(P)).all()
+    assert again.to_dict() == result.to_dict()
+    assert (again.classes, again.n, again.notes) == (result.classes, result.n, result.notes)
+    assert os.listdir(tmp_path) == ["cal.json"]
+
+
+def test_a_file_holds_the_schema_and_the_version():
+    told = fitted().to_dict()
+    assert list(told) == ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version"]
+    assert told["schema"] == "trueodds.calibrator/1"
+    assert told["settings"] == {"calibrator": "temperature", "floor": 1e-12}
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "cal.json"
+    fitted().save(path)
+    before = path.read_text()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        fitted("isotonic").save(path)
+    assert path.read_text() == before
+    assert os.listdir(tmp_path) == ["cal.json"]
+
+
+def test_names_that_json_cannot_hold_are_refused(tmp_path):
+    odd = Fitted(TemperatureMap(1.0), (("a", 1), ("b", 2)), 10)
+    with pytest.raises(InputError, match="TO506"):
+        odd.save(tmp_path / "cal.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"schema": 7}', '{"schema": "trueodds.tally/1"}', '{"x": NaN}', "[" * 100_000, "\x80"],
+)
+def test_a_file_that_is_no_calibrator_is_refused(text, tmp_path):
+    path = tmp_path / "cal.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match="TO503"):
+        load(path)
+
+
+def test_a_missing_file_and_a_pickle_are_refused(tmp_path):
+    import pickle
+
+    with pytest.raises(InputError, match="TO503"):
+        load(tmp_path / "none.json")
+    (tmp_path / "cal.pkl").write_bytes(pickle.dumps({"schema": "trueodds.calibrator/1"}))
+    with pytest.raises(InputError, match="TO503"):
+        load(tmp_path / "cal.pkl")
+
+
+def test_a_later_schema_asks_for_a_later_version():
+    with pytest.raises(InputError, match="TO504"):
+        from_dict({"schema": "trueodds.calibrator/2"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("method", "auto"),
+        ("method", "os.system"),
+        ("method", ["temperature"]),
+        ("classes", ["a"]),
+        ("classes", ["a", "a", "b"]),
+        ("classes", ["a", {}, "b"]),
+        ("n", 0),
+        ("n", True),
+        ("n", 2.5),
+        ("settings", []),
+        ("notes", [{"code": 1, "text": "x"}]),
+        ("notes", "x"),
+        ("version", 1),
+        ("parameters", []),
+        ("parameters", {}),
+        ("parameters", {"beta": 1.0, "passes": 3, "more": 1}),
+        ("parameters", {"beta": 0, "passes": 3}),
+        ("parameters", {"beta": -1.0, "passes": 3}),
+        ("parameters", {"beta": "1", "passes": 3}),
+        ("parameters", {"beta": True, "passes": 3}),
+        ("parameters", {"beta": 1e9, "passes": 3}),
+        ("parameters", {"beta": 10**400, "passes": 3}),
+        ("parameters", {"beta": 1.0, "passes": -3}),
+    ],
+)
+def test_a_value_out_of_place_is_refused(key, value):
+    with pytest.raises(InputError, match="TO505"):
+        from_dict({**fitted().to_dict(), key: value})
+
+
+def test_a_key_too_few_or_too_many_is_refused():
+    told = fitted().to_dict()
+    for wrong in ({**told, "extra": 1}, {k: v for k, v in told.items() if k != "notes"}):
+        with pytest.raises(InputError, match="TO505"):
+            from_dict(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("isotonic", {"x": [0.5, 0.2]}),
+        ("isotonic", {"x": [0.5, 0.5], "y": [0.1, 0.2]}),
+        ("isotonic", {"x": [0.1, 0.2], "y": [0.2, 0.1]}),
+        ("isotonic", {"x": [0.1, 0.2], "y": [0.2]}),
+        ("isotonic", {"x": [], "y": []}),
+        ("isotonic", {"y": [1.5], "x": [0.1]}),
+        ("isotonic", {"between": "cubic"}),
+        ("histogram", {"edges": [0.0, 0.5]}),
+        ("histogram", {"edges": [0.1, 1.0]}),
+        ("histogram", {"edges": [0.0, 1.0], "values": [0.1, 0.2]}),
+        ("histogram", {"values": [None] * 15}),
+        ("histogram", {"empty": "none"}),
+    ],
+)
+def test_a_curve_that_is_no_curve_is_refused(name, change):
+    told = fitted(name, 2).to_dict()
+    told["parameters"] = {"curves": [{**told["parameters"]["curves"][0], **change}]}
+    with pytest.raises(InputError, match="TO505"):
+        from_dict(told)
+
+
+@pytest.mark.parametrize("curves", [[], [1, 2, 3], None, [{}]])
+def test_as_many_curves_as_classes(curves):
+    told = fitted("isotonic", 3).to_dict()
+    told["parameters"] = {"curves": curves}
+    with pytest.raises(InputError, match="TO505"):
+        from_dict(told)
+
+
+def test_identity_takes_no_parameters():
+    told = fitted("identity").to_dict()
+    with pytest.raises(InputError, match="TO505"):
+        from_dict({**told, "parameters": {"beta": 1.0}})
+
+
+def test_the_shape_of_the_data_is_checked_once_for_fits_too():
+    with pytest.raises(InputError, match="TO104"):
+        fit(IsotonicRule(), Predictions([0], [[0.5, 0.6]]))

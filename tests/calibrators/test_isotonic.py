@@ -1,0 +1,90 @@
+"""Isotonic regression."""
+
+import numpy as np
+import pytest
+
+from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.reference import columns, frame, golden
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+
+def fitted(P, y, between="linear"):
+    return IsotonicRule(between).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+
+
+def test_a_fall_is_pooled_and_the_line_runs_between_the_knots():
+    # Outcomes 0 1 0 1 at .1 .2 .3 .4: the middle two fall and pool to 1/2.
+    m = fitted(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1])
+    assert m.curves[0].x.tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert m.curves[0].y.tolist() == [0.0, 0.5, 0.5, 1.0]
+    # Half way from .3 to .4 is half way from 1/2 to 1; beyond the ends it is flat.
+    assert m.apply(both([0.05, 0.35, 0.9]))[:, 1] == pytest.approx([0.0, 0.75, 1.0])
+
+
+def test_a_step_keeps_the_value_of_the_knot_to_its_left():
+    m = fitted(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1], "step")
+    assert m.apply(both([0.05, 0.2, 0.39, 0.4]))[:, 1].tolist() == [0.0, 0.5, 0.5, 1.0]
+
+
+def test_tied_scores_are_pooled_whatever_the_row_order():
+    m = fitted(both([0.5, 0.5, 0.5, 0.7]), [1, 0, 1, 1])
+    assert m.curves[0].y == pytest.approx([2 / 3, 1.0])
+
+
+@pytest.mark.parametrize("between", ["linear", "step"])
+def test_the_reference_numbers(between):
+    # scikit-learn's IsotonicRegression, exact (golden/recalibration/isotonic.json).
+    want, rows = golden("recalibration/isotonic.json"), frame("recalibration/binary.csv")
+    m = fitted(both(rows["p"]), rows["y"], between)
+    got = m.apply(both(want["grid"]))[:, 1]
+    assert got == pytest.approx(np.array(want["binary"][f"pred_{between}"]), abs=1e-10)
+
+
+def test_the_reference_numbers_with_ties():
+    want, rows = golden("recalibration/isotonic.json"), frame("recalibration/binary_ties.csv")
+    got = fitted(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
+    assert got == pytest.approx(np.array(want["ties"]["pred_linear"]), abs=1e-10)
+
+
+def test_the_reference_numbers_one_against_the_rest():
+    # scikit-learn's CalibratedClassifierCV on a frozen classifier, 1e-16.
+    want = golden("recalibration/isotonic_ovr.json")
+    rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
+    m = fitted(columns(rows), rows["y"])
+    assert m.apply(columns(test)) == pytest.approx(np.array(want["pred"]), abs=1e-10)
+
+
+def test_a_row_that_no_curve_believes_becomes_uniform():
+    P = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]] * 3)
+    m = fitted(P, [0, 1, 2] * 3)
+    assert m.apply(np.full((1, 3), 0.2))[0] == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_no_increasing_curve_fits_better():
+    # The fit minimizes squared error over increasing curves: the identity is one of them.
+    P, y = said_and_came(500, 2, 2.0, 0)
+    m = fitted(P, y)
+    assert ((m.apply(P)[:, 1] - y) ** 2).sum() < ((P[:, 1] - y) ** 2).sum()
+    assert (np.diff(m.curves[0].y) >= 0).all()
+
+
+def test_exact_zeros_are_kept_and_noted():
+    result = fit(IsotonicRule(), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    assert result.predict_proba([0.1]).tolist() == [[1.0, 0.0]]
+    assert [note.code for note in result.notes] == ["TN505"]
+    assert "4 of the 4 rows" in result.notes[0].text
+
+
+def test_a_class_without_rows_keeps_its_column():
+    P, y = said_and_came(60, 3, 1.0, 1)
+    result = fit(IsotonicRule(), Predictions(np.minimum(y, 1), P))
+    assert result.predict_proba(P).shape == (60, 3)
+    assert "TN501" in [note.code for note in result.notes]
+
+
+def test_another_word_for_between_is_refused():
+    with pytest.raises(InputError, match="TO203"):
+        IsotonicRule("cubic")

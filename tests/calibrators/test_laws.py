@@ -1,0 +1,179 @@
+"""What holds for every member of the table of calibrators."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import trueodds.calibrators
+from tests.calibrators.rows import one_hot, said_and_came
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.wire import from_dict
+from trueodds.core.errors import InputError
+from trueodds.core.registry import settings_of
+from trueodds.problem.predictions import Predictions
+
+# A member to which a law cannot apply says why.
+SPLITS = {"auto": "which rows fit and which confirm is drawn over the rows in their order"}
+TWO_CLASSES_SWAPPED = {"histogram": "bins are closed on the right, so a score on an edge changes its bin when mirrored"}
+
+every = pytest.mark.parametrize("name", CALIBRATORS.names())
+laws = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+@st.composite
+def decimal_rows(draw, smallest_k=2):
+    """Probabilities i/20 that sum to 1, labels, and weights of 1 to 3."""
+    k = draw(st.integers(smallest_k, 4))
+    n = draw(st.integers(2, 24))
+    cuts = draw(st.lists(st.lists(st.integers(0, 20), min_size=k - 1, max_size=k - 1), min_size=n, max_size=n))
+    P = np.array([np.diff([0, *sorted(cut), 20]) for cut in cuts]) / 20
+    y = draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n))
+    w = draw(st.lists(st.integers(1, 3), min_size=n, max_size=n))
+    return P, np.array(y), np.array(w)
+
+
+def probe(k):
+    """Rows to compare maps on."""
+    return np.random.default_rng(0).dirichlet(np.ones(k), 40)
+
+
+def applied(name, P, y, w=None):
+    k = P.shape[1]
+    fitted = CALIBRATORS.load(name)().fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
+    return fitted.apply(np.concatenate([P, probe(k)]))
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_row_order_is_irrelevant(name, rows):
+    if name in SPLITS:
+        return
+    P, y, w = rows
+    order = np.random.default_rng(len(P)).permutation(len(P))
+    k = P.shape[1]
+    maps = [CALIBRATORS.load(name)().fit(P[o], one_hot(y[o], k), w[o].astype(float)) for o in (slice(None), order)]
+    assert maps[0].apply(probe(k)) == pytest.approx(maps[1].apply(probe(k)), abs=1e-9)
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_a_weight_of_two_is_two_rows(name, rows):
+    if name in SPLITS:
+        return
+    P, y, w = rows
+    many = np.repeat(np.arange(len(P)), w)
+    one, other = applied(name, P, y, w), applied(name, P[many], y[many])
+    assert one[-40:] == pytest.approx(other[-40:], abs=1e-9)
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_permuting_classes_permutes_results(name, rows):
+    P, y, _ = rows
+    if name in SPLITS or (name in TWO_CLASSES_SWAPPED and P.shape[1] == 2):
+        return
+    order = np.random.default_rng(len(P)).permutation(P.shape[1])
+    k = P.shape[1]
+    fits = [
+        CALIBRATORS.load(name)().fit(P, one_hot(y, k), np.ones(len(P))),
+        CALIBRATORS.load(name)().fit(P[:, order], one_hot(y, k)[:, order], np.ones(len(P))),
+    ]
+    assert fits[0].apply(probe(k))[:, order] == pytest.approx(fits[1].apply(probe(k)[:, order]), abs=1e-9)
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_rows_are_probabilities_that_sum_to_one(name, rows):
+    P, y, w = rows
+    Q = applied(name, P, y, w)
+    assert Q.dtype == np.float64
+    assert Q.shape == (len(P) + 40, P.shape[1])
+    assert (Q >= 0).all()
+    assert Q.sum(axis=1) == pytest.approx(1, abs=1e-12)
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_members_that_say_so_keep_every_label(name, rows):
+    if not CALIBRATORS.load(name).keeps_argmax:
+        return
+    P, y, w = rows
+    assert (applied(name, P, y, w).argmax(axis=1) == np.concatenate([P, probe(P.shape[1])]).argmax(axis=1)).all()
+
+
+@every
+@laws
+@given(rows=decimal_rows())
+def test_told_and_read_again_it_is_the_same_map(name, rows):
+    P, y, w = rows
+    fitted = fit(CALIBRATORS.load(name)(), Predictions(y, P, weight=w))
+    again = from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
+    Q = np.concatenate([P, probe(P.shape[1])])
+    assert (again.map.apply(Q) == fitted.map.apply(Q)).all()
+
+
+@every
+def test_the_input_is_left_as_it_was(name):
+    P, y = said_and_came(60, 3, 2.0, 0)
+    before = P.copy()
+    applied(name, P, y)
+    assert (before == P).all()
+
+
+@every
+def test_settings_are_read_back(name):
+    rule = CALIBRATORS.load(name)()
+    assert tuple(rule.settings()) == settings_of(rule)
+    P, y = said_and_came(60, 2, 2.0, 0)
+    assert fit(rule, Predictions(y, P)).settings["calibrator"] == name
+
+
+@every
+def test_an_unknown_setting_lists_the_known_ones(name):
+    with pytest.raises(InputError, match="TO202"):
+        CALIBRATORS.make(name, {"temprature": 1})
+
+
+@every
+def test_the_scikit_learn_estimator_has_the_settings_and_can_be_cloned(name):
+    made = getattr(trueodds.calibrators, "".join(part.capitalize() for part in name.split("_")))
+    parameters = inspect.signature(made).parameters
+    assert tuple(parameters) == (*settings_of(CALIBRATORS.load(name)), "classes")
+    assert clone(made(classes=["a", "b"])).get_params()["classes"] == ["a", "b"]
+    for field, parameter in list(parameters.items())[:-1]:
+        assert parameter.default == getattr(CALIBRATORS.load(name)(), field)
+
+
+def test_ranks_of_complexity_differ_and_start_with_the_identity():
+    ranks = [CALIBRATORS.load(name).complexity for name in CALIBRATORS.names()]
+    assert ranks == sorted(set(ranks))
+    assert ranks[0] == 0
+
+
+def test_naming_and_applying_load_no_scikit_learn():
+    code = """
+import sys
+import numpy as np
+from trueodds.calibrators import CALIBRATORS
+CALIBRATORS.names()
+assert "scipy" not in sys.modules and "trueodds.calibrators.temperature" not in sys.modules
+from trueodds.calibrators.fitted import fit
+from trueodds.problem.predictions import Predictions
+for name in CALIBRATORS.names():
+    fit(CALIBRATORS.load(name)(), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])
+assert "sklearn" not in sys.modules and "scipy.stats" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

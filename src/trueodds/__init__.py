@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors see; at run time each name is loaded on first use
+    from trueodds.ask import draw, fit, load, measure, tally, test
+    from trueodds.audit.plan import audit
+    from trueodds.core.errors import InputError
+    from trueodds.problem.predictions import Predictions
+    from trueodds.sources.reading import read
 
 __version__ = "0.1.0"
+
+__all__ = ["InputError", "Predictions", "audit", "draw", "fit", "load", "measure", "read", "tally", "test"]
 
 _WHERE = {
     "InputError": "trueodds.core.errors",
     "Predictions": "trueodds.problem.predictions",
-    "read": "trueodds.sources",
-    "measure": "trueodds.ask",
-    "test": "trueodds.ask",
-    "fit": "trueodds.ask",
-    "draw": "trueodds.ask",
-    "load": "trueodds.ask",
-    "tally": "trueodds.ask",
-    "audit": "trueodds.audit",
+    "audit": "trueodds.audit.plan",
+    "read": "trueodds.sources.reading",
+    **dict.fromkeys(("draw", "fit", "load", "measure", "tally", "test"), "trueodds.ask"),
 }
-
-__all__ = ["InputError", "Predictions", "audit", "draw", "fit", "load", "measure", "read", "tally", "test"]
 
 
 def __getattr__(name: str) -> Any:
@@ -31,3 +35,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+class _Package(ModuleType):
+    """`trueodds.audit` and `trueodds.tally` are functions, though folders of those names are imported beside them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _WHERE and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -13,6 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
+from trueodds.core.saved import schema_of
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests import TESTS
@@ -204,10 +205,11 @@ def draw(
 
 
 def load(path: Any) -> Any:
-    """A calibrator saved by `save`, checked on the way in; no pickle is ever read."""
-    from trueodds.calibrators import wire
+    """A calibrator or a tally saved by `save`, checked on the way in; no pickle is ever read."""
+    from trueodds.calibrators import wire as calibrators
+    from trueodds.tally import wire as tallies
 
-    return wire.load(path)
+    return (tallies if schema_of(path) == "trueodds.tally" else calibrators).load(path)
 
 
 def tally(

@@ -33,13 +33,12 @@ def test_the_reference_numbers(bins, partition, key):
 
 
 @pytest.mark.parametrize(
-    # 15 bins of equal mass are left out: 400 rows do not divide by 15, and the reference cuts at floor(n i/M)
-    # where this project deals the rest to the first bins.
     ("bins", "partition", "key"),
     [
         (10, "uniform", "guo_ovr_width10"),
         (15, "uniform", "guo_ovr_width15"),
         (10, "equal-mass", "guo_ovr_mass10"),
+        (15, "equal-mass", "guo_ovr_mass15"),  # 400 rows do not divide by 15: the cuts are at floor(n i/M)
     ],
 )
 def test_the_reference_numbers_one_against_the_rest(bins, partition, key):

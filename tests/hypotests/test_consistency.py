@@ -51,7 +51,9 @@ def test_redraws_agree_with_the_reference_on_a_tree():
     names = [name for name in rows if name.startswith("p")]
     y = rows["y"].astype(int)
     preds = Predictions(y - y.min(), np.stack([rows[name] for name in names], axis=1))
-    known = reference.golden("anchors/golden.json")["kernel_and_ece"]["g3cal_200"]["ece"]["median_variance_minsize10_maxbinsinf"]
+    known = reference.golden("anchors/golden.json")["kernel_and_ece"]["g3cal_200"]["ece"][
+        "median_variance_minsize10_maxbinsinf"
+    ]
     statistic = ESTIMATORS.make("ece", {"partition": MedianVariance(10)})
     found = verdict(preds, "canonical", statistic=statistic, resamples=3999)
     assert found.statistic == pytest.approx(known["tv"], rel=1e-10)
@@ -151,7 +153,12 @@ def test_the_same_seed_gives_the_same_verdict():
 
 @pytest.mark.parametrize(
     ("settings", "code"),
-    [({"redraw": "rows"}, "TO203"), ({"resamples": 0}, "TO203"), ({"resample": 9}, "TO202"), ({"statistic": "ecee"}, "TO201")],
+    [
+        ({"redraw": "rows"}, "TO203"),
+        ({"resamples": 0}, "TO203"),
+        ({"resample": 9}, "TO202"),
+        ({"statistic": "ecee"}, "TO201"),
+    ],
 )
 def test_settings_are_checked(settings, code):
     with pytest.raises(InputError, match=code):

@@ -83,7 +83,12 @@ def test_the_residual_norm_by_hand():
 
 def test_the_jackknife_by_bins_equals_leaving_rows_out():
     preds = binary500()[np.arange(60)]
-    for each in (asked(preds), asked(preds, "mce"), asked(preds, "brier"), asked(preds, "rmsce", partition="equal-mass")):
+    for each in (
+        asked(preds),
+        asked(preds, "mce"),
+        asked(preds, "brier"),
+        asked(preds, "rmsce", partition="equal-mass"),
+    ):
         error = each.estimator
         if each.linear is None:
             continue
@@ -96,7 +101,9 @@ def test_the_jackknife_by_bins_equals_leaving_rows_out():
             for i in range(60):
                 kept = np.delete(np.arange(60), i)
                 view = each.views[0].take(kept)
-                w, wp, wy = (np.bincount(one.index[kept], x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y))
+                w, wp, wy = (
+                    np.bincount(one.index[kept], x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y)
+                )
                 expected.append(one.statistic(w, wp, wy)[0])
         np.testing.assert_allclose(jackknife(preds, each)[0], expected, rtol=1e-9)
 
@@ -180,7 +187,13 @@ def test_settings_of_an_interval_are_checked(settings):
 
 @pytest.mark.parametrize(
     ("name", "settings", "slope"),
-    [("ece", {"bins": 10}, 1.0), ("ece", {"bins": 10}, 0.7), ("mce", {"bins": 5}, 0.7), ("rmsce", {"partition": "equal-mass", "bins": 10}, 0.7), ("brier", {}, 0.7)],
+    [
+        ("ece", {"bins": 10}, 1.0),
+        ("ece", {"bins": 10}, 0.7),
+        ("mce", {"bins": 5}, 0.7),
+        ("rmsce", {"partition": "equal-mass", "bins": 10}, 0.7),
+        ("brier", {}, 0.7),
+    ],
 )
 def test_intervals_cover_the_truth(name, settings, slope):
     # 200 data sets of 400 rows; 95 % intervals promise at least 93 %: below 178 hits has probability < .1 %

@@ -60,7 +60,11 @@ def of_rows(preds: Predictions, resamples: int, rng: np.random.Generator, progre
     within = [Asked.of(ece, lens, preds) for lens in subgroups]
     progress(0.02, "redrawing labels")
     draws = null_draws(
-        preds, [*asked, *within], resamples, rng, progress=lambda s: progress(0.02 + 0.28 * s, "redrawing labels")
+        preds,
+        [*asked, *within],
+        resamples,
+        rng,
+        progress=lambda s: progress(min(0.3, 0.02 + 0.28 * s), "redrawing labels"),
     )
     progress(0.30, "resampling rows")
     scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]

@@ -102,7 +102,11 @@ def audit(
         raise InputError("TO203", "alpha must lie between 0 and 1.", repr(alpha), "Use alpha=0.05.")
     say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
-        data.name if isinstance(data, Source) else "a tally" if isinstance(data, Tally) else "predictions in memory"
+        Path(data.name).name
+        if isinstance(data, Source)
+        else "a tally"
+        if isinstance(data, Tally)
+        else "predictions in memory"
     )
     rows = resolved(
         data,
@@ -124,15 +128,14 @@ def audit(
     family = facts.tests[0]
     state = state_of(facts, family, alpha)
     data_facts = _data(rows, str(source))
-    notes = _unique([*rows_notes(rows), *facts.notes, *fix_notes])
+    read = data.notes if isinstance(data, Source) else ()
+    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes])
     found = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
         "data": data_facts,
         "verdict": {
-            "sentence": sentence(
-                facts, family, state, data_facts["mean_confidence"], data_facts["accuracy"], fix
-            ),
+            "sentence": sentence(facts, family, state, data_facts["mean_confidence"], data_facts["accuracy"], fix),
             "state": state,
             "rejected": family.pvalue <= alpha,
             "pvalue": family.pvalue,

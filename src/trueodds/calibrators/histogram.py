@@ -19,7 +19,10 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-_PARTITIONS: dict[str, Callable[[int | str], Partition]] = {"uniform": Uniform, "equal-mass": EqualMass}
+_PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
+    "uniform": Uniform,
+    "equal-mass": partial(EqualMass, cut="floor"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,8 @@ class HistogramRule(Rule):
 
     .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
 
-    Bins are `uniform` or `equal-mass`, as everywhere; one that held no row says its midpoint. Two classes: the bins
+    Bins are `uniform`, or `equal-mass` with group i ending after ⌊n i / bins⌋ rows; one that held no row says its
+    midpoint. Two classes: the bins
     of the second; more: bins per class against the rest, then each row over its sum. May say exactly 0 or 1; labels
     may change; scores in one bin become equal. Cost: O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny &
     Elkan (2001); Guo et al. (2017).

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
 
 if TYPE_CHECKING:
@@ -34,14 +34,7 @@ def save(fitted: Fitted, path: str | os.PathLike[str]) -> None:
                 f"{name!r} of type {type(name).__name__}",
                 "Pass classes= with the names as text.",
             )
-    text = json.dumps(fitted.to_dict(), allow_nan=False, indent=1) + "\n"
-    whole = Path(path)
-    part = whole.with_name(f".{whole.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, whole)
-    finally:
-        part.unlink(missing_ok=True)
+    saved.write(path, json.dumps(fitted.to_dict(), allow_nan=False, indent=1) + "\n", "TO503")
 
 
 def load(path: str | os.PathLike[str]) -> Fitted:
@@ -50,15 +43,7 @@ def load(path: str | os.PathLike[str]) -> Fitted:
     Raises InputError: TO503 for a file that is no calibrator, TO504 for one of a later version, TO505 for a value
     that is missing or out of its range. Nothing in the file is ever run.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError("TO503", "The calibrator cannot be read.", str(problem), "Check the path.") from None
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as problem:
-        raise InputError("TO503", f"{path} holds no JSON.", str(problem), _SAVE_AGAIN) from None
-    return from_dict(document)
+    return from_dict(saved.read(path, "TO503"))
 
 
 def from_dict(document: Any) -> Fitted:
@@ -153,10 +138,6 @@ def _wrong(key: str, wanted: str, got: Any) -> InputError:
         said if len(said) < 60 else said[:57] + "...",
         _SAVE_AGAIN,
     )
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _is_name(value: Any) -> bool:

@@ -58,7 +58,18 @@ class BinnedError(Estimator):
     min_count: int = 1
 
     def __post_init__(self) -> None:
-        if not self.order >= 1:
+        if self.partition is not None and not isinstance(self.partition, Partition):
+            raise InputError(
+                "TO203",
+                "partition must be a Partition.",
+                repr(self.partition),
+                "For instance Uniform(15); words are understood by trueodds.measure(…, partition='equal-mass').",
+            )
+        if isinstance(self.min_count, bool) or not isinstance(self.min_count, int) or self.min_count < 1:
+            raise InputError(
+                "TO203", "min_count must be a whole number of at least 1.", repr(self.min_count), "Try min_count=10."
+            )
+        if isinstance(self.order, str) or not self.order >= 1:
             raise InputError(
                 "TO203", "order must be at least 1.", repr(self.order), "Use order=1 for ECE, 2 for RMSCE."
             )
@@ -95,10 +106,12 @@ class BinnedError(Estimator):
         """Partition, distance and order as used."""
         partition = self.partition or default_for(view)
         pooled = self.bins(view).pooled
+        worst = np.isinf(self.order)
         return {
             "partition": str(partition),
             "distance": str(as_distance(self.distance, self.order)),
-            "order": self.order,
+            "order": "inf" if worst else self.order,
+            **({"min_count": self.min_count} if worst else {}),
             "occupied_bins": len(pooled.w),
             "smallest_bin": int(pooled.n.min()),
         }
@@ -106,15 +119,15 @@ class BinnedError(Estimator):
     def notes(self, view: View) -> list[Note]:
         """A word where bins hold few rows."""
         pooled = self.bins(view).pooled
-        few = int((pooled.n < 10).sum())
-        if few == 0:
-            return []
-        return [
-            Note(
-                "TN105",
-                f"{few} of {len(pooled.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds.",
+        said = []
+        if few := int((pooled.n < 10).sum()):
+            text = (
+                f"{few} of {len(pooled.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
             )
-        ]
+            said.append(Note("TN105", text))
+        if np.isinf(self.order) and (pooled.n < self.min_count).all():
+            said.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
+        return said
 
 
 class BinSums:
@@ -152,6 +165,8 @@ class BinSums:
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         q = self.error.order
         if np.isinf(q):
+            if not enough.any():
+                return np.full(gap.shape[:-1], np.nan)  # no bin to judge by: not 0, which would say perfect
             return np.asarray(np.where(enough & (w > 0), gap, 0.0).max(axis=-1))
         weights = w / w.sum(axis=-1, keepdims=True)
         if q == 1:
@@ -183,7 +198,8 @@ class RootMeanSquareError(BinnedError):
     .. math:: \Big(\sum_b \tfrac{w_b}{w}\, d(\bar p_b, \bar y_b)^2\Big)^{1/2}
 
     Units: probability, in [0, 1]; 0 is best; never below ECE on the same bins. Bias: upward; the debiased
-    value beside it is unbiased for the square on these bins. Source: Nguyen & O'Connor (2015).
+    value beside it is unbiased for the square on these bins. Cost as for ECE.
+    Source: Nguyen & O'Connor (2015).
 
     >>> round(float(RootMeanSquareError()(View(p=[0.9, 0.8], y=[1, 0]))), 4)
     0.5701

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Estimator
 from trueodds.problem.view import View
 from trueodds.tally import scores
@@ -41,6 +41,7 @@ class Brier(Estimator):
     def value(self, view: View) -> float:
         """The weighted mean, from the sums of cells where there are no rows."""
         if view.is_rows or view.joint:
+            _rows_only(view)
             return float(view.w @ self.rows(view) / view.total)
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
@@ -49,6 +50,7 @@ class Brier(Estimator):
         """The mean score if every probability were right: what even a calibrated model pays."""
         p = view.p.astype(np.float64, copy=False)
         if view.joint:
+            _rows_only(view)
             return float(view.w @ (1 - (p * p).sum(axis=1)) / view.total)
         return float((view.w * p - view.sums("wpp")).sum() / view.total)
 
@@ -73,6 +75,10 @@ class LogLoss(Estimator):
     lens: ClassVar[str | None] = "canonical"
     floor: float = 0.0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.floor, str) or not 0 <= self.floor < 1:
+            raise InputError("TO203", "floor must lie in [0, 1).", repr(self.floor), "For instance floor=1e-12.")
+
     def rows(self, view: View) -> Array:
         """The score of each row."""
         return scores.log_loss(view.p, view.y, self.floor)
@@ -92,7 +98,8 @@ class LogLoss(Estimator):
 
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""
-        impossible = int(np.isinf(scores.log_loss(view.p, view.y, 0.0)).sum())
+        counted = view.w > 0
+        impossible = int((np.isinf(scores.log_loss(view.p, view.y, 0.0)) & counted).sum())
         said = (
             [
                 Note(
@@ -103,7 +110,17 @@ class LogLoss(Estimator):
             if impossible
             else []
         )
-        touched = scores.below(view.p, self.floor) if self.floor else 0
+        touched = scores.below(view.p[counted], self.floor) if self.floor else 0
         if touched:
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
         return said
+
+
+def _rows_only(view: View) -> None:
+    if not view.is_rows:
+        raise InputError(
+            "TO205",
+            "The score of a whole vector needs single rows; cells of vectors hold only their means.",
+            f"{len(view.w):,} cells of {view.n_rows:,} rows",
+            "Measure it from rows, or from a tally, which carries the sums of the proper scores.",
+        )

@@ -136,12 +136,7 @@ def answer(
     if interval:
         settings |= {"interval": interval.method, "level": sure.level}
     elif not bare:
-        why = (
-            "the value is infinite"
-            if not np.isfinite(value)
-            else "no interval of measured coverage exists for this error"
-        )
-        notes = [*notes, Note("TN201", f"No interval: {why}; interval='percentile' gives the raw bootstrap.")]
+        notes = [*notes, Note("TN201", f"No interval: {_why_none(asked, value, sure)}.")]
     if how:
         settings |= {"resamples": sure.resamples, "resample": how}
     if null is not None:
@@ -150,6 +145,14 @@ def answer(
         estimator.name, str(asked.lens), value, asked.views[0].n_rows, interval, floor, _debiased(asked, value, floor),
         parts, settings, tuple(notes),
     )  # fmt: skip
+
+
+def _why_none(asked: Asked, value: float, sure: Sureness) -> str:
+    if not np.isfinite(value):
+        return "the value is infinite"
+    if method_for(asked, sure, clustered=False, cells=False) is None:
+        return "no interval of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
+    return "the outcomes do not vary enough for a resample to tell how sure the value is"
 
 
 def _floor(asked: Asked, null: Array | None) -> float | None:
@@ -180,10 +183,27 @@ def interval_of(
     resampled: Resampled | None,
     rng: np.random.Generator,
 ) -> Interval | None:
-    """The interval of one question by the chosen method."""
+    """The interval of one question by the chosen method; None where the resamples do not vary at all."""
     value = float(asked.combined(asked.values))
-    if method is None or not np.isfinite(value):
+    if method is None or not np.isfinite(value) or (preds is not None and _units(preds) < 2):
         return None
+    interval = _made(preds, asked, method, sure, resampled, rng, value)
+    return interval if interval.low < interval.high else None
+
+
+def _units(preds: Predictions) -> int:
+    return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
+
+
+def _made(
+    preds: Predictions | None,
+    asked: Asked,
+    method: str,
+    sure: Sureness,
+    resampled: Resampled | None,
+    rng: np.random.Generator,
+    value: float,
+) -> Interval:
     if method in ("sun", "debiased"):
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]

@@ -9,155 +9,40 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.arrays import as_array as as_array
+from trueodds.problem.arrays import numbers as numbers
+from trueodds.problem.arrays import one_dimensional as one_dimensional
+from trueodds.problem.arrays import refuse as refuse
+from trueodds.problem.arrays import same_length as same_length
+from trueodds.problem.arrays import same_shape as same_shape
+from trueodds.problem.arrays import shape as shape
+from trueodds.problem.arrays import such as such
+from trueodds.problem.arrays import two_dimensional as two_dimensional
 
 Array = NDArray[Any]
 
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
-def as_array(x: Any, name: str) -> Array:
-    """An array, whatever holds it: lists, numpy, torch on the CPU, a column of a frame."""
-    if x is None:
-        raise InputError("TO101", f"{name} is missing.", "None", "Pass an array.")
-    try:
-        array = np.asarray(x)
-    except (ValueError, TypeError, RuntimeError) as problem:
-        raise InputError("TO101", f"{name} is no array.", str(problem), "Pass rows of equal length.") from None
-    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
-        raise InputError(
-            "TO103",
-            f"{name} has masked values.",
-            f"{int(np.ma.getmaskarray(x).sum())} masked",
-            "Fill or remove those rows.",
-        )
-    if array.dtype.kind == "O":
-        array = _from_objects(array, name)
-    if array.ndim == 0:
-        raise InputError("TO101", f"{name} must be an array.", repr(x), "Pass one value per row.")
-    if len(array) == 0:
-        raise InputError("TO108", f"{name} is empty.", f"shape {array.shape}", "Pass at least one row.")
-    return array
-
-
-def _from_objects(array: Array, name: str) -> Array:
-    """Objects of one plain kind become an array of that kind; missing values are an error."""
-    flat = array.ravel()
-    missing = [i for i, each in enumerate(flat) if each is None or each != each]
-    if missing:
-        raise InputError(
-            "TO103",
-            f"{name} has missing values.",
-            f"{flat[missing[0]]!r} in row {_row(array, missing[0])}{_such(len(missing))}",
-            "Fill or remove those rows.",
-        )
-    kinds = {type(each) for each in flat}
-    if all(issubclass(kind, str) for kind in kinds):
-        return array.astype(str)
-    if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
-        return np.array(array.tolist())
-    raise InputError(
-        "TO114",
-        f"{name} must hold numbers or names.",
-        " and ".join(sorted(kind.__name__ for kind in kinds)),
-        "Convert it first.",
-    )
-
-
-def _row(array: Array, flat_index: int) -> int:
-    return int(np.unravel_index(flat_index, array.shape)[0])
-
-
-def _such(count: int) -> str:
-    return f" ({count:,} such {'value' if count == 1 else 'values'})"
-
-
-def numbers(array: Array, name: str) -> Array:
-    """A floating array; float16 is widened (exactly), float32 and float64 stay."""
-    if array.dtype.kind in "biu":
-        return array.astype(np.float64)
-    if array.dtype.kind != "f":
-        raise InputError("TO114", f"{name} must hold numbers.", f"dtype {array.dtype}", "Convert it to float64.")
-    if array.dtype.itemsize < 4:
-        return array.astype(np.float32)
-    if array.dtype.itemsize > 8 or not array.dtype.isnative:
-        return array.astype(np.float64)
-    return array
-
-
-def shape(p: Array, name: str) -> None:
-    """(n,) or (n, K) with K ≥ 2."""
-    if p.ndim == 2 and p.shape[1] == 1:
-        raise InputError(
-            "TO101",
-            f"{name} has a single column.",
-            f"shape {p.shape}",
-            f"Pass {name}[:, 0] as the probability of the second class.",
-        )
-    if p.ndim not in (1, 2) or p.shape[-1] == 0:
-        raise InputError(
-            "TO101", f"{name} must be (n,) or (n, K).", f"shape {p.shape}", "Reshape it to one row per prediction."
-        )
-
-
-def one_dimensional(x: Array, name: str) -> None:
-    """(n,)."""
-    if x.ndim != 1:
-        raise InputError(
-            "TO101",
-            f"{name} must be (n,).",
-            f"shape {x.shape}",
-            "Pass one value per row; for (n, K) probabilities use Predictions(y_true, y_prob).",
-        )
-
-
-def two_dimensional(x: Array, name: str) -> None:
-    """(n, L)."""
-    if x.ndim != 2:
-        raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
-
-
-def same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
-    """As many outcomes as predictions; nothing is truncated."""
-    if len(y) != len(p):
-        raise InputError(
-            "TO107",
-            f"{y_name} and {p_name} must have equal lengths.",
-            f"{len(y):,} and {len(p):,}",
-            "Nothing is truncated: align the rows first.",
-        )
-
-
-def same_shape(y: Array, p: Array) -> None:
-    """Multilabel outcomes and probabilities agree cell by cell."""
-    if y.shape != p.shape:
-        raise InputError(
-            "TO107",
-            "Y and P must have equal shapes.",
-            f"{y.shape} and {p.shape}",
-            "Pass one 0/1 column per probability column.",
-        )
-
-
 def not_swapped(y: Array, p: Array) -> None:
     """Metrics take (y_true, y_prob); recognize the other order."""
     fix = "Metrics take (y_true, y_prob): swap the two arguments."
-    if y.ndim == 2 and p.ndim == 1 and y.dtype.kind == "f" and p.dtype.kind in "biuUS" and _fractions(y):
+    whole = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
+    if y.ndim == 2 and whole and _fractions(y):
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
-    if y.ndim == 1 and p.ndim == 1 and y.dtype.kind == "f" and _fractions(y):
-        if p.dtype.kind in "US" or (
-            p.dtype.kind in "biuf" and not _fractions(p) and np.isfinite(p.astype(np.float64)).all()
-        ):
-            raise InputError(
-                "TO109",
-                "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
-                f"y_true starts {y[:3].tolist()}, y_prob starts {p[:3].tolist()}",
-                fix,
-            )
+    labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _fractions(p) and np.isfinite(p).all())
+    if y.ndim == 1 and p.ndim == 1 and labels and _fractions(y):
+        raise InputError(
+            "TO109",
+            "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
+            f"y_true starts {y[:3].tolist()}, y_prob starts {p[:3].tolist()}",
+            fix,
+        )
 
 
 def not_swapped_confidence(confidence: Array, correct: Array) -> None:
@@ -179,7 +64,10 @@ def not_swapped_multilabel(y: Array, p: Array) -> None:
     """from_multilabel takes (Y, P); recognize the other order."""
     if y.dtype.kind == "f" and _fractions(y) and (p.dtype.kind in "biu" or not _fractions(p)):
         raise InputError(
-            "TO109", "The arguments look swapped: Y has fractions, P has 0 and 1.", "", "Call from_multilabel(Y, P)."
+            "TO109",
+            "The arguments look swapped: Y has fractions, P has 0 and 1.",
+            f"Y starts {y[:1].tolist()}, P starts {p[:1].tolist()}",
+            "Call from_multilabel(Y, P).",
         )
 
 
@@ -195,10 +83,17 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
     """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(given).eps) if given.kind == "f" else float(np.finfo(np.float64).eps)
+    if sum_tolerance is not None and (isinstance(sum_tolerance, str) or not 0 <= sum_tolerance < np.inf):
+        raise InputError(
+            "TO203",
+            "sum_tolerance must be a number of at least 0.",
+            repr(sum_tolerance),
+            "For percentages rounded to whole ones, sum_tolerance=0.02.",
+        )
     notes: list[Note] = []
     low, high = float(p.min()), float(p.max())
     if not (np.isfinite(low) and np.isfinite(high)):
-        _refuse(
+        refuse(
             p,
             ~np.isfinite(p),
             "TO103",
@@ -213,7 +108,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
         )
         if low >= 0 and 1 < high <= 100 and high > 2:
             fix = "If these are percentages, divide by 100; if logits, pass logits=True or use Predictions.from_logits."
-        _refuse(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
+        refuse(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if high > 1:
         count = int((p > 1).sum())
         notes.append(
@@ -229,7 +124,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
 
 def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, exact: float) -> list[Note]:
     off = np.abs(p.sum(axis=1, dtype=np.float64) - 1)
-    tolerance = SUM_TOLERANCE.get(str(given), 1e-5) if sum_tolerance is None else float(sum_tolerance)
+    tolerance = SUM_TOLERANCE.get(given.name, 1e-5) if sum_tolerance is None else sum_tolerance
     worst = int(np.argmax(off))
     if off[worst] > tolerance:
         raise InputError(
@@ -244,18 +139,12 @@ def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, exact
     return [Note("TN101", f"{count:,} rows sum to 1 only within {off[worst]:.1e}; their values are used as given.")]
 
 
-def _refuse(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
-    first = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    where = f"row {first[0]}" + (f", class {first[1]}" if p.ndim == 2 else "")
-    raise InputError(code, problem, f"{p[first]} in {where}{_such(int(bad.sum()))}", fix)
-
-
 def softmax(z: Array) -> Array:
     """Probabilities of logits in float64; −inf is an exact zero."""
     if np.isnan(z).any() or (z == np.inf).any() or (z.ndim == 1 and np.isinf(z).any()):
-        _refuse(
+        refuse(
             z,
-            np.isnan(z) | np.isinf(z),
+            np.isnan(z) | (z == np.inf) | (np.isinf(z) & (z.ndim == 1)),
             "TO103",
             "Every logit must be a number below infinity.",
             "Fill or remove those rows.",
@@ -278,11 +167,11 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     """The names of the classes in the order of the columns."""
     if classes is None:
         return tuple(range(k))
-    if isinstance(classes, str):
+    names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(each) for each in classes)
+    if not names or not all(isinstance(name, (str, int, float)) for name in names):
         raise InputError(
             "TO113", "classes must be a list of names.", repr(classes), "For instance classes=['no', 'yes']."
         )
-    names = tuple(each.item() if isinstance(each, np.generic) else each for each in classes)
     if len(names) != k:
         raise InputError(
             "TO113",
@@ -290,9 +179,15 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
             f"{len(names)} names for {k} classes",
             "Give one name per column, in the order of the columns.",
         )
-    if len(set(names)) != k:
+    if len(set(names)) != k or len({str(name) for name in names}) != k:
         raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
     return names
+
+
+def _plain(name: Any) -> Any:
+    """A name without NumPy's wrapping; bytes are text."""
+    name = name.item() if isinstance(name, np.generic) else name
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
 def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
@@ -301,19 +196,19 @@ def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
         raise InputError(
             "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
         )
-    if y.dtype.kind in "US" or (given and names != tuple(range(k))):
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        refuse(
+            y,
+            ~np.isfinite(y),
+            "TO103",
+            "Every label must be a number.",
+            "Fill or remove those rows; nothing is dropped for you.",
+        )
+    if y.dtype.kind in "US" or (given and not _count_from_zero(names)):
         return _named(y, names, given)
     if y.dtype.kind == "f":
-        if not np.isfinite(y).all():
-            _refuse(
-                y,
-                ~np.isfinite(y),
-                "TO103",
-                "Every label must be a number.",
-                "Fill or remove those rows; nothing is dropped for you.",
-            )
         if (y != np.rint(y)).any():
-            _refuse(
+            refuse(
                 y,
                 y != np.rint(y),
                 "TO106",
@@ -326,7 +221,7 @@ def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
         )
     out = (y < 0) | (y >= k)
     if out.any():
-        _refuse(
+        refuse(
             y,
             out,
             "TO105",
@@ -344,26 +239,44 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
             f"{str(y[0])!r} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
-    as_text = y.dtype.kind == "S"
     number = {str(name) if y.dtype.kind in "US" else name: i for i, name in enumerate(names)}
     found, inverse = np.unique(y, return_inverse=True)
     codes = np.empty(len(found), dtype=np.int64)
     for i, each in enumerate(found.tolist()):
-        each = each.decode() if as_text else each
+        each = _plain(each)
         if each not in number:
             row = int(np.argmax(inverse == i))
             raise InputError(
                 "TO105",
                 "A label is no class.",
-                f"{each!r} in row {row} ({int((inverse == i).sum()):,} such rows)",
-                f"classes are {list(names)}.",
+                f"{each!r} in row {row}{such(int((inverse == i).sum()))}",
+                f"The classes are {list(names)}; give the labels as they are written there.",
             )
         codes[i] = number[each]
     return codes[inverse.reshape(-1)]
 
 
+def _count_from_zero(names: tuple[Any, ...]) -> bool:
+    """Whether a number can only mean a column: the names are 0..K−1, or words none of which looks like a number."""
+    words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
+    return words or [str(name) for name in names] == [str(c) for c in range(len(names))]
+
+
+def looks_like_a_number(name: Any) -> bool:
+    """Whether a class name could be mistaken for the number of a column."""
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
 def votes(y: Array, k: int) -> tuple[Array, Array | None]:
     """Shares of each class per row, and the number of votes where counts were given."""
+    if y.shape[1] == 1:
+        raise InputError(
+            "TO101", "y_true has a single column.", f"shape {y.shape}", "Pass y_true[:, 0] as one label per row."
+        )
     if y.shape[1] != k:
         raise InputError(
             "TO111",
@@ -374,7 +287,7 @@ def votes(y: Array, k: int) -> tuple[Array, Array | None]:
     v = numbers(y, "votes").astype(np.float64)
     bad = ~np.isfinite(v) | (v < 0)
     if bad.any():
-        _refuse(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Mend those rows.")
+        refuse(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Mend those rows.")
     m = v.sum(axis=1)
     if (m <= 0).any():
         raise InputError(
@@ -407,7 +320,7 @@ def yes_or_no(y: Array, name: str = "Y") -> Array:
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
     bad = ~((y == 0) | (y == 1))
     if bad.any():
-        _refuse(y, bad, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
+        refuse(y, bad, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
     return y.astype(np.int64)
 
 
@@ -422,9 +335,13 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
         )
     bad = ~np.isfinite(w) | (w < 0)
     if bad.any():
-        _refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
+        refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
     if not w.any():
         raise InputError("TO110", "Every weight is zero.", f"{n:,} zeros", "Leave weight out for equal weights.")
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not np.isfinite(total):
+        raise InputError("TO110", "The weights add up to infinity.", f"{w.max()} at most", "Divide them by their mean.")
     return w
 
 
@@ -435,23 +352,27 @@ def groups(group: ArrayLike | Mapping[str, Any] | None, n: int) -> dict[str, Arr
     columns = dict(group) if isinstance(group, Mapping) else {"group": group}
     checked = {}
     for name, column in columns.items():
-        values = as_array(column, f"group {name}")
+        values = as_array(column, str(name))
         if values.shape != (n,):
             raise InputError(
                 "TO112",
-                f"Group {name} must have one value per row.",
+                f"{name} must have one value per row.",
                 f"shape {values.shape} for {n:,} rows",
                 "Align it first.",
             )
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            _refuse(
+        empty = (
+            np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind in "mM" else None
+        )
+        if empty is not None and empty.any():
+            refuse(
                 values,
-                ~np.isfinite(values),
-                "TO112",
-                f"Group {name} has missing values.",
+                empty,
+                "TO103",
+                f"{name} has missing values.",
                 "Give the missing ones a name of their own.",
             )
-        checked[str(name)] = values
+        checked[str(name)] = values.view()
+        checked[str(name)].flags.writeable = False
     return checked
 
 

@@ -41,7 +41,8 @@ class Distance:
 def _kl(said: Array, seen: Array) -> Array:
     """KL(seen ‖ said) in nats: +inf where something was seen that was said to be impossible."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(seen > 0, seen * (np.log(seen) - np.log(said)), 0.0)
+        # 1 − p of a p that rounding left above 1 is a zero.
+        terms = np.where(seen > 0, seen * (np.log(seen) - np.log(np.maximum(said, 0))), 0.0)
     total: Array = terms.sum(axis=-1)
     return total
 
@@ -56,7 +57,7 @@ def lp(power: float) -> Distance:
     >>> float(lp(2).vectors(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
     1.0
     """
-    if not power >= 1:
+    if isinstance(power, str) or not power >= 1:
         raise InputError("TO203", "The power of lp must be at least 1.", repr(power), "Use distance='l2' or 'lp:3'.")
     if np.isinf(power):
         return MAX
@@ -91,7 +92,7 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         return distance
     if callable(distance):
         return _user(distance)
-    if distance in NAMED:
+    if isinstance(distance, str) and distance in NAMED:
         return NAMED[distance]
     if distance == "lp":
         return lp(order)

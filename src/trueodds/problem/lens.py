@@ -4,120 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
+from trueodds.problem.checks import looks_like_a_number
+from trueodds.problem.claim import Lens as Lens
+from trueodds.problem.claim import Outcomes as Outcomes
+from trueodds.problem.claim import column, hit
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.problem.psi import Custom as Custom
+from trueodds.problem.psi import Psi as Psi
 
 Array = NDArray[Any]
-Psi = Callable[[Array, Array], tuple[Array, Array]]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """How a label becomes the outcome of one view: `code[i, c]` is what view and row i make of label c.
-
-    A binary view codes 1 for the event; a joint view codes the number of the outcome. One row serves all
-    rows where the code does not depend on the prediction.
-    """
-
-    code: Array  # (n, K) or (1, K) ints
-
-    def of_labels(self, labels: Array, m: int) -> Array:
-        """The outcome of each row's label: (n,) of 0 and 1, or (n, m) one-hot for a joint view."""
-        row = np.arange(len(labels)) if len(self.code) > 1 else 0
-        z = self.code[row, labels]
-        return z == 1 if m == 1 else z[:, None] == np.arange(m)
-
-    def of_shares(self, shares: Array, m: int) -> Array:
-        """The outcome shares of each row's votes."""
-        if m == 1:
-            return np.where(self.code == 1, shares, 0.0).sum(axis=1)
-        return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
-
-
-class Lens:
-    """A claim about predictions. `said` gives the probabilities of each view, `outcomes` how labels are read."""
-
-    name: str = ""
-    vector = True  # whether the lens needs a probability for every class
-
-    def said(self, preds: Predictions) -> list[Array]:
-        """The induced probabilities of each view: (n,), or (n, m) for a joint view."""
-        raise NotImplementedError
-
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """How each view reads a label."""
-        raise NotImplementedError
-
-    def view_names(self, preds: Predictions) -> list[str]:
-        """The name of each view, for parts of a result."""
-        return [self.name]
-
-    def views(self, preds: Predictions) -> tuple[View, ...]:
-        """The views of these predictions and their outcomes."""
-        self.check(preds)
-        w, n = preds.w, np.ones(preds.n)
-        views = []
-        for name, p, z in zip(self.view_names(preds), self.said(preds), self._seen(preds), strict=True):
-            views.append(View(p, z, w, n=n, name=name, classes=preds.k))
-        return tuple(views)
-
-    def _seen(self, preds: Predictions) -> list[Array]:
-        if preds.kind == "multilabel":
-            assert preds.y is not None
-            return [preds.y[:, c] == 1 for c in self.columns(preds)]
-        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.said(preds)]
-        if preds.votes is not None:
-            return [o.of_shares(preds.votes, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
-        assert preds.y is not None
-        return [o.of_labels(preds.y, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
-
-    def columns(self, preds: Predictions) -> list[int]:
-        """Which classes the views are about, for lenses that look at single classes."""
-        raise NotImplementedError
-
-    def check(self, preds: Predictions) -> None:
-        """Refuse a lens that has no meaning for these predictions."""
-        if preds.kind == "multilabel":
-            raise InputError(
-                "TO204",
-                f"The lens {self.name} compares classes that exclude each other; these labels are independent.",
-                f"lens={self.name!r}",
-                "Use lens='classwise' or 'class:NAME'.",
-            )
-        if preds.kind == "confidence":
-            raise InputError(
-                "TO204",
-                f"The lens {self.name} needs the probability of every class; here is only the confidence.",
-                f"lens={self.name!r}",
-                "Use lens='confidence'.",
-            )
-
-    def notes(self, preds: Predictions) -> list[Note]:
-        """Facts about the data that this lens brings up."""
-        return []
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def _hit(target: Array | int, k: int) -> Outcomes:
-    """The event is one label: the same for all rows, or one per row."""
-    return Outcomes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
-
-
-def _column(preds: Predictions, c: int) -> Array:
-    if preds.p.ndim == 1:
-        return preds.p if c == 1 else 1 - preds.p
-    return preds.p[:, c]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +31,7 @@ class Canonical(Lens):
 
     def said(self, preds: Predictions) -> list[Array]:
         """The probabilities themselves."""
-        return [_column(preds, 1)] if preds.k == 2 else [preds.P]
+        return [column(preds, 1)] if preds.k == 2 else [preds.P]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The class itself."""
@@ -143,11 +46,11 @@ class Positive(Lens):
 
     def said(self, preds: Predictions) -> list[Array]:
         """The second column."""
-        return [_column(preds, 1)]
+        return [column(preds, 1)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the second class."""
-        return [_hit(1, 2)]
+        return [hit(1, 2)]
 
     def check(self, preds: Predictions) -> None:
         """Two classes only."""
@@ -178,8 +81,8 @@ class Confidence(Lens):
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that the predicted class came."""
         if preds.kind == "confidence":
-            return [_hit(1, 2)]
-        return [_hit(predicted(preds), preds.k)]
+            return [hit(1, 2)]
+        return [hit(predicted(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
         """Classes that exclude each other."""
@@ -232,7 +135,7 @@ class Rank(Lens):
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the r-th label."""
-        return [_hit(self._which(preds), preds.k)]
+        return [hit(self._which(preds), preds.k)]
 
     def _which(self, preds: Predictions) -> Array:
         return descending(preds.P)[:, self.rank - 1]
@@ -306,11 +209,11 @@ class Class(Lens):
 
     def said(self, preds: Predictions) -> list[Array]:
         """That column."""
-        return [_column(preds, c) for c in self.columns(preds)]
+        return [column(preds, c) for c in self.columns(preds)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that class."""
-        return [_hit(c, preds.k) for c in self.columns(preds)]
+        return [hit(c, preds.k) for c in self.columns(preds)]
 
     def columns(self, preds: Predictions) -> list[int]:
         """The number behind the name."""
@@ -335,11 +238,11 @@ class Classwise(Lens):
 
     def said(self, preds: Predictions) -> list[Array]:
         """Every column."""
-        return [_column(preds, c) for c in range(preds.k)]
+        return [column(preds, c) for c in range(preds.k)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event of each view is its class."""
-        return [_hit(c, preds.k) for c in range(preds.k)]
+        return [hit(c, preds.k) for c in range(preds.k)]
 
     def columns(self, preds: Predictions) -> list[int]:
         """All classes."""
@@ -385,7 +288,7 @@ class Groups(Lens):
         """Disjoint blocks that cover all classes."""
         super().check(preds)
         members = [c for block in self._numbers(preds) for c in block]
-        if len(self.blocks) < 2 or sorted(members) != list(range(preds.k)):
+        if len(self.blocks) < 2 or not all(self.blocks) or sorted(members) != list(range(preds.k)):
             raise InputError(
                 "TO204",
                 "Groups must be at least two blocks that hold every class once.",
@@ -394,64 +297,13 @@ class Groups(Lens):
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Custom(Lens):
-    """A user's own ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
-
-    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be
-    one-hot too: each label leads to one induced outcome.
-    """
-
-    psi: Psi
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The callable's own name."""
-        return str(getattr(self.psi, "__name__", type(self.psi).__name__))
-
-    def said(self, preds: Predictions) -> list[Array]:
-        """What ψ induces; two outcomes are a binary view of the second."""
-        induced = np.asarray(self.psi(preds.Y, preds.P)[0], dtype=np.float64)
-        if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
-            raise InputError(
-                "TO204",
-                "ψ must return probabilities and outcomes of shape (n, m) with m ≥ 2.",
-                f"shape {induced.shape} for {preds.n:,} rows",
-                "Return the probability of every induced outcome.",
-            )
-        if not np.isfinite(induced).all() or induced.min() < 0 or (np.abs(induced.sum(axis=1) - 1) > 1e-5).any():
-            raise InputError(
-                "TO204",
-                "The probabilities that ψ induces must be ≥ 0 and sum to 1.",
-                self.name,
-                "Add an outcome for the rest.",
-            )
-        return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
-
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """What ψ makes of every label."""
-        code = np.empty((preds.n, preds.k), dtype=np.int64)
-        for c in range(preds.k):
-            label = np.zeros((preds.n, preds.k))
-            label[:, c] = 1
-            z = np.asarray(self.psi(label, preds.P)[1], dtype=np.float64)
-            if z.ndim != 2 or len(z) != preds.n or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
-                raise InputError(
-                    "TO204",
-                    "For a hard label ψ must return one outcome per row, one-hot.",
-                    f"{self.name} for class {preds.classes[c]}",
-                    "Every label must lead to exactly one induced outcome.",
-                )
-            code[:, c] = np.argmax(z, axis=1)
-        return [Outcomes(code)]
-
-
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:
-    """The column of a class given by name or number."""
+    """The column of a class given by name; or by number, where no name could be mistaken for one."""
     for number, name in enumerate(classes):
-        if which == name or str(which) == str(name):
+        if str(which) == str(name):
             return number
-    if re.fullmatch(r"\d+", str(which)) and int(which) < len(classes):
+    words = not any(looks_like_a_number(name) for name in classes)
+    if words and re.fullmatch(r"[0-9]+", str(which)) and int(which) < len(classes):
         return int(which)
     raise InputError(
         "TO204",
@@ -475,7 +327,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     if callable(lens):
         return Custom(lens)
     plain = {"canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise}
-    if lens in plain:
+    if isinstance(lens, str) and lens in plain:
         return plain[lens]()
     if found := re.fullmatch(r"top-(\d+)", str(lens)):
         return TopK(int(found[1]))
@@ -491,6 +343,8 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
 def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
     try:
         blocks = json.loads(text.removeprefix("groups:"))
+        if not all(isinstance(block, list) for block in blocks):
+            raise TypeError
         return tuple(tuple(block) for block in blocks)
     except (ValueError, TypeError):
         raise InputError(
@@ -498,7 +352,21 @@ def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
         ) from None
 
 
-def default_lens(preds: Predictions) -> Lens:
+class HasClasses(Protocol):
+    """Predictions or a tally of them: what a default depends on."""
+
+    @property
+    def kind(self) -> str:
+        """`classes`, `confidence` or `multilabel`."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """How many classes."""
+        ...
+
+
+def default_lens(preds: HasClasses) -> Lens:
     """Positive for two classes, confidence above, every label for itself where labels are independent."""
     if preds.kind == "multilabel":
         return Classwise()

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.problem.bins import Bins as Bins
+from trueodds.problem.bins import Closed as Closed
+from trueodds.problem.bins import Frozen as Frozen
 from trueodds.problem.tree import Tree, grow
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-Closed = Literal["left", "right"]
-
-
-class Frozen(Protocol):
-    """A partition that has been chosen: it places any score."""
-
-    @property
-    def size(self) -> int:
-        """How many cells."""
-        ...
-
-    def index(self, at: Array) -> Array:
-        """The cell of each score."""
-        ...
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Cells between given edges, right-closed `(lo, hi]` with the first closed at its lower edge.
-
-    A score is placed by comparing it with the stored edges, never by arithmetic, and a score outside the
-    range falls into the first or last bin: nothing is dropped.
-
-    >>> Bins(np.arange(11) / 10).index(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
-    [0, 2, 6, 9]
-    """
-
-    edges: Array  # (size + 1,)
-    closed: Closed = "right"
-
-    @property
-    def size(self) -> int:
-        """How many bins."""
-        return len(self.edges) - 1
-
-    def index(self, at: Array) -> Array:
-        """The bin of each score."""
-        return np.searchsorted(
-            self.edges[1:-1], at.astype(np.float64, copy=False), "left" if self.closed == "right" else "right"
-        )
 
 
 class Partition:
@@ -96,12 +60,23 @@ class Uniform(Partition):
 
     def freeze(self, view: View) -> Frozen:
         """The edges; on a joint view, the grid on all axes."""
-        k = max(1, int(np.sqrt(view.n_rows))) if self.bins == "sqrt" else int(self.bins)
+        k = _root(view) if self.bins == "sqrt" else int(self.bins)
         if view.joint:
+            if self.range:
+                raise InputError(
+                    "TO205", "range='1/K' is for one score per row.", f"the lens {view.name}", "Leave range out."
+                )
             return SimplexGrid(k, self.closed).freeze(view)
         # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
         edges = np.arange(k + 1) / k
         if self.range == "1/K":
+            if view.classes < 2:
+                raise InputError(
+                    "TO205",
+                    "range='1/K' needs the number of classes, which a bare confidence does not tell.",
+                    f"range={self.range!r}",
+                    "Give the edges: bins=[0, 0.1, …, 1].",
+                )
             low = 1 / view.classes
             edges = low + edges * (1 - low)
         return Bins(edges, self.closed)
@@ -119,7 +94,10 @@ class Given(Partition):
     closed: Closed = "right"
 
     def __post_init__(self) -> None:
-        e = np.asarray(self.edges, dtype=np.float64)
+        try:
+            e = np.asarray(self.edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            e = np.empty(0)
         if e.ndim != 1 or len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
             raise InputError(
                 "TO203", "Edges must rise from 0 to 1.", repr(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
@@ -132,7 +110,7 @@ class Given(Partition):
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
     def __str__(self) -> str:
-        return "edges " + " ".join(f"{e:g}" for e in self.edges)
+        return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")
 
 
 @dataclass(frozen=True)
@@ -145,25 +123,23 @@ class EqualMass(Partition):
 
     bins: int | str = 15
     closed: Closed = "right"
+    cut: str = "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
 
     def __post_init__(self) -> None:
         if self.bins != "sqrt":
             _count(self.bins, "bins")
         _closed(self.closed)
+        if self.cut not in ("first", "floor"):
+            raise InputError(
+                "TO203", "cut is 'first' or 'floor'.", repr(self.cut), "Leave it out for larger groups first."
+            )
 
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
         _binary_only(view, "equal-mass")
-        k = max(1, int(np.sqrt(view.n_rows))) if self.bins == "sqrt" else int(self.bins)
+        k = _root(view) if self.bins == "sqrt" else int(self.bins)
         scores, mass = _ranked(view)
-        total = mass[-1]
-        j = np.arange(1, k)
-        if _whole(view.w):
-            size, larger = divmod(round(total), k)
-            cuts = j * size + np.minimum(j, larger)
-        else:
-            cuts = j * total / k
-        return Bins(_mass_edges(scores, mass, cuts), self.closed)
+        return Bins(_mass_edges(scores, mass, _cuts(mass[-1], k, self.cut, whole=_whole(view.w))), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -193,25 +169,21 @@ class Sweep(Partition):
         at = view.at[order].astype(np.float64, copy=False)
         mass = np.cumsum(view.w[order])
         seen = np.cumsum((view.w * view.y)[order])
-        best = Bins(np.array([0.0, 1.0]))
-        for k in range(2, max(2, view.n_rows)):
-            edges = np.arange(k + 1) / k if self.base == "uniform" else self._mass(at, mass, k, _whole(view.w))
-            last = np.searchsorted(at, edges[1:], "right")
+        best, whole = Bins(np.array([0.0, 1.0])), _whole(view.w)
+        for k in range(2, round(_count_of_rows(view))):
+            edges = (
+                np.arange(k + 1) / k
+                if self.base == "uniform"
+                else _mass_edges(at, mass, _cuts(mass[-1], k, "ceil", whole=whole))
+            )
+            last = np.append(np.searchsorted(at, edges[1:-1], "right"), len(at))
             w = np.diff(np.concatenate(([0.0], mass))[last], prepend=0.0)
             y = np.diff(np.concatenate(([0.0], seen))[last], prepend=0.0)
             rates = y[w > 0] / w[w > 0]
-            if (np.diff(rates) < 0).any():
+            if (np.diff(rates) < -1e-12).any():  # equal rates may differ by the rounding of their weights
                 break
             best = Bins(edges)
         return best
-
-    @staticmethod
-    def _mass(at: Array, mass: Array, k: int, whole: bool) -> Array:
-        j = np.arange(1, k)
-        cuts = (
-            -(-j * round(mass[-1]) // k) if whole else j * mass[-1] / k
-        )  # the sweep's rule: row r is in bin floor(r k / n)
-        return _mass_edges(at, mass, cuts)
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"
@@ -253,7 +225,7 @@ class GridCells:
             raise InputError(
                 "TO205",
                 "A row falls into a grid cell that held no row when the grid was fixed.",
-                "",
+                f"{int((self.keys[where] != tuples).sum()):,} such rows, the first is row {int(np.argmax(self.keys[where] != tuples))}",
                 "Freeze the grid on all rows.",
             )
         return where
@@ -283,7 +255,7 @@ class MedianVariance(Partition):
 
     def freeze(self, view: View) -> Frozen:
         """The tree for these predictions; a binary view is split along its one score."""
-        weights = view.w if _whole(view.w) else view.w * (view.n_rows / view.total)
+        weights = view.w * (_count_of_rows(view) / view.total)
         tree: Tree = grow(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
         return tree
 
@@ -312,9 +284,9 @@ def as_partition(
     if isinstance(partition, Partition):
         _no_others(given, f"a partition that is given as {type(partition).__name__}", ())
         return partition
-    if "bins" in given and not isinstance(bins, (int, np.integer, str)):
+    if partition == "edges" or (np.ndim(bins) == 1 and partition in (None, "uniform")):  # type: ignore[arg-type]
         _no_others(given, "given edges", ("bins", "closed"))
-        return Given(tuple(float(edge) for edge in bins), closed or "right")  # type: ignore[union-attr]
+        return Given(tuple(np.ravel(bins if "bins" in given else ()).tolist()), closed or "right")  # type: ignore[arg-type]
     if partition is None and not given:
         return None
     if partition is None:
@@ -326,7 +298,7 @@ def as_partition(
         "median-variance": (MedianVariance, ("min_size",)),
         "simplex-grid": (SimplexGrid, ("bins", "closed")),
     }
-    if partition not in rules:
+    if not isinstance(partition, str) or partition not in rules:
         raise InputError("TO203", "There is no partition of that name.", repr(partition), near(str(partition), NAMES))
     rule, takes = rules[partition]
     _no_others(given, f"partition {partition}", takes)
@@ -366,10 +338,30 @@ def _whole(w: Array) -> bool:
     return bool((w == np.rint(w)).all())
 
 
+def _count_of_rows(view: View) -> float:
+    """How many rows the weights stand for: their sum where they are counts, else the rows that have weight."""
+    return view.total if _whole(view.w) else view.n_rows
+
+
+def _root(view: View) -> int:
+    return max(1, math.isqrt(round(_count_of_rows(view))))
+
+
 def _ranked(view: View) -> tuple[Array, Array]:
     """Scores in rising order, and the weight up to and including each."""
     order = np.argsort(view.at, kind="stable")
     return view.at[order].astype(np.float64, copy=False), np.cumsum(view.w[order])
+
+
+def _cuts(total: float, k: int, rule: str, *, whole: bool) -> Array:
+    """After how many rows each of k groups but the last ends; weights that are no counts are cut evenly."""
+    j = np.arange(1, k)
+    if not whole:
+        return j * total / k
+    n = round(total)
+    if rule == "first":  # sizes differ by at most one, larger groups first
+        return j * (n // k) + np.minimum(j, n % k)
+    return j * n // k if rule == "floor" else -(-j * n // k)  # "ceil": row r is in group floor(r k / n)
 
 
 def _mass_edges(scores: Array, mass: Array, cuts: Array) -> Array:
@@ -378,5 +370,5 @@ def _mass_edges(scores: Array, mass: Array, cuts: Array) -> Array:
     last = np.searchsorted(mass, cuts - slack, "left")
     following = np.minimum(np.searchsorted(mass, cuts + slack, "right"), len(scores) - 1)
     inner = np.unique((scores[last] + scores[following]) / 2)
-    inner = inner[(inner > 0) & (inner < 1)]
+    inner = inner[inner < 1]  # an edge at 0 stays: many exact zeros are a bin of their own
     return np.concatenate(([0.0], inner, [1.0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ class Predictions:
     Parameters
     ----------
     y_true : array (n,) or (n, K)
-        Labels: integers 0..K−1, or names that `classes` lists. Or votes: (n, K) counts or shares of the
-        people (or draws) that chose each class.
+        Labels: integers 0..K−1, or names that `classes` lists (where those are numbers, or look like numbers,
+        a label is always a name). Or votes: (n, K) counts or shares of the people (or draws) that chose each
+        class.
     y_prob : array (n,) or (n, K)
         The probability of the second class, or of each class. Values are kept as they are; a row may be off
         by 1e-5 from sum 1 (2e-3 for float16), or by `sum_tolerance`.
@@ -38,7 +40,7 @@ class Predictions:
     Raises
     ------
     InputError
-        TO101 to TO116: see the page of codes. Nothing is dropped, clipped or renormalized.
+        TO101 to TO118: see the page of codes. Nothing is dropped, clipped or renormalized.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class Predictions:
             votes, counts = checks.votes(y_raw, k)
         else:
             y = checks.labels(y_raw, k, names, given=classes is not None)
-        self._set("classes", p, y, votes, counts, names, str(p_raw.dtype), notes, weight, group, cluster)
+        self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
     def _set(
         self,
@@ -135,11 +137,14 @@ class Predictions:
             "k": len(classes),
             "notes": tuple(notes),
         }
+        self._fill(values)
+
+    def _fill(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.view()
                 value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, MappingProxyType(value) if name == "group" else value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
@@ -188,7 +193,7 @@ class Predictions:
         notes = checks.probabilities(c, c_raw.dtype, None, sums=False)
         z = checks.correctness(z_raw)
         new = cls.__new__(cls)
-        new._set("confidence", c, z, None, None, ("wrong", "correct"), str(c_raw.dtype), notes, weight, group, cluster)
+        new._set("confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster)
         return new
 
     @classmethod
@@ -216,7 +221,7 @@ class Predictions:
         y = checks.yes_or_no(y_raw)
         names = checks.class_names(classes, p.shape[1])
         new = cls.__new__(cls)
-        new._set("multilabel", p, y, None, None, names, str(p_raw.dtype), notes, weight, group, cluster)
+        new._set("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
         return new
 
     @classmethod
@@ -263,11 +268,22 @@ class Predictions:
     def __len__(self) -> int:
         return self.n
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, ({name: getattr(self, name) for name in self.__slots__} | {"group": dict(self.group)},)
+
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        where = np.arange(self.n)[np.asarray(rows) if not isinstance(rows, slice) else rows]
-        if where.ndim != 1 or len(where) == 0:
-            raise InputError("TO108", "The subset holds no rows.", f"{np.size(where)} rows", "Check the mask.")
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(chosen, np.ndarray) and chosen.size == 0:
+            chosen = slice(0)
+        try:
+            where = np.arange(self.n)[chosen]
+        except IndexError as problem:
+            raise _no_subset(str(problem)) from None
+        if where.ndim != 1:
+            raise _no_subset(repr(rows))
+        if len(where) == 0:
+            raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
         new = Predictions.__new__(Predictions)
         values = {name: getattr(self, name) for name in self.__slots__}
         for name in ("p", "y", "votes", "counts", "weight", "cluster"):
@@ -278,11 +294,10 @@ class Predictions:
                 "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."
             )
         values["group"] = {name: labels[where] for name, labels in self.group.items()}
+        for labels in values["group"].values():
+            labels.flags.writeable = False
         values["n"] = len(where)
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(new, name, value)
+        new._fill(values)
         return new
 
     def with_labels(self, labels: Array) -> Predictions:
@@ -317,6 +332,22 @@ class Predictions:
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
         extras += [f"group {name}" for name in self.group]
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
+
+
+def _restored(values: dict[str, Any]) -> Predictions:
+    """A copy, here or in another process, is as read-only as its original."""
+    new = Predictions.__new__(Predictions)
+    new._fill(values)
+    return new
+
+
+def _no_subset(got: str) -> InputError:
+    return InputError(
+        "TO118",
+        "A subset is chosen by a mask of all rows, a slice or a list of row numbers.",
+        got,
+        "For one row pass [i].",
+    )
 
 
 def _one_hot(y: Array, k: int) -> Array:

@@ -47,7 +47,7 @@ class Tree:
             if self.axis[node] < 0:
                 place[rows] = leaf_number[node]
                 continue
-            is_low = x[rows, self.axis[node]] < self.cut[node]
+            is_low = x[rows, self.axis[node]] < np.float64(self.cut[node])
             todo.append((self.low[node], rows[is_low]))
             todo.append((self.high[node], rows[~is_low]))
         return place
@@ -67,7 +67,7 @@ def grow(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree
     while heap and (max_bins is None or tree.size < max_bins):
         _, axis, _, node, rows = heapq.heappop(heap)
         cut = _median(x[rows, axis], w[rows])
-        is_low = x[rows, axis] < cut
+        is_low = x[rows, axis] < np.float64(cut)  # a Python float would be rounded to float32 beside float32
         halves = rows[is_low], rows[~is_low]
         if min(w[half].sum() for half in halves) < min_size:
             continue
@@ -84,8 +84,9 @@ def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
     total = mass.sum()
     mean = mass @ part / total
     variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
-    axis = int(np.argmax(variance))
-    return -float(variance[axis]), axis
+    # Rounding, which the order of rows changes, must not decide between equal variances.
+    axis = int(np.argmax(variance >= variance.max() * (1 - 1e-9)))
+    return -float(f"{variance[axis]:.9g}"), axis
 
 
 def _median(x: Array, w: Array) -> float:

@@ -32,7 +32,7 @@ class View:
     p: Array  # (n,) in [0, 1], or (n, m) with rows on the simplex
     y: Array  # same shape as p
     w: Array  # (n,) ≥ 0
-    n: Array  # (n,) how many rows each cell holds
+    n: Array  # (n,) how many rows each cell holds; a row of weight 0 is none
     at: Array  # (n,) or (n, m): where a partition looks to place the cell; p itself for rows
 
     def __init__(
@@ -52,11 +52,11 @@ class View:
             self.p = self.p.astype(np.float64)
         self.y = np.asarray(y, dtype=np.float64)
         self.w = np.ones(len(self.p)) if w is None else np.asarray(w, dtype=np.float64)
-        self.n = np.ones(len(self.p)) if n is None else np.asarray(n, dtype=np.float64)
+        self.n = (self.w > 0).astype(np.float64) if n is None else np.asarray(n, dtype=np.float64)
         self._sums = None if sums is None else dict(sums)
         self.at = self.p if at is None else np.asarray(at)
         self.name = name
-        self.classes = classes  # K of the problem that the lens looked at
+        self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
 
     @property
     def joint(self) -> bool:
@@ -124,6 +124,7 @@ class View:
 
     def take(self, rows: Array) -> View:
         """The chosen rows, in that order, with repetition."""
+        assert self.is_rows  # a cell of many rows has sums that would be lost
         return View(
             self.p[rows],
             self.y[rows],

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""The papers' experiments, each a function that returns a table."""

@@ -85,6 +85,8 @@ class Tally:
         are no count, TO204 for a lens without meaning here.
         """
         _whole(bins, "bins")
+        if preds.weight is not None and not preds.weight.all():
+            preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
         if grid is not None:
             _whole(grid, "grid")
         whole = _count(preds, slice(None), bins)

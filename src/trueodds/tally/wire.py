@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import trueodds
+from trueodds.core import saved
 from trueodds.core.errors import InputError
 from trueodds.tally.cells import FULL, PLAIN
 from trueodds.tally.content import Field, refuse
@@ -51,54 +50,19 @@ def dumps(tally: Tally) -> str:
 
 def loads(text: str) -> Tally:
     """The tally of a JSON text; TO402 where it is none."""
-    try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as problem:
-        raise InputError("TO402", "This is no JSON text.", str(problem)[:200], "Pass what `dumps` gave.") from None
-    return from_dict(value)
+    return from_dict(saved.parsed(text, "TO402"))
 
 
 def save(tally: Tally, path: str | Path) -> None:
     """Write the tally to a file, whole or not at all; TO407 where the folder cannot be written."""
-    path = Path(path)
-    text = dumps(tally)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise InputError(
-            "TO407", "The tally cannot be written.", str(problem), "Choose a folder that exists."
-        ) from None
+    saved.write(path, dumps(tally) + "\n", "TO407")
 
 
 def load(path: str | Path) -> Tally:
     """Read a tally that `save` wrote; TO407 where there is no such file, TO402 where it is no tally."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise InputError("TO407", "The tally cannot be read.", str(problem), "Check the path.") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            "TO402", "This is no tally file.", f"bytes that are no text in {path}", "Check the path."
-        ) from None
-    return loads(text)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    if not Path(path).is_file():
+        raise InputError("TO407", "The tally cannot be read.", f"no file {path}", "Check the path.")
+    return from_dict(saved.read(path, "TO402"))
 
 
 def _told(tally: Tally) -> dict[str, Any]:

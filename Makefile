@@ -1,0 +1,52 @@
+# make demo · make test · make bench · make picture · make clean
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test bench picture clean
+
+demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
+	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
+	@echo "The page is demo/digits.html, the numbers are demo/digits.json."
+
+demo/digits.parquet: demo/digits.py | $(VENV)/.demo
+	$(BIN)/python demo/digits.py $@
+
+# What fails fastest comes first; pytest's closing line comes last.
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+bench: $(VENV)/.demo ## start-up, an audit, and a tally against bare reading; ARGS="--rows 1000000" for less
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+picture: $(VENV)/.demo demo/digits.parquet ## draw the README's picture again
+	$(BIN)/python demo/picture.py demo/digits.parquet docs/digits.svg
+
+# The package is installed in place, so a stamp is stale only when the project file changes.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[report,files]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[test]'
+	@touch $(VENV)/.demo $@
+
+# A half-made environment is removed: without pip it would fail again, with a worse message.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "trueodds needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo absent)." >&2; \
+	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "$(PYTHON) could not make an environment; on Debian and Ubuntu install python3-venv." >&2; exit 1; }
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f demo/digits.parquet demo/digits.html demo/digits.json
+	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

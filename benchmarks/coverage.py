@@ -1,0 +1,77 @@
+"""Do the intervals cover the truth? Every default interval on simulated models of known miscalibration.
+
+Run: python benchmarks/coverage.py [--sets 400]. Prints one line per error, model and number of rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from trueodds.estimators import ESTIMATORS
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.problem.lens import as_lens
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+ERRORS = [
+    ("ece", {}),
+    ("mce", {"bins": 10}),
+    ("rmsce", {}),
+    ("rmsce", {"partition": "equal-mass", "bins": 10}),
+    ("brier", {}),
+]
+MODELS = [(1.0, 0.0), (1 / 1.1, 0.0), (1 / 1.3, 0.0), (1 / 1.6, 0.35), (1 / 2.5, 0.5)]  # slope and shift in logits
+
+
+def odds(x: np.ndarray) -> np.ndarray:
+    """The probability of a logit."""
+    return 1 / (1 + np.exp(-x))
+
+
+def truth(name: str, estimator: object, slope: float, shift: float) -> float:
+    """The population value of the binned error (of the score, for a proper score), from two million rows."""
+    score = np.random.default_rng(99).normal(0, 1.3, 2_000_000)
+    p, q = odds(score), odds(slope * score + shift)
+    if name == "brier":
+        return float((q * (1 - p) ** 2 + (1 - q) * p**2).mean())
+    return float(estimator.value(View(p, q)))  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=400)
+    sets = parser.parse_args().sets
+    print(
+        f"{'error':8} {'bins':14} {'slope':>5} {'n':>5} {'truth':>7} {'method':14} {'covers':>7} {'above':>6} {'width':>7}"
+    )
+    for name, settings in ERRORS:
+        estimator = ESTIMATORS.make(name, settings)
+        for slope, shift in MODELS:
+            true = truth(name, estimator, slope, shift)
+            for n in (300, 1000, 5000):
+                rng = np.random.default_rng(5)
+                hits = above = 0
+                width = 0.0
+                for _ in range(sets):
+                    score = rng.normal(0, 1.3, n)
+                    preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
+                    asked = [Asked.of(estimator, as_lens("positive"), preds)]
+                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, lambda: [np.zeros((1, 1))])
+                    assert found.interval is not None
+                    hits += found.interval.low <= true <= found.interval.high
+                    above += true > found.interval.high
+                    width += found.interval.high - found.interval.low
+                said = " ".join(str(value) for value in settings.values()) or "default"
+                print(
+                    f"{name:8} {said:14} {slope:5.2f} {n:5d} {true:7.4f} {found.interval.method:14}"
+                    f" {hits / sets:7.3f} {above / sets:6.3f} {width / sets:7.4f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

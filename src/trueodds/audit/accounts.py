@@ -1,0 +1,164 @@
+"""What was audited, what was tried as a fix, and how everything was made, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trueodds.audit.findings import class_of
+from trueodds.audit.table import DETAIL, NAMES, Column, Table, pairs, plain, times, yes
+from trueodds.audit.words import clean, digits, share
+from trueodds.core.results import figure
+
+Audit = Mapping[str, Any]
+_OF_THE_DRAWING = ("title", "aside", "finding", "y_low", "y_high", "tallest", "top")  # words and limits of axes
+
+
+def data(audit: Audit) -> Table:
+    """What was audited."""
+    facts = audit["data"]
+    names = [clean(name) for name in facts.get("classes") or ()]
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(facts["kind"], "classes")
+    rows = [
+        ("source", clean(facts["source"])),
+        ("rows", f"{facts['n']:,}"),
+        (unit, f"{facts['k']:,}: {listed}"),
+        ("accuracy", share(facts.get("accuracy"))),
+        ("mean confidence", share(facts.get("mean_confidence"))),
+        ("weights", f"yes, {plain(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
+        ("votes", yes(facts.get("votes"))),
+        ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
+        ("groups by", ", ".join(clean(name) for name in facts.get("group_columns") or ()) or "none"),
+        ("stated as exactly 0", times(facts.get("zeros"))),
+        ("of these, it came", times(facts.get("true_class_zeros"))),
+        ("resolution", clean(facts.get("resolution") or "–")),
+    ]
+    return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
+
+
+def candidates(audit: Audit) -> Table:
+    """What was tried as a fix, each scored on rows it was not fitted to."""
+    fix = audit.get("recalibration") or {"candidates": ()}
+    columns = (
+        Column("method", NAMES),
+        Column("its parameters", NAMES),
+        Column("log loss"),
+        Column("brier"),
+        Column("difference"),
+        Column("standard error", detail=DETAIL),
+        Column("answers changed"),
+        Column("accuracy"),
+        Column("", NAMES),
+    )
+    rows = [
+        (
+            each["method"],
+            _cell(each.get("parameters")),
+            digits(each.get("log_loss")),
+            digits(each.get("brier")),
+            digits(each.get("difference")),
+            digits(each.get("se")),
+            times(each.get("label_flips")),
+            _signed(each.get("accuracy_change")),
+            "chosen" if each.get("chosen") else "",
+        )
+        for each in fix["candidates"]
+    ]
+    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them."
+    return Table("What was tried", columns, tuple(rows), intro).filled()
+
+
+def _signed(x: float | None) -> str:
+    if x is None:
+        return "–"
+    return "0" if x == 0 else f"{'+' if x > 0 else '-'}{digits(abs(x))}"
+
+
+def fix(audit: Audit) -> Table:
+    """The chosen fix on rows that neither fitted nor chose it."""
+    found = audit.get("recalibration") or {}
+    rows = found.get("rows") or {}
+    gain = found.get("gain_percent")
+    said = [
+        ("chosen", clean(found.get("chosen") or "–")),
+        ("its parameters", clean(found.get("summary") or "–")),
+        ("confirmed", yes(found.get("confirmed"))),
+        ("applied", clean(found.get("applied") or "–")),
+        ("log loss before", figure(found.get("log_loss_before"))),
+        ("log loss after", figure(found.get("log_loss_after"))),
+        ("gain", figure(found.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
+        ("standard error of the gain", figure(found.get("gain_se"))),
+        ("the gain is at least", figure(found.get("gain_low"))),
+        ("p of the gain", figure(found.get("pvalue"))),
+        ("smallest gain that would have been seen", figure(found.get("detectable_gain"))),
+        ("accuracy before", share(found.get("accuracy_before"))),
+        ("accuracy after", share(found.get("accuracy_after"))),
+        ("answers changed", times(found.get("label_flips"))),
+        *((f"rows to {name}", times(n)) for name, n in rows.items()),
+        ("uniform mixed into both sides", figure(found.get("mixing"))),
+        ("smallest probability a logarithm saw", figure(found.get("floor"))),
+    ]
+    kept = tuple(row for row in said if row[1] != "–")
+    return Table("The fix", (Column("", NAMES), Column("", NAMES)), kept if found else ())
+
+
+def settings(audit: Audit) -> Table:
+    """How everything was made, read back from what ran."""
+    rows = [("audit", pairs(audit.get("settings") or {}))]
+    for each in audit["measures"]:
+        how = dict(each.get("settings") or {})
+        if each["interval"]:
+            how["interval"] = each["interval"]["method"]
+            how["level"] = each["interval"]["level"]
+        rows.append((f"{each['estimator']}, {clean(each['lens'])}", pairs(how)))
+    rows += [(f"{each['test']}, {clean(each['lens'])}", pairs(each.get("settings") or {})) for each in audit["tests"]]
+    rows += [
+        (f"{each['diagram']}, {clean(each['lens'])}", pairs(each.get("settings") or {})) for each in audit["diagrams"]
+    ]
+    kept = tuple(row for row in rows if row[1] != "–")
+    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), kept)
+
+
+def picture(diagram: Mapping[str, Any], most: int = 2000) -> Table:
+    """The numbers behind a picture, at most so many rows of them."""
+    return _of_columns("The numbers drawn", diagram["table"], most)
+
+
+def panels(diagram: Mapping[str, Any], most: int = 2000) -> Table:
+    """What a picture says of each of its panels."""
+    columns = {name: values for name, values in (diagram.get("panels") or {}).items() if name not in _OF_THE_DRAWING}
+    return _of_columns("Panel by panel", columns, most)
+
+
+def _of_columns(title: str, columns: Mapping[str, Any], most: int) -> Table:
+    shown = {name: values for name, values in columns.items() if isinstance(values, list)}
+    views = [clean(class_of(view)) for view in shown.pop("view", ())]
+    keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
+    if shown.get("weight") == shown.get("n"):
+        shown.pop("weight", None)
+    if keys:
+        shown = {"class": list(keys), **shown}
+    kinds = tuple(
+        Column(name.replace("_", " "), not any(isinstance(value, str) for value in values))
+        for name, values in shown.items()
+    )
+    rows = tuple(tuple(_cell(value) for value in row) for row in zip(*shown.values(), strict=True))
+    return Table(title, kinds, rows, keys=keys).filled().first(most)
+
+
+def _cell(value: Any) -> str:
+    return digits(value) if value is None or isinstance(value, float) else plain(value)
+
+
+def notes(audit: Audit) -> list[tuple[str, str]]:
+    """Every note of the audit and its parts, each once, as code and text."""
+    return list(dict.fromkeys((clean(each["code"]), clean(each["text"])) for each in _all_notes(audit)))
+
+
+def _all_notes(audit: Audit) -> Iterator[Mapping[str, Any]]:
+    yield from audit.get("notes") or ()
+    yield from (audit.get("recalibration") or {}).get("notes") or ()
+    for family in ("measures", "tests", "diagrams"):
+        for each in audit[family]:
+            yield from each.get("notes") or ()

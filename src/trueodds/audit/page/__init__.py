@@ -1,0 +1,155 @@
+"""The audit as one self-contained HTML page: nothing is loaded, nothing is sent, every name is escaped."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from trueodds.audit import accounts, findings
+from trueodds.audit.table import Mark, Table
+from trueodds.audit.words import CLAIMS, clean, share, short, size
+from trueodds.core.errors import InputError
+
+_ROLES = {"overconfident": "bad", "underconfident": "bad", "miscalibrated": "bad", "no evidence": "good"}
+
+
+def render(audit: Mapping[str, Any], pictures: Sequence[str | None] = ()) -> str:
+    """The page of an audit dict (schema trueodds.audit/1).
+
+    Parameters
+    ----------
+    audit : mapping
+        What `Audit.to_dict` returns. Every number in it stands on the page.
+    pictures : sequence of str or None
+        The SVG text of each of `audit["diagrams"]`, in their order; without one the table stands alone.
+
+    Raises TO702 where jinja2 is not installed.
+    """
+    style, script = _part("style.css"), _part("script.js")
+    lists = {"data": accounts.data(audit), "fix": accounts.fix(audit), "settings": accounts.settings(audit)}
+    tables = {
+        "scores": findings.scores(audit),
+        "errors": findings.errors(audit),
+        "classes": findings.classes(audit),
+        "groups": findings.groups(audit),
+        "tests": findings.verdicts(audit),
+        "candidates": accounts.candidates(audit),
+    }
+    return str(
+        _template().render(
+            audit=audit,
+            title=clean(audit["data"]["source"]),
+            sentence=clean(audit["verdict"]["sentence"]),
+            state=clean(audit["verdict"]["state"]),
+            role=_ROLES.get(audit["verdict"]["state"], "plain"),
+            size=size(audit["data"]),
+            scale=_scale(audit["data"]),
+            facts=short(audit),
+            figures=_figures(audit, pictures),
+            lists=lists,
+            tables=tables,
+            notes=accounts.notes(audit),
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+    )
+
+
+@cache
+def _part(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise InputError(
+            "TO702", "The page needs jinja2.", "no jinja2", 'Run: pip install "trueodds[report]"'
+        ) from None
+    house = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )  # fmt: skip
+    house.globals |= {"strips": _strips, "raw": _raw}
+    return house.from_string(_part("page.html.jinja") + "\n")
+
+
+def _raw(own: str) -> Any:
+    """Our own style and script, which must stand on the page byte by byte for their hashes to hold."""
+    from markupsafe import Markup
+
+    return Markup(own)  # never called with anything from the data
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+    """Where said and seen lie between 0 and 100 %."""
+    said, seen = data.get("mean_confidence"), data.get("accuracy")
+    if said is None or seen is None:
+        return None
+    return {
+        "said": _at(said),
+        "seen": _at(seen),
+        "left": _at(min(said, seen)),
+        "width": _at(abs(said - seen)),
+        "says": share(said),
+        "right": share(seen),
+    }
+
+
+def _at(x: float) -> str:
+    return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
+
+
+def _strips(table: Table) -> list[dict[str, str] | None]:
+    """Each row's error, interval and noise floor as places on one common scale."""
+    most = max((mark.reach for mark in table.marks), default=0.0) or 1.0
+    return [_strip(mark, 0.96 / most) for mark in table.marks]
+
+
+def _strip(mark: Mark, scale: float) -> dict[str, str] | None:
+    if mark.value is None:
+        return None
+    place = {"value": _at(mark.value * scale)}
+    if mark.floor is not None:
+        place["floor"] = _at(mark.floor * scale)
+    if mark.low is not None and mark.high is not None:
+        place |= {"low": _at(mark.low * scale), "high": _at(mark.high * scale)}
+    return place
+
+
+def _figures(audit: Mapping[str, Any], pictures: Sequence[str | None]) -> list[dict[str, Any]]:
+    svgs = [*pictures, *[None] * len(audit["diagrams"])]
+    figures = []
+    for diagram, svg in zip(audit["diagrams"], svgs, strict=False):
+        name, lens = clean(diagram["diagram"]).replace("_", " "), clean(diagram["lens"])
+        found = list((diagram.get("panels") or {}).get("finding") or ())
+        finding = clean(found[0]) if len(found) == 1 else ""
+        claim = CLAIMS.get(lens, "")
+        figures.append(
+            {
+                "name": name,
+                "lens": lens,
+                "claim": claim,
+                "finding": finding,
+                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table beside it.".split()),
+                "source": None if svg is None else _as_data(svg),
+                "table": accounts.picture(diagram),
+                "panels": accounts.panels(diagram),
+            }
+        )
+    return figures
+
+
+def _as_data(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

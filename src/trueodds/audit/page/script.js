@@ -1,0 +1,21 @@
+// Choosing a claim and a class hides the rest; without this script everything is visible.
+(function () {
+  "use strict";
+  var bar = document.getElementById("choose");
+  if (!bar || !bar.querySelector("select")) return;
+  var lens = document.getElementById("lens");
+  var kind = document.getElementById("class");
+  function show() {
+    var figures = document.querySelectorAll("#where figure");
+    for (var i = 0; i < figures.length; i++) {
+      figures[i].hidden = !!(lens && lens.value) && lens.value !== "=" + figures[i].dataset.lens;
+    }
+    var rows = document.querySelectorAll("tr[data-class]");
+    for (var j = 0; j < rows.length; j++) {
+      rows[j].hidden = !!(kind && kind.value) && kind.value !== "=" + rows[j].dataset.class;
+    }
+  }
+  bar.hidden = false;
+  bar.addEventListener("change", show);
+  show(); // a browser keeps a choice when the page is loaded again
+})();

@@ -1,0 +1,112 @@
+"""The audit as plain text for a terminal: the sentence, what it comes to, then the tables."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueodds.audit import accounts, findings
+from trueodds.audit.table import Table
+from trueodds.audit.words import Fact, clean, short, size
+
+Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
+WIDTH = 88
+MOST_ROWS = 20
+_LONGEST_NAME = 28
+
+
+def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
+    """The report of an audit dict (schema trueodds.audit/1), without trailing blanks.
+
+    `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
+    wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
+
+    >>> from trueodds.audit.table import Column
+    >>> print(_table(Table("Scores", (Column("score", False), Column("value")), (("brier", "0.1"),)), _plain))
+    Scores
+      score  value
+      brier    0.1
+    """
+    width = max(48, width or WIDTH)
+    paint = style or _plain
+    data, verdict = audit["data"], audit["verdict"]
+    role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
+    lines = [paint(line, role) for line in textwrap.wrap(clean(verdict["sentence"]), width)]
+    source = f"{clean(data['source'])} · {size(data)}"
+    blocks = ["\n".join(lines), paint(source, "dim"), _facts(short(audit), width, paint)]
+    tables = [
+        findings.scores(audit),
+        findings.errors(audit),
+        findings.classes(audit),
+        findings.groups(audit),
+        accounts.candidates(audit),
+        accounts.data(audit),
+    ]
+    blocks += [_table(table.brief().first(MOST_ROWS), paint, width) for table in tables if table.rows]
+    if said := accounts.notes(audit):
+        blocks.append(_notes(said, width, paint))
+    return "\n".join(line.rstrip() for line in "\n\n".join(blocks).split("\n"))
+
+
+def _plain(piece: str, _role: str) -> str:
+    return piece
+
+
+def _facts(facts: list[Fact], width: int, paint: Style) -> str:
+    """Labels in one column, answers in the next; what they rest on follows, wrapped below itself."""
+    label = max(len(fact.label) for fact in facts) + 2
+    lines = []
+    for fact in facts:
+        told = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
+        wrapped = textwrap.wrap(told, max(20, width - label - 2)) or [""]
+        role = fact.tone if fact.tone in ("good", "bad") else "value"
+        head = wrapped[0]
+        if head.startswith(fact.value):
+            head = paint(fact.value, role) + head[len(fact.value) :]
+        lines.append(f"  {fact.label:<{label}}{head}")
+        lines += [" " * (label + 2) + more for more in wrapped[1:]]
+    return "\n".join(lines)
+
+
+def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
+    """Numbers to the right, names to the left; long names give way in their middle."""
+    cells = [[column.name for column in table.columns], *([_fit(cell) for cell in row] for row in table.rows)]
+    if not any(cells[0]):  # a list of facts: the second column is text and may wrap
+        return "\n".join([paint(table.title, "title"), *_list(table, width)])
+    widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
+    lines = [paint(table.title, "title")]
+    if table.intro:
+        lines += [paint(f"  {line}", "dim") for line in textwrap.wrap(table.intro, width - 2)]
+    for number, row in enumerate(cells):
+        laid = "  ".join(
+            f"{cell:>{size}}" if column.numeric else f"{cell:<{size}}"
+            for cell, size, column in zip(row, widths, table.columns, strict=True)
+        )
+        lines.append("  " + (paint(laid.rstrip(), "dim") if number == 0 else laid.rstrip()))
+    if table.rest:
+        lines.append(paint(f"  and {table.rest:,} more, which --html and --json list", "dim"))
+    return "\n".join(lines)
+
+
+def _list(table: Table, width: int) -> list[str]:
+    label = max(len(row[0]) for row in table.rows) + 2
+    lines = []
+    for name, value in table.rows:
+        first, *more = textwrap.wrap(value, max(20, width - label - 2)) or [""]
+        lines += [f"  {name:<{label}}{first}", *(" " * (label + 2) + line for line in more)]
+    return lines
+
+
+def _fit(cell: str) -> str:
+    if len(cell) <= _LONGEST_NAME:
+        return cell
+    half = (_LONGEST_NAME - 1) // 2
+    return f"{cell[:half]}…{cell[-half:]}"
+
+
+def _notes(said: list[tuple[str, str]], width: int, paint: Style) -> str:
+    lines = [paint("Notes", "title")]
+    for code, told in said:
+        lines += textwrap.wrap(f"[{code}] {told}", width, initial_indent="  ", subsequent_indent=" " * 10)
+    return "\n".join(lines)

@@ -1,0 +1,73 @@
+"""trueodds audit: the whole answer, and the gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import JSON, SEED, data_options, given_columns, opened
+from trueodds.cli.program import GATE_FAILED
+from trueodds.cli.progress import Progress
+from trueodds.core.errors import InputError
+
+
+@click.command(short_help="The whole answer: how far off, where, is it chance, what fixes it.")
+@data_options
+@click.option("--html", "html_path", metavar="F", help="Write the report as one self-contained page.")
+@JSON
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the verdict."
+)
+@SEED
+@click.option("--resamples", type=click.IntRange(min=1), default=999, show_default=True, help="Redraws of the labels.")
+@click.option(
+    "--fail-on",
+    metavar="GATE",
+    multiple=True,
+    help="Exit with 1 if this is so: reject, 'ece>0.05', 'ece.low>0.02', 'ece@classwise>0.1'; may be repeated.",
+)
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    html_path: str | None,
+    json_path: str | None,
+    alpha: float,
+    seed: int,
+    resamples: int,
+    fail_on: tuple[str, ...],
+    mode: str | None,
+    **columns: Any,
+) -> None:
+    """Can these probabilities be believed? How far off, where, is it chance, and what fixes it.
+
+    FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally; several are taken together.
+    """
+    from trueodds.cli.gate import Gate  # here, so that --help does not wait for it
+
+    gates = [Gate.of(text) for text in fail_on]
+    if html_path == "-":
+        raise InputError("TO603", "The page goes into a file.", "--html -", "Name it: --html report.html.")
+    output.ready(html_path, json_path)
+    with Progress() as progress:
+        data = opened(files, given_columns(columns))
+        from trueodds.audit import audit as audited
+
+        found = audited(data, alpha=alpha, rng=seed, resamples=resamples, mode=mode, progress=progress)
+        told = found.to_dict()
+        if html_path is not None:
+            found.to_html(html_path)
+    if json_path is not None:
+        output.write(json_path, output.as_json(told))
+    if json_path != "-":
+        from trueodds.audit import report
+
+        click.echo(report.text(told, output.width(), output.paint if output.colored() else None))
+    judged = [gate.judge(told) for gate in gates]
+    for gate, (held, why) in zip(gates, judged, strict=True):
+        click.echo(f"gate {gate.text!r} {'held' if held else 'failed'}: {why}", err=True)
+    if not all(held for held, _ in judged):
+        ctx.exit(GATE_FAILED)

@@ -1,0 +1,94 @@
+"""trueodds fit and apply: what fixes it, and the fix put to use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import SEED, data_options, given_columns, opened, settings, settings_options
+from trueodds.cli.progress import Progress
+from trueodds.core.errors import InputError
+
+
+@click.command()
+@data_options
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    help="Its name: see trueodds list calibrators. auto chooses, confirms on held-out rows, or leaves it alone.",
+)
+@click.option("--out", required=True, metavar="F", help="Where to save it, as JSON.")
+@SEED
+@settings_options
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, mode: str | None, **given: Any) -> None:
+    """What fixes it: a calibrator, saved for trueodds apply."""
+    said, columns = settings(given), given_columns(given)
+    output.ready(out)
+    data = opened(files, columns)
+    from trueodds import ask
+
+    found = ask.fit(data, method, rng=seed, mode=mode, **said)
+    found.save(out)
+    click.echo(f"{found.summary()}\n{out}")
+
+
+@click.command(short_help="Put a saved calibrator to use on a file.")
+@click.argument("calibrator")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
+@click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities instead.")
+@click.option("--sum-tolerance", type=float, metavar="X", help="How far a row may be from sum 1 (rounded tables).")
+@click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
+def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> None:
+    """Put a saved calibrator to use: the file again, with recalibrated probabilities.
+
+    No label is needed. All other columns stay as they are.
+    """
+    output.ready(out)
+    from trueodds import ask
+
+    fitted = ask.load(calibrator)
+    from trueodds.sources import read
+    from trueodds.sources.rewrite import rewrite
+
+    tolerance = given.get("sum_tolerance")
+    columns = given_columns(given)
+    source = read(list(files), label=None, **columns)
+    plan = getattr(source, "plan", None)
+    by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
+    named = [] if plan is None or by_hand else list(plan.suffixes or ())
+    order = _order([str(name) for name in fitted.classes], named)
+
+    def better(P: Any) -> Any:
+        if order is None:
+            return fitted.predict_proba(P, sum_tolerance=tolerance)
+        renewed = P.copy()
+        renewed[:, order] = fitted.predict_proba(P[:, order], sum_tolerance=tolerance)
+        return renewed
+
+    with Progress() as progress:
+        done = rewrite(source, better, out, progress=progress.rows)
+    click.echo(f"{fitted}\n{done:,} rows written to {out}")
+
+
+def _order(classes: list[str], columns: list[str]) -> list[int] | None:
+    """The column of each class, where the file has them in another order; None where they already agree.
+
+    A calibrator treats each class in its own way, so classes are matched by name wherever both sides have names.
+    """
+    if columns == classes or not columns:
+        return None
+    if sorted(columns) == sorted(classes):
+        return [columns.index(name) for name in classes]
+    by_number = [str(number) for number in range(len(classes))]
+    if len(columns) != len(classes) or by_number in (classes, columns):
+        return None  # the calibrator itself refuses another number of classes
+    raise InputError(
+        "TO607",
+        "The file and the calibrator name different classes.",
+        f"{', '.join(columns)} in the file, {', '.join(classes)} in the calibrator",
+        "Name the columns in the calibrator's order: --probs a,b,c.",
+    )

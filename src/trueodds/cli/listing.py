@@ -1,0 +1,42 @@
+"""trueodds list: which names there are."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from trueodds.core.registry import Registry
+
+_FAMILIES = {
+    "estimators": "trueodds.estimators:ESTIMATORS",
+    "tests": "trueodds.hypotests:TESTS",
+    "calibrators": "trueodds.calibrators:CALIBRATORS",
+    "diagrams": "trueodds.diagrams:DIAGRAMS",
+}
+# Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
+_WORDS = {
+    "lenses": ("canonical", "confidence", "positive", "classwise", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]"),
+    "partitions": ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid"),
+    "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
+}
+
+
+@click.command("list", short_help="Which names there are.")
+@click.argument("family", required=False, type=click.Choice([*_FAMILIES, *_WORDS]))
+def list_members(family: str | None) -> None:
+    """The names of estimators, tests, calibrators, diagrams, lenses, partitions and distances."""
+    if family is not None:
+        click.echo("\n".join(names(family)))
+        return
+    for each in (*_FAMILIES, *_WORDS):
+        click.echo(f"{each:<12} {' '.join(names(each))}")
+
+
+def names(family: str) -> tuple[str, ...]:
+    """The names of one family, without loading any member."""
+    if family in _WORDS:
+        return _WORDS[family]
+    module, _, table = _FAMILIES[family].partition(":")
+    registry: Registry = getattr(importlib.import_module(module), table)
+    return registry.names()

@@ -1,0 +1,137 @@
+"""How a command ends: with its answer, or with a coded error and an exit code, never with a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+
+GATE_FAILED, BAD_INPUT, STOPPED, NO_READER = 1, 2, 130, 141
+
+
+class Program(click.Group):
+    """The group of commands; whatever goes wrong in one of them ends here."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
+        """Run and exit. A fault of ours must not exit with 1, which says that a gate failed."""
+        _never_fail_to_print()
+        more["standalone_mode"] = False
+        try:
+            code = super().main(args, "trueodds", **more)
+        except click.exceptions.NoArgsIsHelpError as problem:
+            problem.show()
+            code = BAD_INPUT
+        except click.UsageError as problem:
+            code = told(_usage(problem))
+        except click.Abort:
+            click.echo("stopped", err=True)
+            code = STOPPED
+        except Exception as problem:  # noqa: BLE001 - the last place before a traceback
+            code = told(coded(problem))
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and send off what it printed, while a reader that went away can still be told apart."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _abandon(sys.stdout)
+            ctx.exit(NO_READER)
+        except OSError:
+            _abandon(sys.stdout)
+            raise
+        return result
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of that name, else the near ones."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise InputError(
+                "TO601", "There is no command of that name.", repr(args[0]), near(args[0], self.list_commands(ctx))
+            )
+        return super().resolve_command(ctx, args)
+
+
+def told(error: InputError) -> int:
+    """Print an error as four labelled lines on stderr; the exit code of bad input."""
+    color = False if os.environ.get("NO_COLOR") else None
+    click.secho(f"error {error.code}", fg="red", bold=True, err=True, color=color)
+    for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
+        click.echo(f"{name}: {_one_line(text) or '–'}", err=True)
+    return BAD_INPUT
+
+
+def coded(problem: BaseException) -> InputError:
+    """Any exception as an error with a code."""
+    if isinstance(problem, InputError):
+        return problem
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return InputError(
+            "TO602",
+            "A file cannot be read or written.",
+            f"{where}{problem.strerror or problem}",
+            "Check the path, its permissions and the space left.",
+        )
+    if isinstance(problem, ImportError):
+        return InputError(
+            "TO604", "A library is missing.", problem.name or str(problem), 'Run: pip install "trueodds[all]"'
+        )
+    if isinstance(problem, MemoryError):
+        return InputError(
+            "TO605", "The rows do not fit into memory.", str(problem) or "MemoryError", "Pass --mode tally."
+        )
+    return InputError(
+        "TO699",
+        "trueodds failed where it should not; nothing was decided.",
+        f"{type(problem).__name__}: {problem}",
+        "Please report it with the command and this text.",
+    )
+
+
+def _usage(problem: click.UsageError) -> InputError:
+    """A wrong command line, with what would be right."""
+    command = problem.ctx.command_path if problem.ctx else "trueodds"
+    fix = f"See {command} --help."
+    if isinstance(problem, click.NoSuchOption):
+        close = " or ".join(problem.possibilities or ())
+        return InputError(
+            "TO601", "There is no option of that name.", problem.option_name, f"Did you mean {close}?" if close else fix
+        )
+    if isinstance(problem, click.MissingParameter):
+        hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
+        return InputError("TO601", "Something is missing on the command line.", f"no {hint}", fix)
+    if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
+        return InputError(
+            "TO601", f"{problem.param.get_error_hint(problem.ctx)} has no such value.", problem.message, fix
+        )
+    return InputError("TO601", "The command line cannot be read.", problem.format_message(), fix)
+
+
+def _one_line(text: str) -> str:
+    """Text that cannot steer the terminal, whatever the data hold."""
+    words = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+
+def _never_fail_to_print() -> None:
+    """A terminal without a sign shows another one instead of ending in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _abandon(stream: Any) -> None:
+    """Nobody reads or nothing fits: let the flush at the end of the process go nowhere, in silence."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,118 @@
+"""trueodds measure, test and draw: one number, one verdict, one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import JSON, LENS, SEED, data_options, given_columns, opened, settings, settings_options
+from trueodds.cli.progress import Progress
+from trueodds.core.errors import InputError
+
+_PICTURES = (".svg", ".png", ".pdf")
+_TABLES = (".csv", ".json")
+
+
+@click.command()
+@data_options
+@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@LENS
+@JSON
+@SEED
+@settings_options
+def measure(
+    files: tuple[str, ...],
+    estimator: str,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    mode: str | None,
+    **given: Any,
+) -> None:
+    """How far off: one error, with its interval and its noise floor."""
+    said, columns = settings(given), given_columns(given)
+    output.ready(json_path)
+    data = opened(files, columns)
+    from trueodds import ask
+
+    found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, **said)
+    output.answer(str(found), found.notes, found.to_dict(), json_path)
+
+
+@click.command()
+@data_options
+@click.option("--test", "name", default="consistency", show_default=True, help="Its name: see trueodds list tests.")
+@LENS
+@JSON
+@SEED
+@settings_options
+def test(
+    files: tuple[str, ...],
+    name: str,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    mode: str | None,
+    **given: Any,
+) -> None:
+    """Is it chance: one p-value, under a hypothesis said in words."""
+    said, columns = settings(given), given_columns(given)
+    output.ready(json_path)
+    with Progress() as progress:
+        data = opened(files, columns)
+        from trueodds import ask
+
+        found = ask.test(
+            data,
+            name,
+            lens=lens,
+            rng=seed,
+            mode=mode,
+            progress=lambda share: progress(share, "redrawing labels"),
+            **said,
+        )
+    output.answer(str(found), found.notes, found.to_dict(), json_path)
+
+
+@click.command()
+@data_options
+@click.option("--diagram", default="reliability", show_default=True, help="Its name: see trueodds list diagrams.")
+@click.option("--out", required=True, metavar="F", help="A picture (.svg .png .pdf) or its numbers (.csv .json).")
+@LENS
+@SEED
+@settings_options
+def draw(
+    files: tuple[str, ...], diagram: str, out: str, lens: str | None, seed: int, mode: str | None, **given: Any
+) -> None:
+    """Where it is off: a picture, or the numbers behind it."""
+    said, columns = settings(given), given_columns(given)
+    kind = Path(out).suffix.lower()
+    if kind not in _PICTURES + _TABLES:
+        known = " ".join(_PICTURES + _TABLES)
+        raise InputError("TO606", "A diagram is saved by the ending of its file.", repr(out), f"One of {known}.")
+    output.ready(out)
+    data = opened(files, columns)
+    from trueodds import ask
+
+    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, **said)
+    if kind in _PICTURES:
+        found.save(out)
+    elif kind == ".json":
+        output.write(out, output.as_json(found.to_dict()))
+    else:
+        _write_csv(out, found.to_dict()["table"])
+    click.echo(f"{found}\n{out}")
+    for note in found.notes:
+        click.echo(f"  {note}")
+
+
+def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
+    import csv
+
+    with Path(out).open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(table)
+        lines.writerows(zip(*table.values(), strict=True))

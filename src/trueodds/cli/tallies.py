@@ -1,0 +1,52 @@
+"""trueodds tally and merge: sums that add, for rows that are many or lie on many machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import added, data_options, given_columns, opened
+from trueodds.cli.progress import Progress
+
+
+@click.command(short_help="Count rows into a small file that adds up.")
+@data_options
+@click.option("--out", required=True, metavar="F", help="Where to save it, such as a.tally.json.")
+@click.option("--lens", "lenses", multiple=True, help="Lenses to keep beyond the standing ones: 'groups:[[0,1],[2]]'.")
+@click.option("--grid", type=click.IntRange(min=1), help="Keep all probabilities together on a grid of so many bins.")
+@click.option("--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Bins of the joint null law.")
+def tally(
+    files: tuple[str, ...],
+    out: str,
+    lenses: tuple[str, ...],
+    grid: int | None,
+    bins: int,
+    mode: str | None,  # noqa: ARG001 - a tally is always tallied; --mode says nothing new
+    **given: Any,
+) -> None:
+    """Count rows into a small file that adds up: audit, measure and test read it."""
+    columns = given_columns(given)
+    output.ready(out)
+    with Progress() as progress:
+        data = opened(files, columns)
+        from trueodds import ask
+        from trueodds.tally import wire
+
+        found = ask.tally(data, lenses=lenses, grid=grid, bins=bins, progress=progress.rows)
+        wire.save(found, out)
+    click.echo(f"{found.n:,} rows\n{out}")
+
+
+@click.command(short_help="Add tallies up.")
+@click.argument("files", metavar="TALLY...", nargs=-1, required=True)
+@click.option("--out", required=True, metavar="F", help="Where to save the sum.")
+def merge(files: tuple[str, ...], out: str) -> None:
+    """Add tallies up; those of other classes or settings are refused."""
+    output.ready(out)
+    from trueodds.tally import wire
+
+    total = added(files)
+    wire.save(total, out)
+    click.echo(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

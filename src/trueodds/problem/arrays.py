@@ -1,0 +1,156 @@
+"""Is this an array of numbers or names, of the right shape? Where a bad value lies is said by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+
+Array = NDArray[Any]
+
+
+def as_array(x: Any, name: str) -> Array:
+    """An array, whatever holds it: lists, numpy, torch on the CPU, a column of a frame."""
+    if x is None:
+        raise InputError("TO101", f"{name} is missing.", "None", "Pass an array.")
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError, RuntimeError) as problem:
+        raise InputError(
+            "TO101",
+            f"{name} is no array.",
+            str(problem),
+            "Pass rows of equal length; a torch tensor as tensor.detach().cpu().float().numpy().",
+        ) from None
+    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
+        raise InputError(
+            "TO103",
+            f"{name} has masked values.",
+            f"{int(np.ma.getmaskarray(x).sum())} masked",
+            "Fill or remove those rows.",
+        )
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.ndim == 0:
+        raise InputError("TO101", f"{name} must be an array.", repr(x), "Pass one value per row.")
+    if len(array) == 0:
+        raise InputError("TO108", f"{name} is empty.", f"shape {array.shape}", "Pass at least one row.")
+    return array
+
+
+def _from_objects(array: Array, name: str) -> Array:
+    """Objects of one plain kind become an array of that kind; missing values are an error."""
+    flat = array.ravel()
+    missing = [i for i, each in enumerate(flat) if _missing(each)]
+    if missing:
+        raise InputError(
+            "TO103",
+            f"{name} has missing values.",
+            f"{flat[missing[0]]!r} in row {_row(array, missing[0])}{such(len(missing))}",
+            "Fill or remove those rows.",
+        )
+    kinds = {type(each) for each in flat}
+    if all(issubclass(kind, str) for kind in kinds):
+        return array.astype(str)
+    if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
+        plain = np.array(array.tolist())
+        return plain.astype(np.float64) if plain.dtype.kind == "O" else plain  # integers beyond 64 bits
+    raise InputError(
+        "TO114",
+        f"{name} must hold numbers or names.",
+        " and ".join(sorted(kind.__name__ for kind in kinds)),
+        "Convert it first.",
+    )
+
+
+def _missing(each: Any) -> bool:
+    try:
+        return each is None or bool(each != each)
+    except (TypeError, ValueError):  # pandas.NA has no truth value; an array inside an array is not missing
+        return type(each).__name__ == "NAType"
+
+
+def numbers(array: Array, name: str) -> Array:
+    """A floating array; float16 is widened (exactly), float32 and float64 stay."""
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise InputError("TO114", f"{name} must hold numbers.", f"dtype {array.dtype}", "Convert it to float64.")
+    if array.dtype.itemsize < 4:
+        return array.astype(np.float32)
+    if array.dtype.itemsize > 8 or not array.dtype.isnative:
+        return array.astype(np.float64)
+    return array
+
+
+def shape(p: Array, name: str) -> None:
+    """(n,) or (n, K) with K ≥ 2."""
+    if p.ndim == 2 and p.shape[1] == 1:
+        raise InputError(
+            "TO101",
+            f"{name} has a single column.",
+            f"shape {p.shape}",
+            f"Pass {name}[:, 0] as the probability of the second class.",
+        )
+    if p.ndim not in (1, 2) or p.shape[-1] == 0:
+        raise InputError(
+            "TO101", f"{name} must be (n,) or (n, K).", f"shape {p.shape}", "Reshape it to one row per prediction."
+        )
+
+
+def one_dimensional(x: Array, name: str) -> None:
+    """(n,)."""
+    if x.ndim != 1:
+        raise InputError(
+            "TO101",
+            f"{name} must be (n,).",
+            f"shape {x.shape}",
+            "Pass one value per row; for (n, K) probabilities use Predictions(y_true, y_prob).",
+        )
+
+
+def two_dimensional(x: Array, name: str) -> None:
+    """(n, L)."""
+    if x.ndim != 2:
+        raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
+
+
+def same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
+    """As many outcomes as predictions; nothing is truncated."""
+    if len(y) != len(p):
+        raise InputError(
+            "TO107",
+            f"{y_name} and {p_name} must have equal lengths.",
+            f"{len(y):,} and {len(p):,}",
+            "Nothing is truncated: align the rows first.",
+        )
+
+
+def same_shape(y: Array, p: Array) -> None:
+    """Multilabel outcomes and probabilities agree cell by cell."""
+    if y.shape != p.shape:
+        raise InputError(
+            "TO107",
+            "Y and P must have equal shapes.",
+            f"{y.shape} and {p.shape}",
+            "Pass one 0/1 column per probability column.",
+        )
+
+
+def _row(array: Array, flat_index: int) -> int:
+    return int(np.unravel_index(flat_index, array.shape)[0])
+
+
+def such(count: int) -> str:
+    """How many such values there are, for the end of `got`."""
+    return f" ({count:,} such {'value' if count == 1 else 'values'})"
+
+
+def refuse(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
+    """Refuse an array for its first bad value."""
+    first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    where = f"row {first[0]}" + (f", class {first[1]}" if p.ndim == 2 else "")
+    raise InputError(code, problem, f"{p[first]} in {where}{such(int(bad.sum()))}", fix)

@@ -1,0 +1,205 @@
+"""Is the page one harmless file that shows everything? Facts, escapes, hashes, size, what works without script."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any
+
+from tests.audit.example import PICTURES, example, unremarkable
+from trueodds.audit import page
+from trueodds.audit.words import digits, share
+from trueodds.core.results import figure
+
+VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
+
+
+class Read(HTMLParser):
+    """The tags, attributes and visible text of a page; tags must close in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).replace("\u00a0", " ").split())
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from numbers(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    else:
+        yield value
+
+
+def forms(x: float) -> set[str]:
+    """The ways in which a number may be displayed."""
+    found = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}"}
+    return found | ({f"{x:,}"} if isinstance(x, int) else set())
+
+
+def test_every_number_of_the_audit_is_on_the_page() -> None:
+    audit = example()
+    shown = set(re.findall(r"[+-]?[\d.,]*\d(?:e-?\d+)?(?: %)?", Read(page.render(audit, PICTURES)).words))
+    bare = {each.removesuffix(" %").rstrip(".,") for each in shown} | shown
+    missing = [x for x in numbers(audit) if not forms(x) & (bare | {each.rstrip(".,") for each in shown})]
+    assert missing == []
+
+
+def test_every_class_group_note_and_name_is_on_the_page() -> None:
+    audit = example()
+    words = Read(page.render(audit, PICTURES)).words
+    for said in (
+        audit["verdict"]["sentence"],
+        "site = north",
+        "site = south",
+        "digits.parquet",
+        "T = 0.38",
+        "T = 0.38",
+    ):
+        assert said in words
+    for note in [*audit["notes"], *audit["recalibration"]["notes"]]:
+        assert note["text"] in words
+
+
+def test_the_sentence_is_the_heading() -> None:
+    html = page.render(example())
+    heading = unescape(re.search(r"<h1>(.*?)</h1>", html, re.DOTALL)[1])
+    assert heading.replace("\u00a0", " ") == example()["verdict"]["sentence"]
+
+
+def policy(html: str) -> dict[str, str]:
+    told = next(attrs["content"] for tag, attrs in Read(html).tags if attrs.get("http-equiv"))
+    return dict(part.strip().split(" ", 1) for part in told.split(";"))
+
+
+def test_the_policy_lets_in_the_style_and_the_script_by_their_hashes_and_nothing_else() -> None:
+    html = page.render(example(), PICTURES)
+    allowed = policy(html)
+    assert allowed["default-src"] == "'none'"
+    assert allowed["img-src"] == "data:"
+    for tag in ("style", "script"):
+        found = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", html, re.DOTALL)
+        assert len(found) == 1
+        digest = base64.b64encode(sha256(found[0].encode()).digest()).decode()
+        assert allowed[f"{tag}-src"] == f"'sha256-{digest}'"
+
+
+def test_no_attribute_needs_more_than_the_policy_lets_in() -> None:
+    for _, attrs in Read(page.render(example(), PICTURES)).tags:
+        assert "style" not in attrs
+        assert not [name for name in attrs if name.startswith("on")]
+
+
+def test_nothing_is_loaded_from_outside() -> None:
+    html = page.render(example(), PICTURES)
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", html.replace("// ", ""))
+    for tag, attrs in Read(html).tags:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "form"}
+        assert attrs.get("src", "data:").startswith("data:")
+        assert "href" not in attrs
+
+
+def test_names_with_markup_or_template_code_are_harmless() -> None:
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}{% raw %}"
+    audit = example()
+    audit["data"] |= {"source": evil, "classes": [evil] * 10, "group_columns": [evil], "resolution": evil}
+    audit["verdict"] |= {"sentence": evil, "state": evil}
+    audit["groups"][0] |= {"column": evil, "value": evil}
+    audit["recalibration"]["summary"] = evil
+    audit["notes"].append({"code": "TN999", "text": evil})
+    audit["settings"][evil] = evil
+    for each in audit["measures"]:
+        each["lens"] = evil
+        each["parts"] = {f"class:{evil}": 0.5}
+    for each in audit["diagrams"]:
+        each |= {"lens": evil, "diagram": evil}
+        each["table"] = {evil: [evil, 0.5], "view": [evil, "b"]}
+        each["panels"] = {"view": [evil], "finding": [evil], "n": [3]}
+    html = page.render(audit, PICTURES)
+    read = Read(html)
+    assert [tag for tag, _ in read.tags].count("script") == 1
+    assert not [tag for tag, attrs in read.tags if "onerror" in attrs]
+    assert read.words.count("{{7*7}}") == read.words.count("alert(1)") > 5
+
+
+def test_a_picture_is_an_image_with_a_text_for_those_who_cannot_see_it() -> None:
+    images = [attrs for tag, attrs in Read(page.render(example(), PICTURES)).tags if tag == "img"]
+    assert len(images) == 2  # the third diagram has no picture, only its table
+    for picture, attrs in zip(PICTURES, images, strict=False):
+        assert base64.b64decode(attrs["src"].removeprefix("data:image/svg+xml;base64,")).decode() == picture
+        assert "table" in attrs["alt"]
+        assert len(attrs["alt"].split()) > 5
+
+
+def test_without_script_everything_is_visible() -> None:
+    hidden = [attrs.get("id") for tag, attrs in Read(page.render(example(), PICTURES)).tags if "hidden" in attrs]
+    assert hidden == ["choose"]  # the choosers themselves, which need the script
+    assert "<details" not in page.render(example())
+
+
+def test_the_script_finds_what_it_looks_for() -> None:
+    tags = Read(page.render(example(), PICTURES)).tags
+    lenses = {attrs["value"] for tag, attrs in tags if tag == "option"}
+    assert {f"={attrs['data-lens']}" for tag, attrs in tags if tag == "figure"} <= lenses
+    assert {f"={attrs['data-class']}" for tag, attrs in tags if "data-class" in attrs} <= lenses
+
+
+def test_the_marks_lie_where_the_numbers_say() -> None:
+    # The largest number drawn is the upper end .2679 (canonical); .96 of the width is its place.
+    html = page.render(example()).split('id="error"')[1].split("</section>")[0]
+    assert 'cx="89.84%"' in html  # .2507 · .96 / .2679
+    assert 'width="11.40%"' in html  # noise floor .0318 · .96 / .2679
+    assert 'x1="85.68%" x2="94.06%"' in html  # .2391 and .2625
+
+
+def test_ten_classes_make_less_than_a_megabyte() -> None:
+    assert len(page.render(example(), PICTURES).encode()) < 200_000  # pictures are at most 300 kB each
+
+
+def test_an_audit_that_found_nothing_is_green() -> None:
+    html = page.render(unremarkable())
+    assert '<header class="good">' in html
+    assert "no fix is justified" in html
+
+
+def test_long_tables_of_pictures_are_cut_and_counted() -> None:
+    audit = example()
+    audit["diagrams"][2]["table"] = {"theta": [0.5] * 2100}
+    html = page.render(audit)
+    assert "and 100 more rows, which the JSON lists." in html
+
+
+def test_the_same_audit_gives_the_same_page() -> None:
+    assert page.render(example(), PICTURES) == page.render(example(), PICTURES)

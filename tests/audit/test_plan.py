@@ -1,0 +1,173 @@
+"""The audit: the sentence fits the data, the same facts everywhere, and nothing is claimed that was not shown."""
+
+import json
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from trueodds.audit.sentence import share
+
+
+def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, k))
+    truth = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    y = (rng.random(n)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, k - 1)
+    return to.Predictions.from_logits(y, z * temperature, **extra)
+
+
+@pytest.fixture(scope="module")
+def overconfident():
+    return to.audit(simulated(temperature=2.0), resamples=199)
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    return to.audit(simulated(), resamples=199)
+
+
+def test_overconfidence_is_said_tested_and_fixed(overconfident):
+    verdict = overconfident.verdict
+    assert verdict["state"] == "overconfident"
+    assert verdict["rejected"]
+    assert verdict["pvalue"] == verdict["floor"] == 1 / 200
+    assert verdict["sentence"].startswith("Overconfident: says ")
+    assert "Not chance (p ≤ 0.005)." in verdict["sentence"]
+    assert "confirmed on held-out rows" in verdict["sentence"]
+    fix = overconfident.to_dict()["recalibration"]
+    assert fix["chosen"] == "temperature"
+    assert float(fix["summary"].removeprefix("T = ")) == pytest.approx(2.0, abs=0.25)
+
+
+def test_a_calibrated_model_is_left_alone(calibrated):
+    assert calibrated.verdict["state"] == "no evidence"
+    assert "No fix is justified." in calibrated.verdict["sentence"]
+    assert "is excluded" in calibrated.verdict["sentence"]
+
+
+def test_underconfidence_has_its_own_word():
+    assert to.audit(simulated(temperature=0.5), resamples=99).verdict["state"] == "underconfident"
+
+
+def test_the_json_is_strict_and_has_every_part(overconfident):
+    told = json.loads(json.dumps(overconfident.to_dict(), allow_nan=False))
+    assert told["schema"] == "trueodds.audit/1"
+    parts = {"data", "verdict", "measures", "tests", "recalibration", "groups", "diagrams", "settings", "notes"}
+    assert parts <= set(told)
+    assert [(m["estimator"], m["lens"]) for m in told["measures"]] == [
+        ("brier", "canonical"), ("log_loss", "canonical"), ("ece", "confidence"), ("ece", "classwise"), ("ece", "canonical"),
+    ]  # fmt: skip
+    assert [t["lens"] for t in told["tests"]] == ["family", "confidence", "classwise", "canonical"]
+
+
+def test_text_page_and_json_tell_the_same_facts(overconfident):
+    sentence = overconfident.verdict["sentence"]
+    assert sentence.split(".")[0] in str(overconfident).replace("\n", " ")
+    page = overconfident.to_html().replace("\xa0", " ")
+    assert sentence.split(".")[0] in page
+    for test in overconfident.to_dict()["tests"][1:]:
+        assert test["lens"] in page
+        assert test["lens"] in str(overconfident)
+
+
+def test_the_audit_measures_what_measure_measures(overconfident):
+    preds = simulated(temperature=2.0)
+    told = {(m["estimator"], m["lens"]): m for m in overconfident.to_dict()["measures"]}
+    for (name, lens), measured in told.items():
+        assert measured["value"] == to.measure(preds, name, lens=lens, interval=None).value
+
+
+def test_the_family_holds_its_level():
+    # 60 calibrated data sets at 5 %: Binomial(60, .05) stays within 0..10 with 99.9 %
+    rejected = 0
+    for seed in range(60):
+        found = to.audit(simulated(120, 3, seed=seed), resamples=39)
+        rejected += found.verdict["rejected"]
+    assert rejected <= 10
+
+
+def test_groups_are_audited_and_belong_to_the_family():
+    rng = np.random.default_rng(1)
+    preds = simulated(2000, 3, temperature=1.0, seed=1)
+    site = rng.choice(["A", "B"], 2000)
+    y = np.where((site == "B") & (rng.random(2000) < 0.5), rng.integers(0, 3, 2000), preds.y)
+    found = to.audit(to.Predictions(y, preds.p, group={"site": site}), resamples=199)
+    groups = {group["value"]: group for group in found.to_dict()["groups"]}
+    assert groups["A"]["holm"] > 0.05
+    assert groups["B"]["holm"] <= 0.05
+    assert found.verdict["rejected"]
+    alone = to.Predictions(y, preds.p)[site == "B"]
+    assert groups["B"]["ece"] == to.measure(alone, "ece", interval=None).value
+
+
+def test_votes_clusters_weights_and_other_kinds_are_audited():
+    rng = np.random.default_rng(2)
+    P = rng.dirichlet(np.ones(3), 200)
+    votes = np.array([rng.multinomial(20, p) for p in P])
+    y = votes.argmax(axis=1)
+    kinds = {
+        "votes": to.Predictions(votes, P),
+        "weighted": to.Predictions(y, P, weight=rng.random(200)),
+        "clustered": to.Predictions(y, P, cluster=np.arange(200) // 4),
+        "confidence": to.Predictions.from_confidence(P.max(axis=1), y == P.argmax(axis=1)),
+        "multilabel": to.Predictions.from_multilabel((rng.random((200, 3)) < P).astype(int), P),
+        "binary": to.Predictions((rng.random(200) < P[:, 0]).astype(int), P[:, 0]),
+    }
+    for name, preds in kinds.items():
+        found = to.audit(preds, resamples=39)
+        assert found.verdict["sentence"], name
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert str(found)
+        assert "<html" in found.to_html()
+
+
+def test_a_tally_is_audited_without_a_fix_and_says_so():
+    preds = simulated(4000, temperature=2.0, group={"site": np.repeat(["A", "B"], 2000)})
+    found = to.audit(to.tally(preds), resamples=199)
+    assert found.verdict["state"] == "overconfident"
+    assert found.to_dict()["recalibration"] is None
+    assert "TN207" in [note["code"] for note in found.to_dict()["notes"]]
+    exact = to.audit(preds, resamples=199).to_dict()
+    told = {(m["estimator"], m["lens"]): m["value"] for m in found.to_dict()["measures"]}
+    for m in exact["measures"]:
+        if (m["estimator"], m["lens"]) in told:
+            assert told[m["estimator"], m["lens"]] == pytest.approx(m["value"], rel=1e-10)
+    assert [g["ece"] for g in found.to_dict()["groups"]] == pytest.approx(
+        [g["ece"] for g in exact["groups"]], rel=1e-10
+    )
+
+
+def test_impossible_outcomes_are_evidence_of_their_own():
+    preds = to.Predictions([1, 0, 1, 0] * 20, [[1.0, 0.0], [0.7, 0.3]] * 40)
+    found = to.audit(preds, resamples=39).to_dict()
+    assert found["data"]["true_class_zeros"] == 40
+    assert found["measures"][1]["value"] is None  # infinite log loss
+
+
+def test_one_row_and_one_class_are_answered_too():
+    for preds in (
+        to.Predictions([1], [0.9]),
+        to.Predictions([1] * 30, [0.9] * 30),
+        to.Predictions([0] * 5, np.tile([1.0, 0, 0], (5, 1))),
+    ):
+        found = to.audit(preds, resamples=19)
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert str(found)
+
+
+def test_the_same_seed_gives_the_same_audit():
+    preds = simulated(200)
+    assert to.audit(preds, resamples=39).to_dict() == to.audit(preds, resamples=39).to_dict()
+
+
+def test_progress_rises_from_zero_to_one():
+    seen = []
+    to.audit(simulated(100), resamples=39, progress=lambda share, what: seen.append((share, what)))
+    shares = [s for s, _ in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_shares_are_printed_as_people_read_them():
+    assert [share(x) for x in (1.0, 0.951, 0.0398, 0.04, 0.0004)] == ["100 %", "95 %", "4 %", "4 %", "0.04 %"]

@@ -1,0 +1,206 @@
+"""Whatever goes wrong: a code, the problem, what was got, the fix, exit code 2, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+PROGRAM = [sys.executable, "-c", "from trueodds.cli import main; main()"]
+
+
+def labelled(stderr: str) -> dict[str, str]:
+    """The four lines of an error; anything more or less fails."""
+    first, *rest = stderr.splitlines()
+    assert first.startswith("error TO")
+    assert [line.split(": ")[0] for line in rest] == ["problem", "got", "fix"]
+    return {"code": first.split()[1]} | dict(line.split(": ", 1) for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["adit", "x.csv"], "TO601", "audit"),
+        (["audit"], "TO601", "FILE"),
+        (["audit", "x.csv", "--htm"], "TO601", "--html"),
+        (["audit", "x.csv", "--alpha", "2"], "TO601", "alpha"),
+        (["audit", "x.csv", "--alpha", "0"], "TO601", "alpha"),
+        (["audit", "x.csv", "--seed", "-1"], "TO601", "seed"),
+        (["audit", "x.csv", "--mode", "both"], "TO601", "mode"),
+        (["audit", "x.csv", "--json"], "TO601", "--json"),
+        (["measure", "x.csv", "--set", "bins"], "TO601", "NAME=VALUE"),
+        (["measure", "x.csv", "--bins", "[0, 1"], "TO601", "JSON"),
+        (["list", "colors"], "TO601", "colors"),
+        (["draw", "x.csv"], "TO601", "--out"),
+        (["audit", "nowhere.csv"], "TO301", "nowhere.csv"),
+        (["apply", "nowhere.json", "x.csv", "--out", "y.csv"], "TO503", "nowhere.json"),
+        (["merge", "nowhere.tally.json", "--out", "y.tally.json"], "TO407", "nowhere"),
+    ],
+)
+def test_a_wrong_command_line_is_a_coded_error(run: Run, words: list[str], code: str, said: str) -> None:
+    done = run(*words)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    error = labelled(done.stderr)
+    assert error["code"] == code
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "near"),
+    [
+        (["measure", "--estimator", "eec"], "TO201", "ece"),
+        (["test", "--test", "consistancy"], "TO201", "consistency"),
+        (["draw", "--diagram", "reliabilty", "--out", "d.svg"], "TO201", "reliability"),
+        (["fit", "--method", "temprature", "--out", "c.json"], "TO201", "temperature"),
+        (["measure", "--set", "bin=3"], "TO202", "bins"),
+        (["measure", "--partition", "unifrom"], "TO203", "uniform"),
+        (["measure", "--lens", "confidense"], "TO204", "confidence"),
+        (["measure", "--label", "lable"], "TO3", "label"),
+    ],
+)
+def test_a_misspelt_name_is_told_the_near_ones(
+    run: Run, over: str, folder: Path, words: list[str], code: str, near: str
+) -> None:
+    command, *rest = [str(folder / word) if word in ("d.svg", "c.json") else word for word in words]
+    done = run(command, over, *rest)
+    assert done.exit_code == 2
+    error = labelled(done.stderr)
+    assert error["code"].startswith(code)
+    assert near in error["fix"]
+
+
+def test_bad_rows_say_which(run: Run, folder: Path) -> None:
+    path = folder / "bad.csv"
+    path.write_text("label,p_0,p_1\n0,0.5,0.5\n1,-2,3\n")
+    done = run("audit", path)
+    assert done.exit_code == 2
+    assert labelled(done.stderr)["code"] == "TO102"
+    assert "-2" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--html", "--json"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(run: Run, folder: Path, option: str) -> None:
+    for place in (folder / "no" / "a.out", folder):
+        done = run("audit", "nowhere.csv", option, place)
+        assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO602")
+
+
+def test_a_name_in_an_error_cannot_steer_the_terminal(run: Run) -> None:
+    done = run("audit", "a\x1b[31m\nerror TO000.csv")
+    assert "\x1b" not in done.stderr
+    assert len(done.stderr.splitlines()) == 4
+
+
+def test_a_fault_of_ours_exits_with_2_and_its_name(run: Run, over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **settings: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr("trueodds.ask.measure", broken)
+    done = run("measure", over)
+    assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO699")
+    assert "RuntimeError: out of order" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (MemoryError(), "TO605"),
+        (ImportError("no pyarrow", name="pyarrow"), "TO604"),
+        (PermissionError(13, "no"), "TO602"),
+    ],
+)
+def test_faults_of_the_machine_have_codes(
+    run: Run, over: str, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: str
+) -> None:
+    def broken(*args: object, **settings: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("trueodds.ask.measure", broken)
+    assert labelled(run("measure", over).stderr)["code"] == code
+
+
+def test_no_command_shows_the_help_and_is_bad_usage(run: Run) -> None:
+    done = run()
+    assert done.exit_code == 2
+    assert "Usage: trueodds" in done.stderr
+
+
+def process(*words: object, **more: object) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+    return subprocess.Popen([*PROGRAM, *map(str, words)], text=True, **pipes)  # type: ignore[call-overload]
+
+
+def test_a_process_exits_with_the_code_and_no_traceback() -> None:
+    ran = process("audit", "nowhere.csv")
+    out, err = ran.communicate(timeout=60)
+    assert (ran.returncode, out) == (2, "")
+    assert labelled(err)["code"] == "TO301"
+
+
+def test_a_failed_gate_is_exit_code_1_of_the_process(over: str) -> None:
+    ran = process("audit", over, "--resamples", 99, "--fail-on", "reject", "--json", "-")
+    out, err = ran.communicate(timeout=300)
+    assert ran.returncode == 1
+    assert out.startswith("{")
+    assert err.startswith("gate 'reject' failed")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+def test_a_reader_that_goes_away_is_no_failed_gate() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = process("list", stdout=write)
+    os.close(write)
+    _, err = ran.communicate(timeout=60)
+    assert (ran.returncode, err) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_full_disk_is_a_coded_error(over: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = process("list", stdout=full)
+        _, err = ran.communicate(timeout=60)
+    assert ran.returncode == 2
+    assert labelled(err)["code"] == "TO602"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+def test_control_c_is_130_without_a_traceback(over: str) -> None:
+    ran = process("audit", over, "--resamples", 2_000_000)
+    time.sleep(4)
+    ran.send_signal(signal.SIGINT)
+    _, err = ran.communicate(timeout=60)
+    assert ran.returncode == 130
+    assert err.splitlines()[-1] == "stopped"
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["--version"], ["list"]], ids=" ".join)
+def test_help_and_list_load_no_numpy(words: list[str]) -> None:
+    code = (
+        "import contextlib, sys\nfrom trueodds.cli import main\n"
+        f"with contextlib.suppress(SystemExit): main({words!r})\n"
+        "loaded = {'numpy', 'rich', 'jinja2', 'matplotlib', 'sklearn', 'scipy', 'numba'} & set(sys.modules)\n"
+        "print(loaded, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip() == "set()"
+
+
+def test_a_terminal_without_the_signs_is_no_error(over: str) -> None:
+    ran = subprocess.run(
+        [*PROGRAM, "measure", over, "--interval", "none"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.startswith(b"ece ")

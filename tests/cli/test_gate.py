@@ -1,0 +1,101 @@
+"""Does a gate fail when it should, and is what cannot be judged never a pass?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.audit.example import example
+from trueodds.cli.gate import Gate
+from trueodds.core.errors import InputError
+
+
+def held(text: str, audit: dict | None = None) -> bool:
+    return Gate.of(text).judge(example() if audit is None else audit)[0]
+
+
+# The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("ece>0.25", False),
+        ("ece>0.26", True),
+        ("ece>0.2507", True),
+        ("ece>=0.2507", False),
+        ("ece<0.2507", True),
+        ("ece<=0.2507", False),
+        ("ece.low>0.24", True),
+        ("ece.low>0.23", False),
+        ("ece.high<0.27", False),
+        ("ece.floor>0.03", False),
+        ("ece.noise_floor>0.04", True),
+        ("ece.debiased>0.2488", True),
+        ("ece@classwise>0.04", False),
+        ("ece@classwise>0.05", True),
+        ("ece.low@canonical>0.2388", True),
+        ("ece@class:8>0.07", False),
+        ("ece@class:0>0.07", True),
+        ("brier>0.18", False),
+        (" ece > 25e-2 ", False),
+    ],
+)
+def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
+    assert held(text) is holds
+
+
+def test_reject_is_the_verdict_of_the_family() -> None:
+    assert not held("reject")
+    audit = example()
+    audit["verdict"] |= {"rejected": False, "pvalue": 0.2}
+    assert held("reject", audit)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ece",
+        "ece=0.1",
+        "ece>",
+        "ece>a",
+        "ece>nan",
+        "ece<inf",
+        "ece.upper>0.1",
+        "reject>0.1x",
+        ">0.1",
+        "ece>>0.1",
+        "0.1<ece",
+    ],
+)
+def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
+    with pytest.raises(InputError) as problem:
+        Gate.of(text)
+    assert problem.value.code == "TO610"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mce>0.1",  # not measured by the audit
+        "log_loss>0.1",  # infinite, which JSON holds as null
+        "ece.low@classwise>0.01",  # has no interval
+        "ece@top-2>0.1",
+        "ece.low@class:0>0.1",
+        "ece.debiased@canonical>0",
+    ],
+)
+def test_what_cannot_be_judged_is_an_error_not_a_pass(text: str) -> None:
+    with pytest.raises(InputError) as problem:
+        held(text)
+    assert problem.value.code == "TO611"
+
+
+def test_reject_without_a_p_value_cannot_be_judged() -> None:
+    audit = example()
+    audit["verdict"] |= {"rejected": None, "pvalue": None}
+    with pytest.raises(InputError, match="TO611"):
+        held("reject", audit)
+
+
+def test_a_misspelt_estimator_is_told_the_near_one() -> None:
+    with pytest.raises(InputError, match="Did you mean brier"):
+        held("brie>0.1")

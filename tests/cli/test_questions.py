@@ -1,0 +1,147 @@
+"""measure, test, draw, fit, apply, tally, merge and list: what the library answers is what they print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import trueodds as to
+from tests.cli.conftest import Run
+from trueodds.cli.listing import names
+from trueodds.problem import distance, lens, partition
+
+
+def test_measure_prints_the_library_s_line(run: Run, over: str) -> None:
+    said = run("measure", over, "--bins", 10, "--lens", "class:1", "--interval", "none")
+    assert said.stdout.splitlines()[0] == str(to.measure(to.read(over), "ece", lens="class:1", bins=10, interval=None))
+
+
+def test_measure_tells_the_library_s_json(run: Run, over: str) -> None:
+    said = run("measure", over, "--estimator", "rmsce", "--distance", "l2", "--seed", 7, "--json", "-")
+    assert json.loads(said.stdout) == to.measure(to.read(over), "rmsce", distance="l2", rng=7).to_dict()
+
+
+def test_test_tells_the_library_s_json(run: Run, over: str) -> None:
+    said = run("test", over, "--lens", "classwise", "--resamples", 99, "--json", "-")
+    assert json.loads(said.stdout) == to.test(to.read(over), "consistency", lens="classwise", resamples=99).to_dict()
+
+
+def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, over: str, folder: Path) -> None:
+    said = run("measure", over, "--estimator", "brier", "--json", folder / "b.json")
+    assert said.stdout.startswith("brier ")
+    assert json.loads((folder / "b.json").read_text())["estimator"] == "brier"
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf", "csv", "json"])
+def test_draw_writes_by_the_ending(run: Run, over: str, folder: Path, ending: str) -> None:
+    out = folder / f"d.{ending}"
+    assert run("draw", over, "--out", out, "--bins", 5, "--set", "style=classic").exit_code == 0
+    table = to.draw(to.read(over), "reliability", bins=5, style="classic").to_dict()["table"]
+    if ending == "csv":
+        lines = out.read_text().splitlines()
+        assert lines[0].split(",") == list(table)
+        assert len(lines) == 1 + len(table["n"])
+    elif ending == "json":
+        assert json.loads(out.read_text())["table"] == table
+    else:
+        assert out.read_bytes()[:5] == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}[ending]
+
+
+def test_draw_refuses_another_ending_before_the_work(run: Run) -> None:
+    done = run("draw", "nowhere.csv", "--out", "d.gif")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO606")
+
+
+def test_fit_then_apply_gives_the_file_with_better_probabilities(run: Run, over: str, folder: Path) -> None:
+    cal, out = folder / "cal.json", folder / "better.csv"
+    assert run("fit", over, "--method", "temperature", "--out", cal).exit_code == 0
+    done = run("apply", cal, over, "--out", out)
+    assert done.exit_code == 0
+    assert "400 rows" in done.stdout
+    before, after = (to.measure(to.read(str(path)), "log_loss", interval=None).value for path in (over, out))
+    assert after < before
+    fitted = to.load(str(cal))
+    assert to.read(str(out)).collect().P == pytest.approx(fitted.predict_proba(to.read(over).collect().P))
+
+
+def named(path: Path, first: str, second: str) -> Path:
+    """Two hundred rows about cats and dogs, with the two columns in the order given."""
+    lines = [f"label,p_{first},p_{second}"]
+    for i in range(200):
+        dog = (i % 20) / 20
+        p = {"dog": dog, "cat": 1 - dog}
+        lines.append(f"{'dog' if i % 400 < 400 * dog**3 else 'cat'},{p[first]},{p[second]}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_fix_follows_the_names_of_the_classes_not_the_order_of_the_columns(run: Run, folder: Path) -> None:
+    one, other = named(folder / "cd.csv", "cat", "dog"), named(folder / "dc.csv", "dog", "cat")
+    cal = folder / "cal.json"
+    assert run("fit", one, "--method", "isotonic", "--out", cal).exit_code == 0
+    found = []
+    for path in (one, other):
+        out = folder / f"{path.stem}-better.csv"
+        assert run("apply", cal, path, "--out", out).exit_code == 0
+        head, *lines = out.read_text().splitlines()
+        rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
+        found.append([float(row["p_dog"]) for row in rows])
+    assert found[0] == pytest.approx(found[1], abs=1e-12)
+
+
+def test_a_fix_for_other_classes_is_refused(run: Run, folder: Path) -> None:
+    one, cal = named(folder / "cd.csv", "cat", "dog"), folder / "cal.json"
+    run("fit", one, "--method", "temperature", "--out", cal)
+    birds = folder / "birds.csv"
+    birds.write_text("p_hen,p_owl\n0.5,0.5\n")
+    done = run("apply", cal, birds, "--out", folder / "x.csv")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO607")
+    assert run("apply", cal, birds, "--probs", "p_hen,p_owl", "--out", folder / "x.csv").exit_code == 0
+
+
+def test_merged_tallies_are_the_tally_of_all_rows(run: Run, over: str, honest: str, folder: Path) -> None:
+    a, b, c, d = (str(folder / f"{name}.tally.json") for name in "abcd")
+    for file, out in (((over,), a), ((honest,), b), ((over, honest), d)):
+        assert run("tally", *file, "--out", out).exit_code == 0
+    assert run("merge", a, b, "--out", c).exit_code == 0
+    merged, whole = (json.loads(run("measure", x, "--interval", "none", "--json", "-").stdout) for x in (c, d))
+    assert merged["n"] == whole["n"] == 800
+    assert merged["value"] == pytest.approx(whole["value"], abs=1e-12)
+
+
+def test_a_tally_keeps_the_lens_that_was_named(run: Run, over: str, folder: Path) -> None:
+    out = str(folder / "g.tally.json")
+    assert run("tally", over, "--out", out, "--lens", "groups:[[0,1],[2]]", "--grid", 5).exit_code == 0
+    assert run("measure", out, "--lens", "groups:[[0,1],[2]]", "--interval", "none").exit_code == 0
+
+
+def test_a_pattern_and_several_files_are_read_as_one(run: Run, over: str, honest: str, folder: Path) -> None:
+    for name, path in (("x1", over), ("x2", honest)):
+        (folder / f"{name}.csv").write_bytes(Path(path).read_bytes())
+    ways = ([folder / "x*.csv"], [folder / "x1.csv", folder / "x2.csv"])
+    lines = {run("measure", *way, "--interval", "none").stdout for way in ways}
+    assert len(lines) == 1
+    assert "n=800" in lines.pop()
+
+
+def test_columns_are_named_one_by_one_or_by_pattern(run: Run, over: str) -> None:
+    ways = (["--probs", "p_*"], ["--probs", "p_0, p_1,p_2"], ["--classes", "0,1,2"], [])
+    assert len({run("measure", over, "--interval", "none", *way).stdout for way in ways}) == 1
+
+
+def test_list_names_the_members_of_the_tables(run: Run) -> None:
+    from trueodds.estimators import ESTIMATORS
+
+    assert tuple(run("list", "estimators").stdout.split()) == ESTIMATORS.names()
+    everything = run("list").stdout
+    assert all(each in everything for each in (*ESTIMATORS.names(), "temperature", "reliability", "consistency", "tv"))
+
+
+def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
+    assert names("lenses") == lens.NAMES
+    assert names("partitions") == partition.NAMES
+    assert set(names("distances")) == {*distance.NAMED, "lp:3"}
+    for name in names("distances"):
+        distance.as_distance(name)

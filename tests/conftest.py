@@ -1,0 +1,36 @@
+"""How the tests run: nothing slips by unseen where TRUEODDS_NO_SKIPS=1, and no example has a deadline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+
+# Compilation makes the first example slow, so a deadline would fail at random. Where nothing may be skipped
+# the examples are the same on every run.
+NO_SKIPS = os.environ.get("TRUEODDS_NO_SKIPS", "") not in ("", "0")
+hypothesis.settings.register_profile("house", deadline=None, derandomize=NO_SKIPS)
+hypothesis.settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport() -> Iterator[Any]:
+    """A test that skipped itself has failed."""
+    return _refused((yield))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_make_collect_report() -> Iterator[Any]:
+    """So has a file that skipped itself, as `importorskip` at its top does."""
+    return _refused((yield))
+
+
+def _refused(report: Any) -> Any:
+    if NO_SKIPS and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"TRUEODDS_NO_SKIPS=1, and this was skipped: {reason}"
+    return report

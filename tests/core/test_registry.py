@@ -1,0 +1,50 @@
+"""Does a registry name its members without loading them, and refuse what it does not know?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from tests.problem.refused import refused
+from trueodds.core.registry import Registry, near, settings_of
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A member whose settings are its fields."""
+
+    size: int = 3
+
+
+HERE = Registry("shape", {"plain": f"{__name__}:Plain", "gone": "trueodds.no_such_module:Nothing"})
+
+
+def test_names_load_no_member() -> None:
+    assert HERE.names() == ("plain", "gone")
+
+
+def test_listing_the_estimators_loads_no_module_of_theirs() -> None:
+    code = (
+        "import sys; from trueodds.estimators import ESTIMATORS; ESTIMATORS.names();"
+        "print([m for m in sys.modules if m.startswith('trueodds.estimators.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_member_is_made_from_its_settings() -> None:
+    assert HERE.make("plain", {"size": 5}) == Plain(5)
+    assert settings_of(Plain) == ("size",)
+
+
+def test_an_unknown_member_or_setting_is_refused_with_the_near_ones() -> None:
+    with refused("TO201", "'plane'", fix="plain"):
+        HERE.load("plane")
+    with refused("TO202", "'sice'", fix="size"):
+        HERE.make("plain", {"sice": 5})
+
+
+def test_near_names_come_first_else_all_are_listed() -> None:
+    assert near("confidnce", ["confidence", "positive"]) == "Did you mean confidence?"
+    assert near("zzz", ["b", "a"]) == "Known: a, b."

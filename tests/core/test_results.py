@@ -1,0 +1,127 @@
+"""Are results frozen, printed in one line, strict in JSON and exact in what they say?"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
+
+ESTIMATE = Estimate(
+    "ece",
+    "confidence",
+    0.0398,
+    10_000,
+    Interval(0.0357, 0.0441, 0.95, "redraw"),
+    0.0061,
+    settings={"partition": "uniform 15", "distance": "tv", "order": 1.0},
+    notes=(Note("TN105", "few <rows>"),),
+)
+VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each label is drawn", floor=0.001)
+
+
+def test_an_estimate_prints_in_one_line() -> None:
+    assert str(ESTIMATE) == (
+        "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
+    )
+    assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
+
+
+def test_a_verdict_prints_in_one_line() -> None:
+    assert str(VERDICT) == (
+        "consistency p=0.001 (floor 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
+    )
+
+
+def test_results_convert_with_float() -> None:
+    assert float(ESTIMATE) == 0.0398
+    assert float(VERDICT) == 0.001
+
+
+@pytest.mark.parametrize("result", [ESTIMATE, VERDICT, ESTIMATE.interval])
+def test_results_are_frozen_small_and_copied_whole(result: Any) -> None:
+    with pytest.raises(AttributeError):
+        setattr(result, fields(result)[0].name, "other")
+    assert len(fields(result)) <= 12
+    assert not hasattr(result, "__dict__")
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_json_is_strict() -> None:
+    odd = Estimate(
+        "log_loss",
+        "canonical",
+        math.inf,
+        3,
+        Interval(-math.inf, math.nan, 0.95, "x"),
+        math.nan,
+        parts={"class:0": math.inf},
+        settings={"a": np.float64("nan"), "b": np.arange(2), "c": (1, np.int64(2)), "d": {"e": np.bool_(True)}},
+    )
+    told = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
+    assert told["value"] is told["noise_floor"] is told["interval"]["low"] is told["interval"]["high"] is None
+    assert told["parts"] == {"class:0": None}
+    assert told["settings"] == {"a": None, "b": [0, 1], "c": [1, 2], "d": {"e": True}}
+    json.dumps(VERDICT.to_dict(), allow_nan=False)
+
+
+def test_the_schemas_have_the_written_keys() -> None:
+    # The keys that DESIGN fixes for `measure` and `test`
+    assert list(ESTIMATE.to_dict()) == [
+        "schema", "estimator", "lens", "value", "interval", "noise_floor", "debiased", "parts", "n", "settings", "notes",
+    ]  # fmt: skip
+    assert list(VERDICT.to_dict()) == [
+        "schema", "test", "lens", "statistic", "pvalue", "floor", "family_pvalue", "effect", "parts", "n", "null",
+        "settings", "notes",
+    ]  # fmt: skip
+
+
+def test_html_is_escaped() -> None:
+    assert "few &lt;rows&gt;" in ESTIMATE._repr_html_()
+    assert "<script>" not in Estimate("ece", "<script>", 0.1, 1)._repr_html_()
+    assert "<ul>" not in VERDICT._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (0.0, "0"),
+        (-0.05, "-0.05"),
+        (0.0398123, "0.0398"),
+        (0.001, "0.001"),
+        (0.00049, "0.00049"),
+        (1.2e-5, "1.2e-05"),
+        (3.14159, "3.1416"),
+        (123.456, "123"),
+        (1e6, "1e+06"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        (math.nan, "nan"),
+    ],
+)
+def test_a_figure_reads_well(x: float | None, said: str) -> None:
+    assert figure(x) == said
+
+
+def test_a_figure_keeps_what_it_shows_within_half_of_its_last_digit() -> None:
+    for x in np.random.default_rng(0).random(500) * 10.0 ** np.random.default_rng(1).integers(-6, 3, 500):
+        assert float(figure(x)) == pytest.approx(x, rel=0.005, abs=5e-5 if x >= 0.001 else 0)
+
+
+def test_a_level_is_a_percentage() -> None:
+    # reliabilitydiag: the band level is always reported 0.9; uncertainty-calibration reads α as percent
+    assert [percent(level) for level in (0.95, 0.999, 0.9, 0.995)] == ["95%", "99.9%", "90%", "99.5%"]
+
+
+def test_what_json_does_not_know_is_told_as_text() -> None:
+    assert strict(Note) == str(Note)
+    assert strict({1: np.float32(0.5)}) == {"1": 0.5}

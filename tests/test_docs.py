@@ -1,0 +1,79 @@
+"""Does everything in the documentation run? Every example in Python and on the command line, on the demo's own file."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import runpy
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def page_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where `make demo` has written its predictions."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "demo").mkdir()
+    runpy.run_path(str(ROOT / "demo" / "digits.py"))["main"](str(folder / "demo" / "digits.parquet"))
+    return folder
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_name)
+def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is one session: what stands behind `>>>` must be printed, in docstrings too; the rest must run."""
+    monkeypatch.chdir(digits)
+    session = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", session)  # dataclasses look up the module they stand in
+    names = vars(session)
+    parsed, found = doctest.DocTestParser(), doctest.DocTestFinder()
+    for number, block in enumerate(blocks(page, "python"), 1):
+        where = f"{page.name}, block {number}"
+        if block.startswith(">>>"):
+            printed(parsed.get_doctest(block, names, where, None, 0), names)
+            continue
+        exec(compile(block, where, "exec", dont_inherit=True), names)
+        for made in [each for each in names.values() if getattr(each, "__module__", "") == "page"]:
+            for example in found.find(made, module=False, globs=names):
+                printed(example, names)
+
+
+def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
+    example.globs = names  # not a copy: a later block sees what an earlier one named
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(example, out=said.append, clear_globs=False).failed == 0, "".join(said)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_name)
+def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `$ trueodds …` line ends with exit code 0, or with the one that `# exits N` behind it says."""
+    from click.testing import CliRunner
+
+    from trueodds.cli import main
+
+    monkeypatch.chdir(digits)
+    for line in re.findall(r"^\$ trueodds (.*)$", "\n".join(blocks(page, "console")), re.MULTILINE):
+        words, _, said = line.partition("# exits ")
+        ran = CliRunner().invoke(main, shlex.split(words))
+        assert ran.exit_code == int(said or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,0 +1,310 @@
+"""Does the house keep its own rules? Small files, honest names, light imports, codes and members that are written down."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "trueodds"
+FILES = sorted(SOURCE.rglob("*.py"))
+REGISTRIES = {
+    "trueodds.estimators": "ESTIMATORS",
+    "trueodds.hypotests": "TESTS",
+    "trueodds.calibrators": "CALIBRATORS",
+    "trueodds.diagrams": "DIAGRAMS",
+}
+
+# Where an optional library may be imported at the top of a file; everywhere else it is imported where it is used.
+OPTIONAL = {
+    "pyarrow": ("sources/arrow", "sources/feather.py", "sources/parquet.py"),
+    "pandas": ("sources/frames.py",),
+    "polars": ("sources/frames.py",),
+    "dask": ("sources/dask.py",),
+    "pyspark": ("sources/spark.py",),
+    "torch": ("sources/torch.py",),
+    "duckdb": (),
+    "matplotlib": ("audit/",),
+    "jinja2": ("audit/",),
+    "rich": ("audit/", "cli/"),
+}
+# Codes that any part may use: names and settings of any member, and that a tally has no rows.
+SHARED = re.compile(r"TO2\d\d|TO403")
+
+
+def inside(file: Path) -> str:
+    return file.relative_to(SOURCE).as_posix()
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+# Files
+
+
+@pytest.mark.parametrize("file", FILES, ids=inside)
+def test_no_file_is_longer_than_400_lines(file: Path) -> None:
+    lines = file.read_text().count("\n")
+    assert lines <= 400, f"{inside(file)} has {lines} lines: which second concept lives in it?"
+
+
+@pytest.mark.parametrize("file", FILES, ids=inside)
+def test_a_module_opens_with_one_line_that_says_what_it_answers(file: Path) -> None:
+    said = ast.get_docstring(tree(file)) or ""
+    first = said.split("\n\n")[0]
+    assert len(first.split()) >= 3, f"{inside(file)} opens with {first!r}"
+    assert "\n" not in first, f"{inside(file)}: the opening is one line"
+    assert first.endswith((".", "?", "!")), f"{inside(file)}: the opening is a sentence"
+
+
+def test_every_file_name_says_something() -> None:
+    empty = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
+    assert [inside(file) for file in FILES if empty & {file.stem, *file.relative_to(SOURCE).parts[:-1]}] == []
+
+
+def test_no_function_name_starts_with_an_empty_verb() -> None:
+    named = (
+        f"{inside(file)}:{node.lineno} {node.name}"
+        for file in FILES
+        for node in ast.walk(tree(file))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and re.match(r"_?(get|compute|do)_", node.name)
+        and node.name not in {"get_params", "get_metadata_routing", "get_feature_names_out"}  # scikit-learn's contract
+    )
+    assert list(named) == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    left = re.compile(r"\b(TODO|FIXME|XXX)\b|# type: ignore(?!\[)|# noqa(?!:)|doctest: *\+SKIP")
+    found = [
+        f"{inside(file)}:{number} {line.strip()}"
+        for file in FILES
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if left.search(line)
+    ]
+    assert found == []
+
+
+def test_only_a_base_class_leaves_a_method_open() -> None:
+    """NotImplementedError is the whole body of a method, and the class has subclasses that fill it in."""
+    bases = {
+        base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        for file in FILES
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+    }
+    allowed = {
+        id(name)
+        for file in FILES
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ClassDef) and node.name in bases
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and is_open(method)
+        for name in ast.walk(method)
+    }
+    raised = [
+        f"{inside(file)}:{node.lineno}"
+        for file in FILES
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Name) and node.id == "NotImplementedError" and id(node) not in allowed
+    ]
+    assert raised == []
+
+
+def is_open(method: ast.FunctionDef) -> bool:
+    body = [each for each in method.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+    return len(body) == 1 and isinstance(body[0], ast.Raise)
+
+
+@pytest.mark.parametrize("file", FILES, ids=inside)
+def test_what_is_public_has_a_docstring(file: Path) -> None:
+    bare = [
+        f"{inside(file)}:{node.lineno} {node.name}"
+        for holder in ast.walk(tree(file))
+        if isinstance(holder, (ast.Module, ast.ClassDef)) and not getattr(holder, "name", "").startswith("_")
+        for node in holder.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        and not node.name.startswith("_")
+        and ast.get_docstring(node) is None
+        and not any(getattr(d, "attr", "") in {"setter", "overload"} for d in node.decorator_list)
+    ]
+    assert bare == []
+
+
+# Imports
+
+
+def imported_at_top(file: Path) -> Iterator[str]:
+    """Libraries that a file loads when it is loaded itself; what only a type checker sees does not count."""
+    pending: list[ast.AST] = list(tree(file).body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            pending += [each for each in ast.iter_child_nodes(node) if isinstance(each, (ast.stmt, ast.ExceptHandler))]
+
+
+@pytest.mark.parametrize("file", FILES, ids=inside)
+def test_an_optional_library_is_imported_only_in_the_file_named_for_it(file: Path) -> None:
+    wrong = [
+        name
+        for name in imported_at_top(file)
+        if name.split(".")[0] in OPTIONAL and not inside(file).startswith(OPTIONAL[name.split(".")[0]] or ("nowhere",))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=inside)
+def test_scikit_learn_is_imported_only_by_the_calibrators(file: Path) -> None:
+    heavy = {name for name in imported_at_top(file) if name.split(".")[0] == "sklearn"}
+    assert not heavy or inside(file).startswith(("calibrators/", "studies/"))
+
+
+def loaded_after(code: str) -> set[str]:
+    """The modules that a fresh interpreter has after running `code`."""
+    lines = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stdout.splitlines())
+
+
+def test_importing_trueodds_loads_numpy_at_most() -> None:
+    libraries = {"scipy", "sklearn", "numba", "narwhals", "click", *OPTIONAL}
+    assert loaded_after("import trueodds") & libraries == set()
+
+
+def test_measuring_loads_neither_scikit_learn_nor_scipy_stats_nor_an_optional_library() -> None:
+    loaded = loaded_after(
+        "from trueodds.estimators import ESTIMATORS\nimport trueodds as to\n"
+        "[ESTIMATORS.load(name) for name in ESTIMATORS.names()]\n"
+        "to.measure(to.Predictions([0, 1, 1, 0], [.2, .7, .9, .4]), 'ece')"
+    )
+    assert loaded & {"sklearn", "scipy.stats", *OPTIONAL} == set()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["list"]], ids=" ".join)
+def test_help_and_list_load_no_member(words: list[str]) -> None:
+    members = {table(registry).load(name).__module__ for registry, name in members_of_all()}
+    loaded = loaded_after(
+        "import contextlib, io, trueodds.cli\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        f"    trueodds.cli.main({words!r})"
+    )
+    assert loaded & members == set()
+
+
+# Codes
+
+
+def codes_used() -> dict[str, set[str]]:
+    """Each code in the source, and the parts of the house that use it; examples in docstrings do not count."""
+    used: dict[str, set[str]] = {}
+    for file in FILES:
+        if inside(file) == "core/errors.py":
+            continue
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Constant) and re.fullmatch(r"T[ON]\d{3}", str(node.value)):
+                used.setdefault(node.value, set()).add(inside(file).split("/")[0].removesuffix(".py"))
+    return used
+
+
+def codes_listed() -> list[tuple[str, set[str]]]:
+    """The rows of the page of codes: code, and the parts that are said to use it."""
+    rows = re.findall(r"^\| (T[ON]\d{3}) \|.*\| ([^|]*) \|$", (ROOT / "docs" / "codes.md").read_text(), re.MULTILINE)
+    return [(code, set(where.split(", "))) for code, where in rows]
+
+
+def test_every_code_stands_on_the_page_of_codes_exactly_once() -> None:
+    listed = [code for code, _ in codes_listed()]
+    assert sorted(listed) == sorted(set(listed))
+    used = set(codes_used())
+    assert used - set(listed) == set(), "used, and not on the page"
+    assert set(listed) - used == set(), "on the page, and not used"
+
+
+def test_no_two_parts_use_a_code_for_different_things_unseen() -> None:
+    """A code that another part of the house starts to use has to be looked up and added to its row."""
+    used = codes_used()
+    differ = {
+        code: f"page says {sorted(where)}, source says {sorted(used.get(code, set()))}"
+        for code, where in codes_listed()
+        if (where != {"anywhere"} if SHARED.match(code) else where != used.get(code))
+    }
+    assert differ == {}
+
+
+# Members
+
+
+def table(registry: str) -> Any:
+    return getattr(importlib.import_module(registry), REGISTRIES[registry])
+
+
+def members_of_all() -> list[tuple[str, str]]:
+    return [(registry, name) for registry in REGISTRIES for name in table(registry).names()]
+
+
+def member_ids(value: Any) -> str:
+    return str(value).removeprefix("trueodds.")
+
+
+@cache
+def texts_of_tests() -> tuple[str, ...]:
+    """Every test file but those that go over whole registries."""
+    tests = ROOT / "tests"
+    return tuple(
+        file.read_text() for file in sorted(tests.rglob("test_*.py")) if file.parent not in {tests, tests / "laws"}
+    )
+
+
+@pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
+def test_a_member_has_a_test_that_names_it(registry: str, name: str) -> None:
+    member = table(registry).load(name)
+    named = re.compile(rf"""["']{name}["']|\b{member.__name__}\b""")
+    assert any(named.search(text) for text in texts_of_tests())
+
+
+@pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
+def test_a_member_has_a_docstring_with_an_example(registry: str, name: str) -> None:
+    said = table(registry).load(name).__doc__ or ""
+    assert ">>>" in said
+
+
+SECTIONS = {
+    "trueodds.estimators": {
+        "formula": r"\.\. math::",
+        "units or range": r"(?i)units|in \[0|in \(−∞",
+        "bias": r"(?i)bias",
+        "cost": r"(?i)cost",
+        "source": r"(?i)source",
+    },
+    "trueodds.hypotests": {"null law": r"(?i)null", "cost": r"(?i)cost", "source": r"(?i)source"},
+    "trueodds.calibrators": {"source": r"(?i)source"},
+}
+
+
+@pytest.mark.parametrize(
+    ("registry", "name"), [each for each in members_of_all() if each[0] in SECTIONS], ids=member_ids
+)
+def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None:
+    said = table(registry).load(name).__doc__ or ""
+    missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, said)]
+    assert missing == []

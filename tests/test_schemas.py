@@ -1,0 +1,85 @@
+"""Does the JSON keep its published schema? Estimate, verdict, audit, tally and calibrator, for classes and for one column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from referencing import Registry, Resource
+
+import trueodds as to
+from tests.audit.example import example, unremarkable
+
+FOLDER = Path(__file__).parents[1] / "docs" / "schema"
+NAMES = [file.stem for file in sorted(FOLDER.glob("*.json"))]
+
+
+@cache
+def schema(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text())
+
+
+def valid(told: Any, name: str) -> Any:
+    """What the schema allows, as strict JSON holds it: no NaN, no infinity, text keys."""
+    told = json.loads(json.dumps(told, allow_nan=False))
+    known = Registry().with_resources((f"{each}.json", Resource.from_contents(schema(each))) for each in NAMES)
+    jsonschema.Draft202012Validator(schema(name), registry=known).validate(told)
+    return told
+
+
+def predictions(k: int, n: int = 400) -> to.Predictions:
+    """Calibrated ones: each label is drawn with its stated probability."""
+    rng = np.random.default_rng(k)
+    P = rng.dirichlet(np.ones(k), n)
+    y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=k - 1)
+    return to.Predictions(y, P if k > 2 else P[:, 1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_a_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("lens", ["confidence", "classwise"])
+def test_an_estimate_keeps_its_schema(k: int, lens: str) -> None:
+    valid(to.measure(predictions(k), "ece", lens=lens).to_dict(), "estimate")
+
+
+def test_an_infinite_estimate_is_null_with_a_note() -> None:
+    told = valid(to.measure(to.Predictions([1, 1], [0.0, 0.5]), "log_loss").to_dict(), "estimate")
+    assert told["value"] is None
+    assert told["notes"] != []
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("lens", ["confidence", "classwise"])
+def test_a_verdict_keeps_its_schema(k: int, lens: str) -> None:
+    valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_an_audit_keeps_its_schema(k: int) -> None:
+    told = valid(to.audit(predictions(k)).to_dict(), "audit")
+    assert told["version"] == to.__version__
+
+
+@pytest.mark.parametrize("made", [example, unremarkable])
+def test_the_audit_that_the_pages_are_tested_on_keeps_the_schema(made: Callable[[], Any]) -> None:
+    valid(made(), "audit")
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_tally_keeps_its_schema(k: int) -> None:
+    valid(to.tally(predictions(k)).to_dict(), "tally")
+
+
+@pytest.mark.parametrize("method", ["temperature", "isotonic", "auto"])
+def test_a_calibrator_keeps_its_schema(method: str) -> None:
+    valid(to.fit(predictions(3), method).to_dict(), "calibrator")

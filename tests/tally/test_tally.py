@@ -241,11 +241,12 @@ def test_each_group_has_a_tally_of_its_default_lens():
         assert part.score("brier") == pytest.approx(alone.score("brier"))
 
 
-def test_a_group_whose_rows_in_a_batch_have_no_weight_is_no_error():
+def test_a_row_of_weight_zero_is_no_row_as_in_a_view():
     preds = Predictions([0, 1, 1], [0.2, 0.7, 0.4], weight=[1, 1, 0], group=["a", "a", "b"])
-    part = Tally.of(preds).groups["group"]["b"]
-    assert (part.n, part.weight) == (1, 0)
-    assert np.isnan(part.score("brier")["mean"])
+    tally = Tally.of(preds)
+    assert (tally.n, list(tally.groups["group"])) == (2, ["a"])
+    later = Tally.of(Predictions([1], [0.4], weight=[2], group=["b"]))
+    assert {value: part.n for value, part in (tally + later).groups["group"].items()} == {"a": 2, "b": 1}
 
 
 def test_rare_events_keep_their_resolution():

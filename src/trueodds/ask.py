@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
@@ -199,6 +199,11 @@ def draw(
     rows = resolved(data, mode, weight_kind)
     chosen = lens_for(rows, lens, None)
     picture = member(rows.views(chosen) if isinstance(rows, Tally) else chosen.views(rows), rng=rng)
+    if isinstance(rows, Predictions) and rows.cluster is not None:
+        note = Note(
+            "TN248", "The bars take the rows as independent, and these come in clusters: the bars are too short."
+        )
+        picture = replace(picture, notes=(*picture.notes, note))
     if ax is not None:
         picture.draw(ax)
     return picture

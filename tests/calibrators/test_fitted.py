@@ -104,7 +104,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     fitted().save(path)
     before = path.read_text()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-    with pytest.raises(InputError, match="TO503.*disk"):
+    with pytest.raises(InputError, match=r"TO503.*disk"):
         fitted("isotonic").save(path)
     assert path.read_text() == before
     assert os.listdir(tmp_path) == ["cal.json"]

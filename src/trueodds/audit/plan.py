@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 import trueodds
+from trueodds.ask import draw
 from trueodds.audit.facts import Progress, of_rows
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.core.rng import as_generator
-from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.base import Diagram
-from trueodds.problem.lens import Classwise, Confidence, Lens, accuracy, default_lens
+from trueodds.problem.lens import Confidence, Lens, accuracy, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import Source
 from trueodds.sources.resolve import resolved
@@ -172,13 +172,11 @@ def _fix(preds: Predictions, alpha: float, rng: int | np.random.Generator) -> tu
 
 def _diagrams(rows: Predictions | Tally) -> tuple[Diagram, ...]:
     """Reliability and the histogram through the default lens, and reliability of every class."""
-    first = default_lens(rows)
-    reliability, histogram = DIAGRAMS.make("reliability", {}), DIAGRAMS.make("confidence_histogram", {})
-    drawn = [reliability(_views(rows, first))]
+    drawn = [draw(rows, "reliability")]
     if rows.kind != "multilabel":
-        drawn.append(histogram(_views(rows, first)))
+        drawn.append(draw(rows, "confidence_histogram"))
         if rows.kind == "classes" and 2 < rows.k <= PANELS_UP_TO:
-            drawn.append(reliability(_views(rows, Classwise())))
+            drawn.append(draw(rows, "reliability", lens="classwise"))
     return tuple(drawn)
 
 

@@ -26,7 +26,12 @@ def of_tally(tally: Tally, resamples: int, rng: np.random.Generator, progress: P
         lenses.append(Classwise())
         if "canonical" in tally.lenses:
             lenses.append(Canonical())
-    notes = [Note("TN207", "From a tally alone no fix is fitted; give the file of predictions for one.")]
+    notes = [
+        Note(
+            "TN207",
+            "The rows were counted, not held, so no fix was looked for; give the file of predictions with mode='exact' (--mode exact) for one.",
+        )
+    ]
     whole = Canonical() if tally.kind == "classes" else first
     scores = [_estimate(tally, name, whole, resamples, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []

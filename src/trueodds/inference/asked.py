@@ -66,8 +66,8 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """How many draws fit into memory at once."""
-        return max(1, min(1024, 2**23 // max(1, self.size)))
+        """How many draws are held at once: 8 MB of accumulators, which stay warm."""
+        return max(1, min(1024, 2**20 // max(1, self.size)))
 
     def slots(self) -> Array:
         """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""

@@ -143,6 +143,28 @@ def test_impossible_outcomes_are_evidence_of_their_own():
     found = to.audit(preds, resamples=39).to_dict()
     assert found["data"]["true_class_zeros"] == 40
     assert found["measures"][1]["value"] is None  # infinite log loss
+    assert found["verdict"]["rejected"]
+    assert "40 outcomes came that it called impossible." in found["verdict"]["sentence"]
+
+
+def test_one_impossible_outcome_is_enough_whatever_the_test_says():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 500)
+    y = (rng.random(500) < p).astype(int)
+    p[0], y[0] = 0.0, 1
+    found = to.audit(to.Predictions(y, p), resamples=99).verdict
+    assert (found["state"], found["rejected"]) == ("miscalibrated", True)
+    assert "1 outcome came that it called impossible. The rest could be chance" in found["sentence"]
+
+
+def test_the_sentence_names_the_group_that_is_off():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.95, 4000)
+    site = np.where(np.arange(4000) < 600, "A", "B")
+    y = (rng.random(4000) < np.where(site == "A", 0.5 + 0.4 * (p < 0.5) - 0.2, p)).astype(int)
+    found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
+    assert found["verdict"]["rejected"]
+    assert min(found["groups"], key=lambda g: g["holm"])["value"] == "A"
 
 
 def test_one_row_and_one_class_are_answered_too():

@@ -40,6 +40,11 @@ class Facts:
     gap_z: float | None  # in standard errors under the null
     notes: list[Note]
 
+    @property
+    def headline(self) -> Verdict:
+        """The test of the default lens: the one right after the family's, or the only one."""
+        return self.tests[min(1, len(self.tests) - 1)]
+
 
 def lenses_of(preds: Predictions) -> list[Lens]:
     """The audit's lenses: the default one, every class, and the whole vector."""

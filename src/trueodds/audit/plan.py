@@ -126,8 +126,9 @@ def audit(
     say(0.9, "drawing")
     diagrams = _diagrams(rows)
     family = facts.tests[0]
-    state = state_of(facts, family, alpha)
     data_facts = _data(rows, str(source))
+    impossible = data_facts["true_class_zeros"]
+    state = state_of(facts, family, alpha, impossible)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes])
     found = {
@@ -135,9 +136,9 @@ def audit(
         "version": trueodds.__version__,
         "data": data_facts,
         "verdict": {
-            "sentence": sentence(facts, family, state, data_facts["mean_confidence"], data_facts["accuracy"], fix),
+            "sentence": sentence(facts, family, state, alpha, data_facts, fix),
             "state": state,
-            "rejected": family.pvalue <= alpha,
+            "rejected": family.pvalue <= alpha or impossible > 0,
             "pvalue": family.pvalue,
             "floor": family.floor,
             "alpha": alpha,

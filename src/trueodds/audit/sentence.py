@@ -8,51 +8,82 @@ from typing import Any
 from trueodds.audit.facts import Facts
 from trueodds.core.results import Verdict, figure
 
-CLEAR = 2.0  # standard errors from which the direction of the gap is said
+CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
 
-def state_of(facts: Facts, family: Verdict, alpha: float) -> str:
-    """`overconfident`, `underconfident`, `miscalibrated`, or `no evidence`."""
-    if family.pvalue > alpha:
+def state_of(facts: Facts, family: Verdict, alpha: float, impossible: int) -> str:
+    """`overconfident`, `underconfident`, `miscalibrated`, or `no evidence`.
+
+    A direction is said only where the headline claim itself is rejected and the gap is clear, or the gap alone is
+    beyond doubt. An outcome that came though it was called impossible is evidence without any test.
+    """
+    if family.pvalue > alpha and not impossible:
         return "no evidence"
-    if facts.gap is None or facts.gap_z is None or abs(facts.gap_z) < CLEAR:
-        return "miscalibrated"
-    return "overconfident" if facts.gap > 0 else "underconfident"
+    gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
+    if family.pvalue <= alpha and (z >= SURE or (z >= CLEAR and facts.headline.pvalue <= alpha)):
+        return "overconfident" if gap > 0 else "underconfident"
+    return "miscalibrated"
 
 
 def sentence(
     facts: Facts,
     family: Verdict,
     state: str,
-    said: float | None,
-    right: float | None,
+    alpha: float,
+    data: Mapping[str, Any],
     fix: Mapping[str, Any] | None,
 ) -> str:
-    """Up to three short sentences: what it says and what came, whether that is chance, what fixes it."""
-    return " ".join(
-        part for part in (_believed(facts, state, said, right), _chance(facts, family, state), _fix(fix)) if part
-    )
+    """Up to four short sentences: what it says and what came, whether that is chance, what fixes it."""
+    parts = (_believed(facts, state, alpha, data), _impossible(data), _chance(facts, family, state, alpha), _fix(fix))
+    return " ".join(part for part in parts if part)
 
 
-def _believed(facts: Facts, state: str, said: float | None, right: float | None) -> str:
-    error = facts.errors[0].value
+def _believed(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+    error, said, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if said is None or right is None:
-        if state == "no evidence":
-            return f"No evidence against these probabilities: off by {share(error)} on average."
-        return f"Miscalibrated: off by {share(error)} on average over the labels."
+        told = f"off by {share(error)} on average over the labels"
+        return (
+            f"No evidence against these probabilities: {told}." if state == "no evidence" else f"Miscalibrated: {told}."
+        )
     a, b = _apart(said, right)
     if state == "no evidence":
         return f"No evidence against these probabilities: says {a}, is right {b}."
     if state == "miscalibrated":
-        return f"Miscalibrated: right on average (says {a}, is right {b}), but off by {share(error)} where it matters."
+        return f"Miscalibrated: says {a}, is right {b}{_where(facts, alpha)}."
     return f"{state.capitalize()}: says {a}, is right {b}."
 
 
-def _chance(facts: Facts, family: Verdict, state: str) -> str:
+def _where(facts: Facts, alpha: float) -> str:
+    """Which claim broke, where the average looks right."""
+    if facts.headline.pvalue <= alpha:
+        return f", but off by {share(facts.errors[0].value)} from place to place"
+    off = [group for group in facts.groups if group["holm"] <= alpha]
+    if off:
+        worst = max(off, key=lambda group: group["ece"])
+        return f" on average, but off by {share(worst['ece'])} where {worst['column']} is {worst['value']}"
+    for test in facts.tests:
+        classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
+        if classes:
+            return f" on average, but not for {classes[0].replace(':', ' ', 1)}" + (
+                f" and {len(classes) - 1} more" * (len(classes) > 1)
+            )
+    return " on average, but not in every claim"
+
+
+def _impossible(data: Mapping[str, Any]) -> str:
+    hits = data["true_class_zeros"]
+    if not hits:
+        return ""
+    return f"{hits:,} {'outcome' if hits == 1 else 'outcomes'} came that it called impossible."
+
+
+def _chance(facts: Facts, family: Verdict, state: str, alpha: float) -> str:
     at_floor = family.floor is not None and family.pvalue <= family.floor * (1 + 1e-9)
     p = f"p ≤ {figure(family.floor)}" if at_floor else f"p = {figure(family.pvalue)}"
-    if state != "no evidence":
+    if family.pvalue <= alpha:
         return f"Not chance ({p})."
+    if state != "no evidence":
+        return f"The rest could be chance ({p})."
     error = facts.errors[0]
     reach = f"; an error above {share(error.interval.high)} is excluded" if error.interval else ""
     return f"Chance explains what is seen ({p}){reach}."

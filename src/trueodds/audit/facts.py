@@ -106,7 +106,7 @@ def _tests(
     several = [(list(asked), list(draws))] if len(asked) > 1 or len(asked[0].views) > 1 else []
     each = [([one], [values]) for one, values in zip(asked[:lenses], draws[:lenses], strict=True)]
     found = [
-        judged(some, values, preds.n, null, settings, notes, joint_views=joint, joint_lenses=joint)
+        judged(some, values, null, settings, notes, joint_views=joint, joint_lenses=joint)
         for some, values in [*several, *each]
     ]
     if several and found[0].lens != "family":
@@ -147,9 +147,7 @@ def _groups(
         rows = preds[lens.rows(preds)]
         alone = Asked.of(ece, lens.lens, rows)
         (estimate,) = estimates(rows, [alone], Sureness(), rng, lambda null=null: [null])  # type: ignore[misc]
-        (verdict,) = [
-            judged([each], [null], rows.n, "", {}, [], joint_views=preds.kind != "multilabel", joint_lenses=False)
-        ]
+        (verdict,) = [judged([each], [null], "", {}, [], joint_views=preds.kind != "multilabel", joint_lenses=False)]
         found.append(
             {
                 "column": lens.column,

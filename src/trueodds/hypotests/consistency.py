@@ -109,7 +109,7 @@ class Consistency(HypothesisTest):
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
         joint = preds.kind != "multilabel"
         return judged(
-            asked, draws, preds.n, null_of(preds, self.redraw), self._said(statistic, asked),
+            asked, draws, null_of(preds, self.redraw), self._said(statistic, asked),
             [*notes, *notes_on(preds)], joint_views=joint, joint_lenses=joint,
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ class Consistency(HypothesisTest):
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         notes = [*tallied.notes_of(tally, asked[0]), note]
         return judged(
-            asked, [draws for draws, _ in drawn], tally.n, LABELS, self._said(statistic, asked), notes,
+            asked, [draws for draws, _ in drawn], LABELS, self._said(statistic, asked), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
 
@@ -176,7 +176,6 @@ def notes_on(preds: Predictions) -> list[Note]:
 def judged(
     asked: Sequence[Asked],
     draws: Sequence[Array],
-    n: int,
     null: str,
     settings: dict[str, Any],
     notes: Sequence[Note],
@@ -190,7 +189,7 @@ def judged(
     as the data do; where they do not, the family-wise p is Holm's.
     """
     claims = [_claim(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
-    floor = 1 / (1 + draws[0].shape[1])
+    floor, n = 1 / (1 + draws[0].shape[1]), asked[0].views[0].n_rows
     if len(asked) == 1:
         (claim,) = claims
         return Verdict(

@@ -1,4 +1,4 @@
-"""Predictions of an overconfident model, as a parquet file of any length: `python predictions.py FILE ROWS`."""
+"""Predictions of an overconfident model, as a parquet file of any length: `python predictions.py FILE ROWS DTYPE`."""
 
 import sys
 
@@ -10,11 +10,11 @@ CLASSES = 10
 CHUNK = 1 << 18  # rows made and written at a time, about 20 MB: memory does not grow with the file
 
 
-def main(path: str, rows: int) -> None:
+def main(path: str, rows: int, dtype: str) -> None:
     """Write them chunk by chunk."""
     rng = np.random.default_rng(0)
     names = [f"p_{k}" for k in range(CLASSES)]
-    schema = pyarrow.schema([*((name, pyarrow.float64()) for name in names), ("label", pyarrow.int64())])
+    schema = pyarrow.schema([*((name, pyarrow.type_for_alias(dtype)) for name in names), ("label", pyarrow.int64())])
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, CHUNK):
             n = min(CHUNK, rows - start)
@@ -23,8 +23,8 @@ def main(path: str, rows: int) -> None:
             said = truth**1.3
             said /= said.sum(axis=1, keepdims=True)
             label = (truth.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=CLASSES - 1)
-            writer.write_table(pyarrow.table([*said.T, label], schema=schema))
+            writer.write_table(pyarrow.table([*said.T.astype(dtype), label], schema=schema))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

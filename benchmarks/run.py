@@ -61,12 +61,13 @@ def once(command: Sequence[str]) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / unit)
 
 
-def write(path: Path, rows: int) -> None:
+def write(path: Path, rows: int, dtype: str = "float64") -> None:
     """Predictions for ten classes, made by a process of its own.
 
     What this process ever held counts into its children's peak memory, so it has to stay small.
     """
-    subprocess.run([sys.executable, str(Path(__file__).with_name("predictions.py")), str(path), str(rows)], check=True)
+    maker = Path(__file__).with_name("predictions.py")
+    subprocess.run([sys.executable, str(maker), str(path), str(rows), dtype], check=True)
 
 
 def startup(repeats: int) -> list[tuple[str, str]]:
@@ -95,11 +96,11 @@ def audit(folder: Path, repeats: int) -> list[tuple[str, str]]:
     ]
 
 
-def tally(folder: Path, rows: int, repeats: int) -> list[tuple[str, str]]:
+def tally(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:
     """One pass with all sums against one pass without any; a tiny file's cost (imports) is taken off both."""
     tiny, large = folder / "tiny.parquet", folder / "large.parquet"
-    write(tiny, 1_000)
-    write(large, rows)
+    write(tiny, 1_000, dtype)
+    write(large, rows, dtype)
     read, sums = [sys.executable, "-c", READ], [sys.executable, "-c", TALLY]
     once([*sums, str(tiny)])
     read_tiny, sums_tiny = (cost([*job, str(tiny)], 3) for job in (read, sums))
@@ -124,6 +125,9 @@ def main() -> None:
     """Measure and print one aligned table."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rows", type=int, default=10_000_000, help="rows of the large file")
+    asked.add_argument(
+        "--dtype", default="float64", choices=["float32", "float64"], help="of the tally's probabilities"
+    )
     asked.add_argument("--repeats", type=int, default=5, help="runs of the short jobs; the large ones run twice")
     asked.add_argument("--only", choices=["startup", "audit", "tally"], help="one of the three parts")
     asked.add_argument("--folder", type=Path, help="where the generated files go while it runs (1 GB at full size)")
@@ -132,7 +136,7 @@ def main() -> None:
         parts = {
             "startup": lambda: startup(given.repeats),
             "audit": lambda: audit(Path(name), given.repeats),
-            "tally": lambda: tally(Path(name), given.rows, 2),
+            "tally": lambda: tally(Path(name), given.rows, given.dtype, 2),
         }
         for part, measured in parts.items():
             if given.only in (None, part):

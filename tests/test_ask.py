@@ -152,6 +152,11 @@ def test_an_aggregate_over_classes_from_a_tally_says_why_it_has_no_interval():
         (lambda p: to.fit(to.tally(p), "temperature"), "TO403"),
         (lambda p: to.draw(p, "reliabilty"), "TO201"),
         (lambda p: to.audit(p, alpha=5), "TO203"),
+        (lambda p: to.test(p, lens=[]), "TO204"),
+        (lambda p: to.test(p, lens=["confidence", "confidence"]), "TO204"),
+        (lambda p: to.test(p, aggregate="median"), "TO203"),
+        (lambda p: to.measure(to.tally(p), "ece", weight_kind="frequency"), "TO403"),
+        (lambda p: to.measure(to.tally(p), "ece", resample="rows"), "TO205"),
     ],
 )
 def test_bad_settings_have_a_code_and_a_fix(call, code):

@@ -136,6 +136,10 @@ def test(
     generator = as_generator(rng)
     rows = resolved(data, mode, weight_kind)
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
+    if not several or len({str(each) for each in several}) < len(several):
+        raise InputError(
+            "TO204", "Lenses judged together must be at least one, and differ.", repr(lens), "Name each lens once."
+        )
     statistic = getattr(member, "statistic", None)
     lenses = [lens_for(rows, each, statistic if isinstance(statistic, Estimator) else None) for each in several]
     if isinstance(rows, Tally):
@@ -149,6 +153,8 @@ def fit(
     data: Any,
     method: Any = "auto",
     *,
+    lens: Any = None,
+    level: float = 0.95,
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
@@ -157,7 +163,8 @@ def fit(
     """What fixes the probabilities: a fitted calibrator with `predict_proba`, `summary` and `save`.
 
     `auto` splits the rows, chooses by cross-fitted log loss with the one-standard-error rule, confirms by the
-    paired gain on untouched rows, and is the identity where nothing is confirmed.
+    paired gain on untouched rows, and is the identity where nothing is confirmed. A map is of all probabilities, so
+    `lens` and `level`, which every call takes, change nothing here.
 
     >>> preds = Predictions([0, 1, 1, 0] * 25, [0.1, 0.8, 0.7, 0.3] * 25)
     >>> fit(preds, "identity").predict_proba([0.25]).tolist()
@@ -167,6 +174,9 @@ def fit(
     from trueodds.calibrators.base import Rule
     from trueodds.calibrators.fitted import fit as fitted
 
+    Sureness(level=level)
+    if lens is not None:
+        as_lens(lens)
     rows = resolved(data, mode or "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", "a tally", "Give the file of predictions.")
@@ -204,6 +214,7 @@ def draw(
             "TN248", "The bars take the rows as independent, and these come in clusters: the bars are too short."
         )
         picture = replace(picture, notes=(*picture.notes, note))
+    picture = replace(picture, settings=dict(picture.settings) | _said(rng, rows, weight_kind))
     if ax is not None:
         picture.draw(ax)
     return picture

@@ -193,3 +193,86 @@ def test_progress_rises_from_zero_to_one():
 
 def test_shares_are_printed_as_people_read_them():
     assert [share(x) for x in (1.0, 0.951, 0.0398, 0.04, 0.0004)] == ["100 %", "95 %", "4 %", "4 %", "0.04 %"]
+
+
+def binary(p, y, **extra):
+    return to.audit(to.Predictions(np.asarray(y).astype(int), np.asarray(p), **extra), resamples=99)
+
+
+def test_a_risk_model_that_predicts_too_high_is_told_so():
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.2, 0.9, 2000)
+    found = binary(p, rng.random(2000) < 0.8 * p).to_dict()
+    assert found["verdict"]["state"] == "too high"
+    assert found["verdict"]["sentence"].startswith("Predicts too high: says 54 %, 44 % came.")
+    assert found["verdict"]["gap"] == pytest.approx(found["data"]["mean_prediction"] - found["data"]["event_rate"])
+
+
+def test_a_test_that_cannot_reject_is_no_pass():
+    rng = np.random.default_rng(6)
+    found = binary([0.8] * 60, [False] * 40 + [True] * 20, cluster=np.arange(60) // 20).to_dict()["verdict"]
+    assert (found["state"], found["rejected"]) == ("not tested", None)
+    with pytest.raises(to.InputError, match="TO203"):
+        to.audit(to.Predictions(rng.integers(0, 2, 50), rng.random(50)), resamples=10)
+
+
+def test_many_labels_and_groups_can_still_be_named():
+    # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made
+    rng = np.random.default_rng(7)
+    P = np.full((200, 60), 0.75)
+    found = to.audit(to.Predictions.from_multilabel((rng.random((200, 60)) < 0.25).astype(int), P)).to_dict()
+    assert found["verdict"]["rejected"]
+    assert found["settings"]["resamples"] > 999
+    site = np.arange(3000) % 60
+    p = rng.random(3000)
+    y = rng.random(3000) < np.where(site == 7, 1 - p, p)
+    groups = to.audit(to.Predictions(y.astype(int), p, group={"site": site})).to_dict()["groups"]
+    assert "7" in [group["value"] for group in groups if group["holm"] <= 0.05]
+
+
+def test_rows_of_weight_zero_decide_nothing():
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.05, 0.95, 300)
+    y = rng.random(300) < p
+    p[0], y[0] = 0.0, True
+    w = np.ones(300)
+    w[0] = 0
+    exact = binary(p, y, weight=w).to_dict()
+    assert exact["data"]["true_class_zeros"] == exact["data"]["zeros"] == 0
+    tallied = to.audit(to.tally(to.Predictions(y.astype(int), p, weight=w)), resamples=99).to_dict()
+    assert tallied["verdict"]["rejected"] == exact["verdict"]["rejected"]
+
+
+def test_votes_through_a_tally_are_judged_like_votes():
+    rng = np.random.default_rng(9)
+    p = rng.uniform(0.1, 0.9, 2000)
+    yes = rng.binomial(10, np.clip(p + 0.06, 0, 1))
+    preds = to.Predictions(np.stack([10 - yes, yes], axis=1), p)
+    assert to.test(to.tally(preds), resamples=199).pvalue <= 0.05
+    assert to.measure(preds, "ece", mode="tally").noise_floor == pytest.approx(
+        to.measure(preds, "ece").noise_floor, rel=0.15
+    )
+
+
+def test_zeros_count_the_same_in_every_shape():
+    one = to.Predictions([0, 1, 1], [1.0, 0.4, 0.6])
+    two = to.Predictions([0, 1, 1], [[0.0, 1.0], [0.6, 0.4], [0.4, 0.6]])
+    told = [to.audit(preds, resamples=39).to_dict()["data"] for preds in (one, two)]
+    assert [(d["zeros"], d["true_class_zeros"]) for d in told] == [(1, 1), (1, 1)]
+
+
+def test_a_weighted_tally_with_a_grid_is_audited_without_the_whole_vector():
+    preds = simulated(300, 3, weight=np.random.default_rng(10).random(300))
+    found = to.audit(to.tally(preds, grid=5), resamples=39).to_dict()
+    assert [t["lens"] for t in found["tests"]] == ["family", "confidence", "classwise"]
+    assert "TN210" in [note["code"] for note in found["notes"]]
+
+
+def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
+    rng = np.random.default_rng(11)
+    p = rng.uniform(0.2, 0.8, 400)
+    yes = rng.binomial(10, p)
+    site = np.repeat(["A", "B"], 200)
+    found = to.audit(to.Predictions(np.stack([10 - yes, yes], axis=1), p, group={"site": site}), resamples=99).to_dict()
+    parts = found["tests"][0]["parts"]
+    assert [group["pvalue"] for group in found["groups"]] == [parts[f"positive | site={v}"]["pvalue"] for v in "AB"]

@@ -45,7 +45,7 @@ def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
 def test_reject_is_the_verdict_of_the_family() -> None:
     assert not held("reject")
     audit = example()
-    audit["verdict"] |= {"rejected": False, "pvalue": 0.2}
+    audit["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
     assert held("reject", audit)
 
 

@@ -170,3 +170,55 @@ def test_clusters_refuse_the_scheme_that_draws_single_rows():
     preds = Predictions(rng.integers(0, 2, 40), rng.random(40), cluster=np.arange(40) // 2)
     with pytest.raises(InputError, match="TO205"):
         verdict(preds, redraw="both")
+
+
+@pytest.mark.parametrize(("low", "high", "clusters"), [(0.0, 1.0, 50), (0.9, 1.0, 100), (0.0, 0.05, 200)])
+@pytest.mark.parametrize("together", [True, False])
+def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, high, clusters, together):
+    # Flipped signs alone rejected 7 to 17 % of these at 5 %; the larger p of the two nulls is asked to stay near 5 %.
+    # 200 sets: Binomial(200, .07) stays at or below 26 with 99.9 %.
+    rng = np.random.default_rng(14)
+    of = np.repeat(np.arange(clusters), 4)
+    rejections = 0
+    for seed in range(200):
+        p = rng.uniform(low, high, clusters)
+        y = (rng.random(clusters) < p)[of] if together else rng.random(len(of)) < p[of]
+        rejections += verdict(Predictions(y.astype(int), p[of], cluster=of), seed=seed, resamples=99).pvalue <= 0.05
+    assert rejections <= 26
+
+
+def test_few_clusters_say_how_small_their_p_can_be():
+    # of 4 clusters there are 16 sign patterns, and each and its opposite give one statistic: p is at least 1/8
+    preds = Predictions([0, 1] * 20, [0.9] * 40, cluster=np.arange(40) // 10)
+    found = verdict(preds)
+    assert found.floor == 1 / 8
+    assert found.pvalue >= 1 / 8
+
+
+def test_an_undefined_statistic_has_no_p_value():
+    found = verdict(calibrated(np.random.default_rng(15), 60), "confidence", statistic="mce", min_count=10**6)
+    assert np.isnan(found.statistic)
+    assert np.isnan(found.pvalue)
+    assert "TN107" in [note.code for note in found.notes]
+    assert found.to_dict()["pvalue"] is None
+
+
+def test_an_infinite_statistic_is_judged_among_infinite_draws():
+    preds = Predictions([1, 0, 1, 1] * 5, [[1.0, 0.0], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]] * 5)
+    assert verdict(preds, statistic="log_loss").pvalue == 1 / 200  # no redraw gives what was called impossible
+
+
+def test_settings_of_the_statistic_are_read_back_for_several_lenses():
+    said = verdict(calibrated(np.random.default_rng(16), 80), ["confidence", "rank:2"], bins=10, distance="l2").settings
+    assert (said["partition"], said["distance"]) == ("uniform 10", "l2")
+
+
+def test_too_few_draws_to_name_single_claims_are_noted():
+    P = np.random.default_rng(17).dirichlet(np.ones(12), 200)
+    found = verdict(Predictions(np.arange(200) % 12, P), "classwise", resamples=99)
+    assert "TN209" in [note.code for note in found.notes]
+
+
+def test_zero_weights_do_not_break_the_scheme_that_draws_rows():
+    preds = Predictions([0, 1, 1], [0.2, 0.3, 0.9], weight=[0, 0, 1])
+    assert verdict(preds, redraw="both", resamples=19).pvalue > 0

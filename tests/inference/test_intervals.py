@@ -11,6 +11,7 @@ from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import bootstrap
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.jackknife import jackknife
+from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
 from trueodds.problem.predictions import Predictions
@@ -75,10 +76,64 @@ def test_the_debiased_form_by_hand():
 
 
 def test_the_residual_norm_by_hand():
-    # value .5, spread 0..1 so that its 97.5 % quantile is .975, draws ±1 around .5 with sd √(100/99)... low end is 0
-    interval = intervals.residual_norm(0.5, np.tile([-0.5, 1.5], 50), np.linspace(0, 1, 101), 0.95)
+    # value .5, spread 0..1 with 97.5 % quantile .975: the low end is 0; draws ±1 around .5 have sd √(100/99)
+    z, draws = 1.959963984540054, np.tile([-0.5, 1.5], 50)
+    interval = intervals.residual_norm(0.5, draws, np.linspace(0, 1, 101), np.zeros(9), 0.95, 50)
     assert interval.low == 0.0
-    assert interval.high == pytest.approx(0.5 + 1.959963984540054 * np.sqrt(100 / 99))
+    extra = z**2 / 100
+    assert interval.high == pytest.approx(0.5 + extra + np.hypot(z * np.sqrt(100 / 99), extra))
+    # no resample varies, but calibrated draws reach .3: the low end is .5 − .3, and the clear branch .5 − 0 − 0
+    assert intervals.residual_norm(0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.3), 0.95, 50).low == pytest.approx(
+        0.2
+    )
+    assert intervals.residual_norm(0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.1), 0.95, 50).low == pytest.approx(
+        0.5
+    )
+
+
+@pytest.mark.parametrize("n", [10, 20, 50, 100])
+@pytest.mark.parametrize(
+    ("lens", "settings"),
+    [("confidence", {}), ("classwise", {}), ("canonical", {"partition": "simplex-grid", "bins": 5})],
+)
+def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
+    # calibrated models, 60 data sets: the lower end may exceed 0 in 5 % of them, at most 10 with 99.9 %.
+    # (A bin of one row shows a bootstrap no noise; reading the noise from resamples alone missed in up to 100 %.)
+    rng = np.random.default_rng(n)
+    missed = 0
+    for _ in range(60):
+        P = rng.dirichlet(np.ones(4), n)
+        y = (rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 3)
+        question = Asked.of(ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P))
+        null = null_draws(preds, [question], 99, rng)
+        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda null=null: null)
+        missed += estimate.interval is not None and estimate.interval.low > 0
+    assert missed <= 10
+
+
+def test_rare_outcomes_that_no_resample_shows_still_widen_the_interval():
+    # 10 rows at .9, all right: the true rate may well be .7, an error of .2, though no resample varies
+    preds = Predictions([1] * 10, np.linspace(0.89, 0.91, 10))
+    question = asked(preds)
+    null = null_draws(preds, [question], 199, np.random.default_rng(0))
+    (estimate,) = estimates(preds, [question], Sureness(resamples=100), np.random.default_rng(0), lambda: null)
+    assert estimate.interval.high > 0.3
+    assert estimate.interval.low == 0.0
+
+
+@pytest.mark.parametrize(("method", "resample"), [("sun", "auto"), ("debiased", "auto"), ("auto", "cells")])
+def test_methods_that_take_rows_as_independent_refuse_clusters(method, resample):
+    rng = np.random.default_rng(0)
+    preds = Predictions(rng.integers(0, 2, 60), rng.random(60), cluster=np.arange(60) // 3)
+    name = "ece" if resample == "cells" else "rmsce"
+    with pytest.raises(InputError, match="TO205"):
+        answered(preds, asked(preds, name), Sureness(method, resample=resample, resamples=20), rng)
+
+
+def test_classes_are_not_resampled_apart():
+    preds = Predictions([0, 1, 2] * 20, np.random.default_rng(0).dirichlet([1, 1, 1], 60))
+    with pytest.raises(InputError, match="TO205"):
+        answered(preds, asked(preds, "ece", "classwise"), Sureness(resample="cells"), np.random.default_rng(0))
 
 
 def test_the_jackknife_by_bins_equals_leaving_rows_out():

@@ -10,8 +10,8 @@ from trueodds.tally.rows import report_bins
 
 
 def placed(x: np.ndarray) -> np.ndarray:
-    out = np.empty((len(x), 1), dtype=np.int32)
-    cells_of(np.ascontiguousarray(x[:, None]), EDGES, x.dtype == np.float32, out)
+    out = np.empty((len(x), 1), dtype=np.uint16)
+    cells_of(np.ascontiguousarray(x[:, None]), 0, 1, EDGES, x.dtype == np.float32, out)
     return out[:, 0]
 
 

@@ -126,9 +126,9 @@ def test_counted_notes_add_and_say_what_one_pass_says():
     assert len(Tally.of(preds).notes()) == len(preds.notes) == 1
 
 
-def test_clusters_are_left_out_aloud():
-    tally = Tally.of(Predictions([0, 1], [0.2, 0.7], cluster=[1, 1]))
-    assert [note.code for note in tally.notes()] == ["TN401"]
+def test_clusters_are_refused_since_their_chance_would_be_misjudged():
+    with pytest.raises(InputError, match="TO404"):
+        Tally.of(Predictions([0, 1], [0.2, 0.7], cluster=[1, 1]))
 
 
 @pytest.mark.parametrize("bins", [5, 7, 15])

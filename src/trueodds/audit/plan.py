@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,14 @@ from trueodds.audit.facts import Progress, of_rows
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import strict
+from trueodds.core.results import Verdict, figure, strict
 from trueodds.core.rng import as_generator
 from trueodds.diagrams.base import Diagram
-from trueodds.problem.lens import Confidence, Lens, accuracy, default_lens
+from trueodds.hypotests.consistency import Consistency
+from trueodds.inference.estimate import Sureness
+from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
 from trueodds.sources import Source
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
@@ -66,7 +70,8 @@ def audit(
     data: Any,
     *,
     alpha: float = 0.05,
-    resamples: int = 999,
+    level: float = 0.95,
+    resamples: int | None = None,
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
@@ -80,8 +85,11 @@ def audit(
         What fits into memory is audited row by row, more is tallied first (`mode` decides by hand).
     alpha : float
         The level of the family-wise test: default lens, every class, the whole vector, and every subgroup.
-    resamples : int
-        Label redraws; the smallest p-value they can give is 1/(1 + resamples).
+    level : float
+        Of every interval.
+    resamples : int, optional
+        Label redraws; the smallest p-value they can give is 1/(1 + resamples). If not said 999, and more where so
+        many classes or groups are judged that Holm's correction needs them, up to 9,999.
     weight_kind : {"importance", "frequency"}
         Whether a weight of two is two rows.
     rng : int or Generator
@@ -100,6 +108,16 @@ def audit(
     """
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError("TO203", "alpha must lie between 0 and 1.", repr(alpha), "Use alpha=0.05.")
+    if resamples is not None:
+        Consistency(resamples=resamples)
+        if 1 / (1 + resamples) > alpha:
+            raise InputError(
+                "TO203",
+                f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at alpha {alpha:g}.",
+                f"resamples={resamples}",
+                f"Give at least {math.ceil(1 / alpha) - 1}.",
+            )
+    Sureness(level=level)
     say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
         Path(data.name).name
@@ -118,17 +136,16 @@ def audit(
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
     if isinstance(rows, Tally):
-        facts = of_tally(rows, resamples, generator, say)
+        facts = of_tally(rows, resamples, level, alpha, generator, say)
     else:
-        facts = of_rows(rows, resamples, generator, say)
+        facts = of_rows(rows, resamples, level, alpha, generator, say)
         say(0.70, "looking for a fix")
         fix, fix_notes = _fix(rows, alpha, rng)
     say(0.9, "drawing")
     diagrams = _diagrams(rows)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
-    impossible = data_facts["true_class_zeros"]
-    state = state_of(facts, family, alpha, impossible)
+    state = state_of(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes])
     found = {
@@ -138,9 +155,12 @@ def audit(
         "verdict": {
             "sentence": sentence(facts, family, state, alpha, data_facts, fix),
             "state": state,
-            "rejected": family.pvalue <= alpha or impossible > 0,
+            "rejected": None if state == "not tested" else state != "no evidence",
+            "reason": _reason(family, alpha, state),
             "pvalue": family.pvalue,
             "floor": family.floor,
+            "gap": facts.gap,
+            "gap_z": facts.gap_z,
             "alpha": alpha,
         },
         "measures": [each.to_dict() for each in (*facts.scores, *facts.errors)],
@@ -150,7 +170,8 @@ def audit(
         "diagrams": [each.to_dict() for each in diagrams],
         "settings": {
             "alpha": alpha,
-            "resamples": resamples,
+            "level": level,
+            "resamples": facts.resamples,
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
         },
@@ -158,6 +179,15 @@ def audit(
     }
     say(1.0, "done")
     return Audit(strict(found), diagrams)
+
+
+def _reason(family: Verdict, alpha: float, state: str) -> str:
+    """What the verdict rests on."""
+    if state == "not tested":
+        return f"no p-value below {figure(family.floor)} was possible"
+    if family.pvalue > alpha and state != "no evidence":
+        return "an outcome came that was called impossible"
+    return f"family p {figure(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {figure(alpha)}"
 
 
 def _fix(preds: Predictions, alpha: float, rng: int | np.random.Generator) -> tuple[dict[str, Any] | None, list[Note]]:
@@ -197,20 +227,21 @@ def _unique(notes: list[Note]) -> list[Note]:
 
 def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
     """What the data are, in numbers."""
-    has_confidence = rows.kind != "multilabel"
-    view = _views(rows, Confidence())[0] if has_confidence else None
-    said = float(view.w @ view.p / view.total) if view is not None else None
+    confidence = _views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = _views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
         "source": source,
         "n": rows.n,
         "k": rows.k,
         "kind": rows.kind,
         "classes": [str(name) for name in rows.classes],
-        "mean_confidence": said,
+        "mean_confidence": _mean(confidence, "p"),
+        "accuracy": _mean(confidence, "y"),
+        "mean_prediction": _mean(positive, "p"),  # of the second of two classes
+        "event_rate": _mean(positive, "y"),
     }
     if isinstance(rows, Tally):
         return common | {
-            "accuracy": rows.accuracy if has_confidence else None,
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
             "votes": rows.counts.voted > 0,
@@ -221,21 +252,26 @@ def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
             "true_class_zeros": rows.counts.true_zeros,
         }
     return common | {
-        "accuracy": accuracy(rows) if has_confidence else None,
         "weighted": rows.weight is not None,
         "weight": float(rows.w.sum()),
         "votes": rows.votes is not None,
         "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
         "group_columns": list(rows.group),
         "resolution": "exact: every row in memory",
-        "zeros": int((rows.p == 0).sum()),
-        "true_class_zeros": _impossible(rows),
+        **_zeros(rows),
     }
 
 
-def _impossible(preds: Predictions) -> int:
-    """Outcomes that were said to have probability 0."""
-    if preds.p.ndim == 1 or preds.kind == "multilabel":
-        y = preds.Y[:, 1] if preds.p.ndim == 1 else preds.Y
-        return int((((preds.p == 0) & (y > 0)) | ((preds.p == 1) & (y < 1))).sum())
-    return int(((preds.P == 0) & (preds.Y > 0)).sum())
+def _mean(view: View | None, name: str) -> float | None:
+    return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
+
+
+def _zeros(preds: Predictions) -> dict[str, int]:
+    """Probabilities of exactly 0, and the outcomes that came though they had one; rows of weight 0 are no rows."""
+    counted = preds.w > 0
+    p, y = preds.p[counted], preds.Y[counted]
+    if preds.kind == "multilabel":
+        came = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
+        return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(came.any(axis=1).sum())}
+    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    return {"zeros": int((P == 0).sum()), "true_class_zeros": int(((P == 0) & (y > 0)).any(axis=1).sum())}

@@ -11,18 +11,24 @@ from trueodds.core.results import Verdict, figure
 CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
 
-def state_of(facts: Facts, family: Verdict, alpha: float, impossible: int) -> str:
-    """`overconfident`, `underconfident`, `miscalibrated`, or `no evidence`.
+def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
+    """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
     A direction is said only where the headline claim itself is rejected and the gap is clear, or the gap alone is
     beyond doubt. An outcome that came though it was called impossible is evidence without any test.
     """
-    if family.pvalue > alpha and not impossible:
-        return "no evidence"
+    impossible = data["true_class_zeros"] > 0
+    if not impossible and family.pvalue > alpha:
+        return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
     gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
     if family.pvalue <= alpha and (z >= SURE or (z >= CLEAR and facts.headline.pvalue <= alpha)):
-        return "overconfident" if gap > 0 else "underconfident"
+        words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
+        return words[0] if gap > 0 else words[1]
     return "miscalibrated"
+
+
+def _is_binary(data: Mapping[str, Any]) -> bool:
+    return data["event_rate"] is not None
 
 
 def sentence(
@@ -34,23 +40,34 @@ def sentence(
     fix: Mapping[str, Any] | None,
 ) -> str:
     """Up to four short sentences: what it says and what came, whether that is chance, what fixes it."""
-    parts = (_believed(facts, state, alpha, data), _impossible(data), _chance(facts, family, state, alpha), _fix(fix))
+    confirmed = fix is not None and fix["confirmed"]
+    parts = (
+        _believed(facts, family, state, alpha, data),
+        _impossible(data),
+        _chance(facts, family, state, alpha, fixed=confirmed),
+        _fix(fix),
+    )
     return " ".join(part for part in parts if part)
 
 
-def _believed(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+    word = {
+        "no evidence": "No evidence against these probabilities",
+        "not tested": "Not tested",
+        "too high": "Predicts too high",
+        "too low": "Predicts too low",
+    }.get(state, state.capitalize())
     error, said, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if said is None or right is None:
-        told = f"off by {share(error)} on average over the labels"
-        return (
-            f"No evidence against these probabilities: {told}." if state == "no evidence" else f"Miscalibrated: {told}."
-        )
-    a, b = _apart(said, right)
-    if state == "no evidence":
-        return f"No evidence against these probabilities: says {a}, is right {b}."
-    if state == "miscalibrated":
-        return f"Miscalibrated: says {a}, is right {b}{_where(facts, alpha)}."
-    return f"{state.capitalize()}: says {a}, is right {b}."
+        return f"{word}: off by {share(error)} on average over the labels."
+    if _is_binary(data):
+        a, b = _apart(data["mean_prediction"], data["event_rate"])
+        seen = f"says {a}, {b} came"
+    else:
+        a, b = _apart(said, right)
+        seen = f"says {a}, is right {b}"
+    where = _where(facts, alpha) if state == "miscalibrated" and family.pvalue <= alpha else ""
+    return f"{word}: {seen}{where}."
 
 
 def _where(facts: Facts, alpha: float) -> str:
@@ -77,15 +94,19 @@ def _impossible(data: Mapping[str, Any]) -> str:
     return f"{hits:,} {'outcome' if hits == 1 else 'outcomes'} came that it called impossible."
 
 
-def _chance(facts: Facts, family: Verdict, state: str, alpha: float) -> str:
+def _chance(facts: Facts, family: Verdict, state: str, alpha: float, *, fixed: bool) -> str:
     at_floor = family.floor is not None and family.pvalue <= family.floor * (1 + 1e-9)
     p = f"p ≤ {figure(family.floor)}" if at_floor else f"p = {figure(family.pvalue)}"
+    if state == "not tested":
+        return f"With so few clusters or redraws no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
     if state != "no evidence":
         return f"The rest could be chance ({p})."
+    if fixed:
+        return f"The test of the errors sees nothing ({p}), the gain of a fix does."
     error = facts.errors[0]
-    reach = f"; an error above {share(error.interval.high)} is excluded" if error.interval else ""
+    reach = f"; an average error above {share(error.interval.high)} is excluded" if error.interval else ""
     return f"Chance explains what is seen ({p}){reach}."
 
 

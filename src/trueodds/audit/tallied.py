@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trueodds.audit.facts import Facts, Progress
-from trueodds.core.errors import InputError, Note
-from trueodds.core.results import Estimate, Verdict
+from trueodds.audit.facts import Facts, Progress, corrected, enough, group_said, in_errors
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
 from trueodds.hypotests.several import holm
@@ -18,74 +19,66 @@ from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
 from trueodds.tally.tally import Tally
 
 
-def of_tally(tally: Tally, resamples: int, rng: np.random.Generator, progress: Progress) -> Facts:
+def of_tally(
+    tally: Tally, resamples: int | None, level: float, alpha: float, rng: np.random.Generator, progress: Progress
+) -> Facts:
     """Measure and test everything that the tally's cells can tell."""
     first = default_lens(tally)
     lenses: list[Lens] = [first]
-    if tally.kind == "classes" and tally.k > 2:
-        lenses.append(Classwise())
-        if "canonical" in tally.lenses:
-            lenses.append(Canonical())
     notes = [
         Note(
             "TN207",
             "The rows were counted, not held, so no fix was looked for; give the file of predictions with mode='exact' (--mode exact) for one.",
         )
     ]
+    if tally.kind == "classes" and tally.k > 2:
+        lenses.append(Classwise())
+        if "canonical" in tally.lenses:
+            if tally.weight == tally.n:
+                lenses.append(Canonical())
+            else:
+                notes.append(Note("TN210", "A weighted tally has no null law for the whole vector, which is left out."))
+    drawn = enough(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
+    test = Consistency(resamples=drawn)
     whole = Canonical() if tally.kind == "classes" else first
-    scores = [_estimate(tally, name, whole, resamples, rng) for name in ("brier", "log_loss")]
+    scores = [_estimate(tally, name, whole, drawn, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
         progress(0.1 + 0.6 * i / len(lenses), f"judging {lens}")
-        errors.append(_estimate(tally, "ece", lens, resamples, rng))
-        tests.append(Consistency(resamples=resamples).from_tally(tally, [lens], rng))
-    groups = _groups(tally, first, resamples, rng)
-    claims = [test.family_pvalue or test.pvalue for test in tests] + [group["pvalue"] for group in groups]
+        errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
+        tests.append(test.from_tally(tally, [lens], rng))
+    groups = _groups(tally, first, test, level, rng)
+    claims = [each.family_pvalue or each.pvalue for each in tests] + [group["pvalue"] for group in groups]
     if len(claims) > 1:
-        strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
+        strongest = tests[int(np.argmin([each.pvalue for each in tests]))]
         joint = min(holm(claims))
-        family = Verdict(
-            "consistency", "family", strongest.statistic, joint, tally.n, strongest.null, strongest.floor, joint,
-            strongest.effect, {}, strongest.settings, strongest.notes,
-        )  # fmt: skip
+        floor = min(1.0, len(claims) * max(each.floor or 0.0 for each in tests))
+        family = replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={})
         tests.insert(0, family)
-    gap, z = _gap(tally)
-    return Facts(scores, errors, tests, groups, gap, z, notes)
+    gap, z = _gap(tally, first)
+    return Facts(scores, errors, tests, groups, gap, z, drawn, notes)
 
 
-def _estimate(tally: Tally, name: str, lens: Lens, resamples: int, rng: np.random.Generator) -> Estimate:
-    return tallied.estimate(tally, ESTIMATORS.make(name, {}), lens, "mean", Sureness(), resamples, rng)
+def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, rng: np.random.Generator) -> Estimate:
+    return tallied.estimate(tally, ESTIMATORS.make(name, {}), lens, "mean", Sureness(level=level), redraws, rng)
 
 
-def _groups(tally: Tally, lens: Lens, resamples: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _groups(
+    tally: Tally, lens: Lens, test: Consistency, level: float, rng: np.random.Generator
+) -> list[dict[str, Any]]:
+    found = []
     for column, values in tally.groups.items():
         for value, part in values.items():
-            estimate = _estimate(part, "ece", lens, resamples, rng)
-            verdict = Consistency(resamples=resamples).from_tally(part, [lens], rng)
-            right = part.accuracy
-            found.append(
-                {
-                    "column": column,
-                    "value": value,
-                    "n": part.n,
-                    "accuracy": right if np.isfinite(right) else None,
-                    "ece": estimate.value,
-                    "interval": estimate.interval.to_dict() if estimate.interval else None,
-                    "noise_floor": estimate.noise_floor,
-                    "pvalue": verdict.pvalue,
-                }
-            )
-    for group, adjusted in zip(found, holm([float(group["pvalue"]) for group in found]) if found else [], strict=True):
-        group["holm"] = adjusted
-    return found
+            estimate = _estimate(part, "ece", lens, test.resamples, level, rng)
+            right = part.accuracy if np.isfinite(part.accuracy) else None
+            p = test.from_tally(part, [lens], rng).pvalue
+            found.append(group_said(column, value, estimate, right, p, 1 / (1 + test.resamples)))
+    return corrected(found)
 
 
-def _gap(tally: Tally) -> tuple[float | None, float | None]:
-    try:
-        (view,) = tally.views("confidence")
-    except InputError:
+def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    if tally.kind == "multilabel":
         return None, None
-    gap = float(view.w @ (view.p - view.y) / view.total)
-    se = float(np.sqrt(np.maximum(view.sums("wwv"), 0).sum())) / view.total
-    return gap, gap / se if se > 0 else None
+    (view,) = tally.views(lens)
+    gap = float((view.w * (view.p - view.y)).sum() / view.total)
+    return gap, in_errors(view, gap)

@@ -117,9 +117,12 @@ def short(audit: Mapping[str, Any]) -> list[Fact]:
     """What a manager needs, in order."""
     data, verdict = audit["data"], audit["verdict"]
     facts = []
-    if data.get("mean_confidence") is not None:
+    if data.get("event_rate") is not None:
+        facts.append(Fact("It predicts", share(data["mean_prediction"]), f"on average for {clean(data['classes'][1])}"))
+        facts.append(Fact("It came", share(data["event_rate"]), f"in {count(data['n'], 'row')}"))
+    elif data.get("mean_confidence") is not None:
         facts.append(Fact("It says", share(data["mean_confidence"]), "its average stated confidence"))
-    if data.get("accuracy") is not None:
+    if data.get("accuracy") is not None and data.get("event_rate") is None:
         facts.append(Fact("It is right", share(data["accuracy"]), f"of {count(data['n'], 'row')}"))
     if (error := default_measure(audit)) is not None:
         facts.append(_error(error))
@@ -199,6 +202,8 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     if not groups:
         return []
     tested = count(len(groups), "group")
+    if not off and max(group.get("floor") or 0.0 for group in groups) > alpha:
+        return [Fact("Groups that are off", "cannot be told", f"too few redraws for {tested}: see the notes")]
     if not off:
         return [Fact("Groups that are off", f"none of {len(groups)}", "as far as these rows can tell")]
     worst = max(off, key=lambda group: group["ece"] or 0.0)

@@ -21,7 +21,15 @@ from trueodds.core.errors import InputError
     "--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the verdict."
 )
 @SEED
-@click.option("--resamples", type=click.IntRange(min=1), default=999, show_default=True, help="Redraws of the labels.")
+@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
+@click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
+@click.option(
+    "--weight-kind",
+    type=click.Choice(["importance", "frequency"]),
+    default="importance",
+    show_default=True,
+    help="Whether a weight of two is two rows (frequency).",
+)
 @click.option(
     "--fail-on",
     metavar="GATE",
@@ -37,7 +45,9 @@ def audit(
     json_path: str | None,
     alpha: float,
     seed: int,
-    resamples: int,
+    level: float,
+    resamples: int | None,
+    weight_kind: str,
     fail_on: tuple[str, ...],
     mode: str | None,
     **columns: Any,
@@ -56,7 +66,16 @@ def audit(
         data = opened(files, given_columns(columns))
         from trueodds.audit import audit as audited
 
-        found = audited(data, alpha=alpha, rng=seed, resamples=resamples, mode=mode, progress=progress)
+        found = audited(
+            data,
+            alpha=alpha,
+            level=level,
+            rng=seed,
+            resamples=resamples,
+            mode=mode,
+            weight_kind=weight_kind,
+            progress=progress,
+        )
         told = found.to_dict()
         if html_path is not None:
             found.to_html(html_path)

@@ -68,8 +68,7 @@ class Gate:
                 raise InputError(
                     "TO611", "--fail-on reject cannot be judged.", "no p-value for all claims", "See the notes."
                 )
-            sign = "<=" if verdict["rejected"] else ">"
-            return not verdict["rejected"], f"family p {figure(verdict['pvalue'])} {sign} {figure(verdict['alpha'])}"
+            return not verdict["rejected"], verdict["reason"]
         number, said = self._number(audit)
         failed = _SIGNS[self.sign](number, self.limit)
         return not failed, f"{said} is {figure(number)}, and the gate fails if {self.sign} {self.limit:g}"

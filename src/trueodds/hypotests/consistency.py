@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import settings_of
+from trueodds.core.registry import near, settings_of
 from trueodds.core.results import Verdict
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import Estimator
+from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.several import family, holm, pvalue
 from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
-from trueodds.inference.redraw import LABELS, null_draws, null_of
+from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.tally import Tally
@@ -71,6 +71,13 @@ class Consistency(HypothesisTest):
     def __post_init__(self) -> None:
         if self.redraw not in ("labels", "both"):
             raise InputError("TO203", "redraw is 'labels' or 'both'.", repr(self.redraw), "Leave it out for labels.")
+        if self.aggregate not in AGGREGATES:
+            raise InputError(
+                "TO203",
+                "There is no aggregate of that name.",
+                repr(self.aggregate),
+                near(str(self.aggregate), AGGREGATES),
+            )
         if isinstance(self.resamples, bool) or not isinstance(self.resamples, (int, np.integer)) or self.resamples < 1:
             raise InputError(
                 "TO203", "resamples must be a whole number of at least 1.", repr(self.resamples), "For instance 999."
@@ -106,12 +113,9 @@ class Consistency(HypothesisTest):
         preds, notes = self.one_label(preds, rng)
         statistic = self._statistic()
         asked = [Asked.of(statistic, lens, preds, self.aggregate) for lens in lenses]
+        said = self._said(statistic, asked)
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
-        joint = preds.kind != "multilabel"
-        return judged(
-            asked, draws, null_of(preds, self.redraw), self._said(statistic, asked),
-            [*notes, *notes_on(preds)], joint_views=joint, joint_lenses=joint,
-        )  # fmt: skip
+        return verdict_on(preds, asked, draws, rng, null_of(preds, self.redraw), said, notes)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
@@ -126,9 +130,10 @@ class Consistency(HypothesisTest):
         asked = [tallied.asked_of(tally, statistic, lens, self.aggregate) for lens in lenses]
         drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
-        notes = [*tallied.notes_of(tally, asked[0]), note]
+        notes = [*(note for each in asked for note in tallied.notes_of(tally, each)), note]
+        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return judged(
-            asked, [draws for draws, _ in drawn], LABELS, self._said(statistic, asked), notes,
+            asked, [draws for draws, _ in drawn], null, self._said(statistic, asked), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
 
@@ -158,19 +163,73 @@ class Consistency(HypothesisTest):
         said = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(each.views) > 1 for each in asked):
             said["aggregate"] = self.aggregate
-        return {**said, **statistic.said(asked[0].views[0])} if len(asked) == 1 else said
+        return said | settings_said(statistic, asked)
+
+
+def settings_said(statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:
+    """The statistic's settings; what depends on one view's bins only where there is one view."""
+    said = statistic.said(asked[0].views[0])
+    if len(asked) == 1 and len(asked[0].views) == 1:
+        return said
+    same = all(each.views[0].joint == asked[0].views[0].joint for each in asked)
+    return {
+        key: value
+        for key, value in said.items()
+        if not key.endswith(("_bins", "_bin")) and (same or key != "partition")
+    }
 
 
 def notes_on(preds: Predictions) -> list[Note]:
     """What the null takes for granted about these rows."""
     if preds.cluster is not None:
-        return []
+        return [
+            Note(
+                "TN204",
+                "With clusters the test is approximate; with few clusters and rare or nearly sure outcomes it can reject more often than it says.",
+            )
+        ]
     return [
         Note(
             "TN203",
             "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
         )
     ]
+
+
+def verdict_on(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    draws: Sequence[Array],
+    rng: np.random.Generator,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note] = (),
+    again: Sequence[Array] | None = None,
+) -> Verdict:
+    """The verdict on rows from their null draws; with clusters the larger p of two nulls counts.
+
+    `again` are the draws of the second null, made here where they are not given. Flipped signs cannot tell a bin where nothing came, although something should have, from a sure one: there the
+    labels redrawn with the correlation seen within clusters are the stricter judge.
+    """
+    joint, notes = preds.kind != "multilabel", [*notes, *notes_on(preds)]
+    floor = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+    found = judged(asked, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, least=floor)
+    if preds.cluster is None or not joint:
+        return found
+    if again is None:
+        again = null_draws(preds, asked, draws[0].shape[1], rng, share=within_clusters(preds, asked))
+    other = judged(asked, again, null, settings, notes, joint_views=True, joint_lenses=True, least=floor)
+    return _larger(found, other)
+
+
+def _larger(a: Verdict, b: Verdict) -> Verdict:
+    """Of two verdicts on the same claims the larger p-values, claim by claim."""
+    parts = {
+        name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}
+        for name, part in a.parts.items()
+    }
+    both = [p for p in (a.family_pvalue, b.family_pvalue) if p is not None]
+    return replace(a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(both) if both else None, parts=parts)
 
 
 def judged(
@@ -182,19 +241,36 @@ def judged(
     *,
     joint_views: bool,
     joint_lenses: bool,
+    least: float = 0.0,
 ) -> Verdict:
     """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit.
 
     `joint_views` and `joint_lenses` say whether the draws of a lens's views, and of the lenses, hang together
-    as the data do; where they do not, the family-wise p is Holm's.
+    as the data do; where they do not, the family-wise p is Holm's. `least` is the smallest p that the null can
+    give where that is more than 1/(1 + B).
     """
-    claims = [_claim(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
-    floor, n = 1 / (1 + draws[0].shape[1]), asked[0].views[0].n_rows
+    claims = [claim_on(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
+    floor, n = max(1 / (1 + draws[0].shape[1]), least), asked[0].views[0].n_rows
+    notes = [
+        *notes,
+        *(
+            note
+            for each in asked
+            if len(each.views) == 1
+            for note in each.estimator.notes(each.views[0])
+            if note.code == "TN107"
+        ),
+    ]
+    most = max(len(asked), *(len(each.views) for each in asked))
+    if most * floor > 0.05:
+        text = f"Holm's correction of {most:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, most * floor):.2g}: single ones cannot be named. Give more resamples."
+        notes = [*notes, Note("TN209", text)]
     if len(asked) == 1:
         (claim,) = claims
+        lowest = floor if joint_views else min(1.0, floor * len(asked[0].views))
         return Verdict(
-            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, n, null, floor, claim.family,
-            claim.statistic - claim.mean, claim.parts, settings, tuple(notes),
+            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, n, null, lowest, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, tuple(dict.fromkeys(notes)),
         )  # fmt: skip
     adjusted = holm([claim.pvalue for claim in claims])
     joint = min(adjusted)
@@ -202,19 +278,23 @@ def judged(
         # Every view of every lens is a claim of the family: one class far off is not averaged away.
         observed = np.concatenate([claim.values for claim in claims])
         joint = family(observed, np.concatenate([claim.draws for claim in claims]))
+    else:
+        floor = min(1.0, floor * sum(len(each.views) for each in asked))
     parts = {
         str(each.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
         for each, claim, p in zip(asked, claims, adjusted, strict=True)
     }
-    strongest = claims[int(np.argmin([claim.pvalue for claim in claims]))]
+    strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
     return Verdict(
         "consistency", "family", strongest.statistic, joint, n, null, floor, joint,
-        strongest.statistic - strongest.mean, parts, settings, tuple(notes),
+        strongest.statistic - strongest.mean, parts, settings, tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Claim:
+class Claim:
+    """One lens judged on its draws."""
+
     statistic: float
     pvalue: float
     mean: float
@@ -224,12 +304,12 @@ class _Claim:
     parts: dict[str, dict[str, float]]
 
 
-def _claim(asked: Asked, draws: Array, *, joint: bool) -> _Claim:
+def claim_on(asked: Asked, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
     values = asked.values
     statistic, combined = float(asked.combined(values)), asked.combined(draws)
     if len(asked.views) == 1:
-        return _Claim(statistic, pvalue(statistic, combined), float(combined.mean()), values, draws, None, {})
+        return Claim(statistic, pvalue(statistic, combined), float(combined.mean()), values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
     adjusted = holm(singles)
     parts = {
@@ -239,7 +319,7 @@ def _claim(asked: Asked, draws: Array, *, joint: bool) -> _Claim:
     everything = family(values, draws) if joint else min(adjusted)
     # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
     whole = pvalue(statistic, combined) if joint else everything
-    return _Claim(statistic, whole, float(combined.mean()), values, draws, everything, parts)
+    return Claim(statistic, whole, float(combined.mean()), values, draws, everything, parts)
 
 
 def _accepted(member: str) -> tuple[str, ...]:

@@ -16,10 +16,15 @@ TIE = 1e-10  # a draw within this relative distance of the observed statistic ti
 def pvalue(observed: float, draws: Array) -> float:
     """(1 + draws at least as large) / (1 + draws): never 0, and exact when the draws follow the null.
 
+    A statistic that is not defined has no p-value (NaN).
+
     >>> pvalue(3.0, np.array([1.0, 2.0, 4.0]))
     0.5
     """
-    return float((1 + (draws >= observed - TIE * abs(observed)).sum()) / (1 + len(draws)))
+    if np.isnan(observed):
+        return float("nan")
+    least = observed if np.isinf(observed) else observed - TIE * abs(observed)
+    return float((1 + (draws >= least).sum()) / (1 + len(draws)))
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -28,10 +33,10 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(pvalues, kind="stable")
+    order = np.argsort(pvalues, kind="stable")  # an undefined p (NaN) comes last and stays undefined
     stepped = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
     adjusted = np.empty(len(pvalues))
-    adjusted[order] = np.minimum(stepped, 1.0)
+    adjusted[order] = np.where(np.isnan(stepped), np.nan, np.minimum(stepped, 1.0))
     return [float(p) for p in adjusted]
 
 
@@ -45,14 +50,19 @@ def family(observed: Array, draws: Array) -> float:
     >>> family(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     0.25
     """
-    pool = np.concatenate([observed[:, None], draws], axis=1)
+    defined = ~np.isnan(observed)
+    if not defined.any():
+        return float("nan")
+    pool = np.concatenate([observed[:, None], draws], axis=1)[defined]
+    pool = np.where(np.isnan(pool), -np.inf, pool)
     smallest = np.full(pool.shape[1], np.inf)
     largest = np.full(pool.shape[1], -np.inf)
     for values in pool:
         order = np.sort(values)
-        above = len(order) - np.searchsorted(order, values - TIE * np.abs(values), "left")
-        smallest = np.minimum(smallest, above / len(order))
-        scale = values.std()
+        finite = np.isfinite(values)
+        least = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+        smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, least, "left")) / len(order))
+        scale = values.std() if finite.all() else 0.0
         largest = np.maximum(largest, (values - values.mean()) / scale if scale > 0 else 0.0)
     first = smallest < smallest[0] * (1 - TIE)
     tied = np.abs(smallest - smallest[0]) <= TIE

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.inference.asked import Asked, Layout, by_asked
@@ -41,6 +42,20 @@ def bootstrap(
     means = [i for i, each in enumerate(asked) if each.estimator.proper]
     linear = [i for i, each in enumerate(asked) if not each.estimator.proper and each.linear is not None]
     others = [i for i in range(len(asked)) if i not in means and i not in linear]
+    if resample == "cells" and preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Cells take rows as independent, and these come in clusters.",
+            "resample='cells'",
+            "Leave resample out: clusters are resampled whole.",
+        )
+    if resample == "cells" and any(len(asked[i].views) > 1 for i in linear):
+        raise InputError(
+            "TO205",
+            "Cells do not keep how classes vary together.",
+            "resample='cells' with several views",
+            "Use resample='rows', or a lens with one view.",
+        )
     cells = resample == "cells" or (resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None)
     if cells:
         for i in linear:

@@ -14,12 +14,14 @@ from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
-from trueodds.inference.bootstrap import Resampled, bootstrap, from_cells
+from trueodds.inference.bootstrap import ROWS_AT_MOST, Resampled, bootstrap, from_cells
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
+DRAWN = ("percentile", "basic", "bca", "residual-norm")  # methods that look at resamples
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
@@ -55,7 +57,7 @@ class Sureness:
 def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
     """The interval that `auto` stands for; None where none has a measured coverage."""
     if sure.interval != "auto":
-        _allowed(asked, sure.interval)
+        _allowed(asked, sure.interval, clustered=clustered)
         return sure.interval
     if asked.estimator.proper:
         return "normal" if cells else "bca"
@@ -72,7 +74,14 @@ def _is_root_mean_square(asked: Asked) -> bool:
     return one_score and isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"
 
 
-def _allowed(asked: Asked, method: str | None) -> None:
+def _allowed(asked: Asked, method: str | None, *, clustered: bool) -> None:
+    if method in ("sun", "debiased") and clustered:
+        raise InputError(
+            "TO205",
+            f"The {method} interval takes rows as independent, and these come in clusters.",
+            f"interval={method!r}",
+            "Use interval='auto': clusters are resampled whole.",
+        )
     if method in ("sun", "debiased") and not _is_root_mean_square(asked):
         raise InputError(
             "TO205",
@@ -92,37 +101,37 @@ def estimates(
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
     clustered = preds.cluster is not None
     methods = [method_for(each, sure, clustered=clustered, cells=False) for each in asked]
-    drawn = [i for i, method in enumerate(methods) if method in ("percentile", "basic", "bca", "residual-norm")]
-    resampled = (
-        dict(zip(drawn, bootstrap(preds, [asked[i] for i in drawn], sure.resamples, rng, sure.resample), strict=True))
-        if drawn
-        else {}
-    )
-    made = [
-        interval_of(preds, each, method, sure, resampled.get(i), rng)
-        for i, (each, method) in enumerate(zip(asked, methods, strict=True))
-    ]
+    drawn = [i for i, each in enumerate(asked) if methods[i] in DRAWN and not _too_many(preds, each, sure)]
+    found = bootstrap(preds, [asked[i] for i in drawn], sure.resamples, rng, sure.resample) if drawn else []
+    resampled = dict(zip(drawn, found, strict=True))
     bare = sure.interval is None
     null: Sequence[Array | None] = [None] * len(asked) if bare else floors()
     out = []
     for i, each in enumerate(asked):
+        interval, why = interval_of(preds, each, methods[i], sure, resampled.get(i), null[i], rng)
         how = resampled[i].how if i in resampled else None
-        out.append(answer(each, made[i], null[i], sure, how, bare=bare, notes=notes_of(preds, each)))
+        out.append(answer(each, interval, why, null[i], sure, how, notes=notes_of(preds, each)))
     return out
+
+
+def _too_many(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
+    """Whether several views would be resampled by cells, which do not keep how they vary together."""
+    by_cells = sure.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
+    return by_cells and len(asked.views) > 1 and not asked.estimator.proper
 
 
 def answer(
     asked: Asked,
     interval: Interval | None,
+    why: str,
     null: Array | None,
     sure: Sureness,
     how: str | None,
     *,
-    bare: bool,
     notes: list[Note],
 ) -> Estimate:
-    """The estimate of one question from its value, interval and null draws."""
-    estimator = asked.estimator
+    """The estimate of one question from its value, interval (or why there is none) and null draws."""
+    estimator, bare = asked.estimator, sure.interval is None
     value = float(asked.combined(asked.values))
     settings = estimator.said(asked.views[0])
     parts = {}
@@ -136,7 +145,7 @@ def answer(
     if interval:
         settings |= {"interval": interval.method, "level": sure.level}
     elif not bare:
-        notes = [*notes, Note("TN201", f"No interval: {_why_none(asked, value, sure)}.")]
+        notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
         settings |= {"resamples": sure.resamples, "resample": how}
     if null is not None:
@@ -145,14 +154,6 @@ def answer(
         estimator.name, str(asked.lens), value, asked.views[0].n_rows, interval, floor, _debiased(asked, value, floor),
         parts, settings, tuple(notes),
     )  # fmt: skip
-
-
-def _why_none(asked: Asked, value: float, sure: Sureness) -> str:
-    if not np.isfinite(value):
-        return "the value is infinite"
-    if method_for(asked, sure, clustered=False, cells=False) is None:
-        return "no interval of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
-    return "the outcomes do not vary enough for a resample to tell how sure the value is"
 
 
 def _floor(asked: Asked, null: Array | None) -> float | None:
@@ -181,14 +182,28 @@ def interval_of(
     method: str | None,
     sure: Sureness,
     resampled: Resampled | None,
+    null: Array | None,
     rng: np.random.Generator,
-) -> Interval | None:
-    """The interval of one question by the chosen method; None where the resamples do not vary at all."""
+) -> tuple[Interval | None, str]:
+    """The interval of one question by the chosen method, or why there is none."""
     value = float(asked.combined(asked.values))
-    if method is None or not np.isfinite(value) or (preds is not None and _units(preds) < 2):
-        return None
-    interval = _made(preds, asked, method, sure, resampled, rng, value)
-    return interval if interval.low < interval.high else None
+    if not np.isfinite(value):
+        return None, "the value is infinite or undefined"
+    if method is None:
+        return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
+    if preds is not None and _units(preds) < 2:
+        return None, "one row or cluster tells nothing of how rows vary"
+    if method in DRAWN and resampled is None:
+        return None, "beyond 200,000 rows the joint law of the classes is not resampled; resample='rows' does it"
+    interval = _made(preds, asked, method, sure, resampled, null, rng, value)
+    if interval.low < interval.high:
+        return interval, ""
+    return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
+
+
+def effective(view: View) -> float:
+    """How many equal rows the weights are worth, (Σw)²/Σw²."""
+    return float(view.total**2 / view.sums("ww").sum())
 
 
 def _units(preds: Predictions) -> int:
@@ -201,6 +216,7 @@ def _made(
     method: str,
     sure: Sureness,
     resampled: Resampled | None,
+    null: Array | None,
     rng: np.random.Generator,
     value: float,
 ) -> Interval:
@@ -224,7 +240,10 @@ def _made(
         assert preds is not None
         return intervals.bca(value, draws, asked.combined(jackknife(preds, asked)), sure.level)
     assert resampled.spread is not None
-    return intervals.residual_norm(value, draws, asked.combined(resampled.spread), sure.level)
+    assert null is not None
+    spread = asked.combined(resampled.spread)
+    n = effective(asked.views[0]) if preds is None or preds.cluster is None else _units(preds)
+    return intervals.residual_norm(value, draws, spread, asked.combined(null), sure.level, n)
 
 
 def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
@@ -237,12 +256,19 @@ def estimate_from_cells(
     asked: Asked, sure: Sureness, rng: np.random.Generator, null: Array | None, notes: list[Note]
 ) -> Estimate:
     """One question answered from the cells of a tally; aggregates over classes get no interval there."""
+    if sure.resample == "rows":
+        raise InputError(
+            "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
+        )
     method = method_for(asked, sure, clustered=False, cells=True)
     if method in ("bca", "debiased"):
         raise InputError(
             "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
         )
-    if len(asked.views) > 1 and sure.interval is not None:
+    resampled = None
+    if sure.interval is None:
+        interval, why = None, ""
+    elif len(asked.views) > 1:
         notes = [
             *notes,
             Note(
@@ -250,11 +276,10 @@ def estimate_from_cells(
                 "From a tally an aggregate over classes has no interval: the classes' joint law under resampling is not kept.",
             ),
         ]
-        method = None
-    interval = how = None
-    if method == "sun":
-        interval = interval_of(None, asked, method, sure, None, rng)
-    elif method in ("percentile", "basic", "residual-norm") and not asked.estimator.proper:
-        resampled = from_cells(asked, sure.resamples, rng)
-        interval, how = interval_of(None, asked, method, sure, resampled, rng), resampled.how
-    return answer(asked, interval, null, sure, how, bare=sure.interval is None, notes=notes)
+        interval, why = None, "see TN402"
+    elif asked.estimator.proper:
+        interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
+    else:
+        resampled = from_cells(asked, sure.resamples, rng) if method in DRAWN else None
+        interval, why = interval_of(None, asked, method, sure, resampled, null, rng)
+    return answer(asked, interval, why, null, sure, resampled.how if resampled else None, notes=notes)

@@ -19,12 +19,13 @@ Array = NDArray[Any]
 LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
 BOTH = "rows are drawn with replacement and each label with its stated probability, independently of the others"
 FLIPS = "the residuals of whole {unit} keep their sizes and have their signs flipped at random (approximate)"
+GUARD = "; the larger p counts of this and of labels drawn with the correlation within clusters that was seen"
 
 
 def null_of(preds: Predictions, redraw: str = "labels") -> str:
     """The null law in words."""
     if preds.cluster is not None:
-        return FLIPS.format(unit="clusters")
+        return FLIPS.format(unit="clusters") + (GUARD if preds.kind != "multilabel" else "")
     if preds.votes is not None:
         return FLIPS.format(unit="rows")
     return BOTH if redraw == "both" else LABELS
@@ -37,30 +38,37 @@ def null_draws(
     rng: np.random.Generator,
     redraw: str = "labels",
     progress: Callable[[float], None] | None = None,
+    share: float | None = None,
 ) -> list[Array]:
     """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
 
     With clusters or votes the signs of whole residuals are flipped; `redraw="both"` resamples rows too and
     chooses every partition again. A statistic on fixed bins costs one addition per row and draw; one that
-    chooses with the labels, or needs rows, is refitted on each draw.
+    chooses with the labels, or needs rows, is refitted on each draw. With `share` labels are redrawn though there
+    are clusters, whose rows share their random number in that share of the draws.
     """
     key = stream_key(rng)
     if redraw == "both":
         return _both(preds, asked, resamples, rng, progress)
-    flip = preds.cluster is not None or preds.votes is not None
+    flip = share is None and (preds.cluster is not None or preds.votes is not None)
     out: list[Array | None] = [None] * len(asked)
     on_bins = [i for i, each in enumerate(asked) if each.linear is not None]
     by_rows = [i for i, each in enumerate(asked) if each.linear is None]
     for chosen, work in ((on_bins, _flipped if flip else _redrawn), (by_rows, _row_by_row)):
         if chosen:
-            found = work(preds, [asked[i] for i in chosen], resamples, key, progress)
+            found = work(preds, [asked[i] for i in chosen], resamples, key, progress, share)
             for i, values in zip(chosen, found, strict=True):
                 out[i] = values
     return [values for values in out if values is not None]
 
 
 def _redrawn(
-    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
 ) -> list[Array]:
     layout = Layout(asked)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, asked)
@@ -69,13 +77,29 @@ def _redrawn(
 
     def sums(start: int, stop: int) -> Array:
         separate = preds.kind == "multilabel"
-        return draws.sums(preds.P, preds.w, tables, layout.size, key, start, stop, separate=separate)
+        return draws.sums(
+            preds.P,
+            preds.w,
+            tables,
+            layout.size,
+            key,
+            start,
+            stop,
+            separate=separate,
+            cluster=preds.cluster,
+            share=share or 0.0,
+        )
 
     return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
 
 
 def _flipped(
-    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    _share: float | None,
 ) -> list[Array]:
     layout = Layout(asked)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
@@ -144,15 +168,20 @@ def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predicti
 
 
 def _row_by_row(
-    preds: Predictions, asked: Sequence[Asked], resamples: int, key: int, progress: Callable[[float], None] | None
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
 ) -> list[Array]:
     """Every draw as whole views, for statistics that need them."""
     outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
     found: list[list[list[float]]] = [[[] for _ in each.views] for each in asked]
-    flip = preds.cluster is not None or preds.votes is not None
+    flip = share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
-        many = _drawn(preds, key, start, stop, flip)
+        many = _drawn(preds, key, start, stop, flip, share or 0.0)
         for one in many:
             for i, each in enumerate(asked):
                 for v, view in enumerate(each.views):
@@ -172,7 +201,7 @@ def _row_by_row(
     return [np.array(values) for values in found]
 
 
-def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool) -> Array:
+def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:
     if flip:
         if preds.cluster is None:
             return flips.signs(preds.n, key, start, stop)
@@ -180,7 +209,7 @@ def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool) -> A
     if preds.kind == "multilabel":
         each = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
         return np.stack(each)
-    return draws.labels(preds.P, key, start, stop)
+    return draws.labels(preds.P, key, start, stop, cluster=preds.cluster, share=share)
 
 
 def _both(
@@ -191,6 +220,7 @@ def _both(
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
     found: list[list[Array]] = [[] for _ in asked]
+    preds = preds if preds.weight is None else preds[preds.weight > 0]  # a row of weight 0 is no row
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
@@ -201,3 +231,21 @@ def _both(
         if progress and r % 32 == 0:
             progress(r / resamples)
     return [np.stack(values, axis=1) for values in found]
+
+
+def within_clusters(preds: Predictions, asked: Sequence[Asked]) -> float:
+    """How much of the largest possible correlation the residuals within clusters show, from 0 to 1.
+
+    The variance of cluster sums over that of independent rows, against the variance that rows with one common
+    random number would have; of all views the largest. Miscalibration adds to it, so it errs on the safe side.
+    """
+    assert preds.cluster is not None
+    found = 0.0
+    for view in (view for each in asked for view in each.views if not view.joint):
+        v = np.maximum(view.sums("wwv"), 0.0)
+        apart = float(v.sum())
+        seen = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
+        at_most = float((np.bincount(preds.cluster, np.sqrt(v)) ** 2).sum())
+        if at_most > apart * (1 + 1e-9):
+            found = max(found, (seen - apart) / (at_most - apart))
+    return min(max(found, 0.0), 1.0)

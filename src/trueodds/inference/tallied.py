@@ -95,6 +95,8 @@ def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Es
         interval = intervals.normal(value, sums["standard_error"], sure.level)
     settings = {"interval": "normal", "level": sure.level} if interval else {}
     floor = None
+    if estimator.name == "log_loss" and sure.interval is not None:
+        notes.append(Note("TN406", "A tally keeps no entropy, so log loss has no noise floor here."))
     if estimator.name == "brier" and sure.interval is not None and tally.kind != "confidence":
         views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
         spread = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
@@ -104,10 +106,11 @@ def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Es
 
 def null_draws(tally: Tally, asked: Asked, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
     """The null draws of each view, and whether the views are drawn jointly."""
-    together = isinstance(asked.lens, Classwise) and _on_report_cells(tally, asked)
+    voted = tally.counts.voted > 0
+    together = isinstance(asked.lens, Classwise) and _on_report_cells(tally, asked) and not voted
     covariance = tally.null_covariance if together else None
     joint = covariance is not None or len(asked.views) == 1
-    return cell_draws(asked, redraws, rng, covariance), joint
+    return cell_draws(asked, redraws, rng, covariance, voted=voted), joint
 
 
 def _on_report_cells(tally: Tally, asked: Asked) -> bool:
@@ -116,13 +119,15 @@ def _on_report_cells(tally: Tally, asked: Asked) -> bool:
     return isinstance(partition, Uniform) and partition.bins == tally.bins and partition.range is None
 
 
-def cell_draws(asked: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None) -> Array:
+def cell_draws(
+    asked: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None, *, voted: bool = False
+) -> Array:
     """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
 
     A bin's outcome count has mean Σwp and variance Σw²p(1−p). Large bins are normal; in small ones each fine
     cell is binomial at its mean probability. `covariance` (views · bins)² is the null covariance of class-wise
     report cells: with it the classes hang together as in the data (a normal copula), without it they are drawn
-    apart.
+    apart. With votes the residuals of rows have their signs flipped: Σ±w(y − p) has variance Σw²(y − p)².
     """
     if asked.linear is None:
         raise InputError(
@@ -142,7 +147,7 @@ def cell_draws(asked: Asked, resamples: int, rng: np.random.Generator, covarianc
         start += one.size
         w = np.bincount(one.index, view.w, one.size)
         wp = np.bincount(one.index, view.w * view.p, one.size)
-        found.append(one.statistic(w[None], wp[None], _outcomes(view, one, wp, z, rng)))
+        found.append(one.statistic(w[None], wp[None], _outcomes(view, one, wp, z, rng, voted=voted)))
     return np.stack(found)
 
 
@@ -156,10 +161,10 @@ def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Ar
     return scores
 
 
-def _outcomes(view: View, one: Linear, wp: Array, z: Array, rng: np.random.Generator) -> Array:
-    variance = np.bincount(one.index, view.sums("wwv"), one.size)
+def _outcomes(view: View, one: Linear, wp: Array, z: Array, rng: np.random.Generator, *, voted: bool) -> Array:
+    variance = np.bincount(one.index, view.sums("wwr" if voted else "wwv"), one.size)
     drawn = wp + np.sqrt(np.maximum(variance, 0.0)) * z
-    counts = np.array_equal(view.w, view.n)
+    counts = np.array_equal(view.w, view.n) and not voted
     for b in np.flatnonzero((variance < NORMAL_FROM) & (wp > 0)) if counts else []:
         cells = np.flatnonzero(one.index == b)
         each = rng.binomial(view.n[cells].astype(np.int64), np.clip(view.p[cells], 0, 1), (len(z), len(cells)))

@@ -26,9 +26,11 @@ SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row 
 
 def not_swapped(y: Array, p: Array) -> None:
     """Metrics take (y_true, y_prob); recognize the other order."""
+    if not _fractions(y):  # the small one first: of right arguments no more is looked at
+        return
     fix = "Metrics take (y_true, y_prob): swap the two arguments."
     whole = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
-    if y.ndim == 2 and whole and _fractions(y):
+    if y.ndim == 2 and whole:
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",
@@ -36,7 +38,7 @@ def not_swapped(y: Array, p: Array) -> None:
             fix,
         )
     labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _fractions(p) and np.isfinite(p).all())
-    if y.ndim == 1 and p.ndim == 1 and labels and _fractions(y):
+    if y.ndim == 1 and p.ndim == 1 and labels:
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
@@ -123,7 +125,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
 
 
 def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, exact: float) -> list[Note]:
-    off = np.abs(p.sum(axis=1, dtype=np.float64) - 1)
+    off = np.abs(_sums(p) - 1)
     tolerance = SUM_TOLERANCE.get(given.name, 1e-5) if sum_tolerance is None else sum_tolerance
     worst = int(np.argmax(off))
     if off[worst] > tolerance:
@@ -137,6 +139,16 @@ def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, exact
     if count == 0:
         return []
     return [Note("TN101", f"{count:,} rows sum to 1 only within {off[worst]:.1e}; their values are used as given.")]
+
+
+def _sums(p: Array) -> Array:
+    """Row sums in float64: short rows column by column, which NumPy does many rows at a time."""
+    if p.shape[1] > 64:
+        return np.asarray(p.sum(axis=1, dtype=np.float64))
+    total = p[:, 0].astype(np.float64)
+    for c in range(1, p.shape[1]):
+        total += p[:, c]
+    return total
 
 
 def softmax(z: Array) -> Array:

@@ -289,6 +289,8 @@ class Predictions:
         for name in ("p", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
                 values[name] = values[name][where]
+        if values["cluster"] is not None:  # numbered afresh, so that clusters outside the subset leave no gaps
+            values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
         if values["weight"] is not None and not values["weight"].any():
             raise InputError(
                 "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."

@@ -28,12 +28,16 @@ def resolved(
     if isinstance(data, Tally):
         if mode == "exact":
             raise InputError("TO403", "mode='exact' needs the rows.", "a tally", "Give the file of predictions.")
+        if weight_kind == "frequency":
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Give the file of predictions.")
         return data
     rows = _rows(data, mode, progress)
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
         return rows.repeated()
+    if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
+        return rows[rows.weight > 0]  # a row of weight 0 is no row: it decides nothing and is not counted
     return rows
 
 

@@ -25,7 +25,6 @@ class Counts:
     ties: int = 0  # rows with several largest probabilities
     true_zeros: int = 0  # rows where something came that was said to be impossible
     voted: int = 0  # rows whose outcome is votes
-    clustered: int = 0  # rows that came with a cluster, which a tally does not keep
     excess: float = 0.0  # the largest excess over 1
     worst_sum: float = 0.0  # the largest distance from sum 1
 
@@ -51,12 +50,5 @@ class Counts:
             rows = "row sums" if self.off_sums == 1 else "rows sum"
             notes.append(
                 Note("TN101", f"{self.off_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
-            )
-        if self.clustered:
-            notes.append(
-                Note(
-                    "TN401",
-                    f"{self.clustered:,} rows came with clusters, which a tally does not keep: rows are taken as independent.",
-                )
             )
         return tuple(notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ Array = NDArray[Any]
 
 # Classes whose dense cells are held at a time: 2.5 MB, or 1.6 of the wider ones; more falls out of the cache.
 CHUNK, WIDE_CHUNK = 16, 5
+SMALL = 512  # K·bins up to which a few copies of the null covariance cost no memory to speak of
 NOTHING = np.empty(0)
 
 
@@ -33,6 +34,7 @@ class Rows:
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
     shares: Array | None  # (n, m) votes
     w: Array | None  # (n,)
+    _placed: dict[tuple[int, int], Array] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, preds: Predictions, where: slice | Array) -> Rows:
@@ -49,6 +51,15 @@ class Rows:
     def exact(self) -> bool:
         """Whether the cell follows from float64 arithmetic alone, as it does for float32 values."""
         return self.P.dtype == np.float32
+
+    def cells(self, first: int, last: int) -> Array:
+        """The fine cell of each value of the classes first..last−1, (n, last − first)."""
+        if (first, last) not in self._placed:
+            out = np.empty((len(self.P), last - first), dtype=np.uint16)
+            kernel.cells_of(self.P, first, last, kernel.EDGES, self.exact, out)
+            self._placed.clear()  # one set of classes at a time: a thousand would take a quarter of the rows' own memory
+            self._placed[first, last] = out
+        return self._placed[first, last]
 
     @property
     def plain(self) -> bool:
@@ -117,7 +128,7 @@ def _span(rows: Rows, first: int, last: int) -> Cells:
             hit = _plain(rows.y[:, first:last] == 1)
             kernel.by_hit(rows.P, hit, first, last, kernel.EDGES, rows.exact, out)
         else:
-            kernel.by_label(rows.P, rows.y, first, last, kernel.EDGES, rows.exact, out)
+            kernel.by_label(rows.P, rows.y, rows.cells(first, last), first, out)
         return Cells.of_dense(out)
     out = np.zeros((width, 1 + len(FULL)))
     Y = _plain(_outcomes(rows, first, last))
@@ -136,11 +147,11 @@ def _outcomes(rows: Rows, first: int, last: int) -> Array:
 
 def null_covariance(rows: Rows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
-    size = rows.P.shape[1] * bins
-    out = np.zeros((size, size))
+    k = rows.P.shape[1]
+    out = np.zeros((k, k, 4 if k * bins <= SMALL else 1, bins * bins))
     w = NOTHING if rows.w is None else rows.w
-    kernel.covariance(rows.P, _plain(w), kernel.EDGES, rows.exact, report_bins(bins), bins, out)
-    return out
+    kernel.covariance(rows.P, _plain(w), rows.cells(0, k), report_bins(bins), bins, out)
+    return out.sum(axis=2).reshape(k, k, bins, bins).swapaxes(1, 2).reshape(k * bins, k * bins)
 
 
 def report_bins(bins: int) -> Array:
@@ -182,7 +193,6 @@ def counted(rows: Rows, preds: Predictions, ties: int, true_zeros: int) -> Count
         ties=ties,
         true_zeros=true_zeros,
         voted=n if rows.shares is not None else 0,
-        clustered=n if preds.cluster is not None else 0,
         excess=float(extremes[0]),
         worst_sum=float(extremes[1]),
     )

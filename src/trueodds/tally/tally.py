@@ -84,6 +84,13 @@ class Tally:
         Cost: about 0.2 µs per row of ten classes. Raises TO404 for a lens that cannot be kept, TO203 for bins that
         are no count, TO204 for a lens without meaning here.
         """
+        if preds.cluster is not None:
+            raise InputError(
+                "TO404",
+                "A tally does not keep which rows belong together, and counted apart their chance would be misjudged.",
+                "rows in clusters",
+                "Audit the rows themselves: mode='exact' (--mode exact).",
+            )
         _whole(bins, "bins")
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row

@@ -14,7 +14,10 @@ from trueodds.audit.table import Mark, Table
 from trueodds.audit.words import CLAIMS, clean, share, short, size
 from trueodds.core.errors import InputError
 
-_ROLES = {"overconfident": "bad", "underconfident": "bad", "miscalibrated": "bad", "no evidence": "good"}
+_ROLES = {
+    **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
+    "no evidence": "good",
+}
 
 
 def render(audit: Mapping[str, Any], pictures: Sequence[str | None] = ()) -> str:
@@ -94,7 +97,10 @@ def _hash(text: str) -> str:
 
 def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     """Where said and seen lie between 0 and 100 %."""
-    said, seen = data.get("mean_confidence"), data.get("accuracy")
+    binary = data.get("event_rate") is not None
+    said, seen = (
+        (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
+    )
     if said is None or seen is None:
         return None
     return {
@@ -102,6 +108,8 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
         "seen": _at(seen),
         "left": _at(min(said, seen)),
         "width": _at(abs(said - seen)),
+        "verb": "predicts" if binary else "says",
+        "outcome": "came" if binary else "is right",
         "says": share(said),
         "right": share(seen),
     }

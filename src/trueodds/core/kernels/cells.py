@@ -34,6 +34,7 @@ _EXPONENT = _BITS >> 52
 _FIRST = 1 / WIDTH
 _LAST = (WIDTH - 1) / WIDTH
 _BUFFER = 2048  # values placed at a time: they stay in the nearest cache
+_ROWS = 504  # rows turned into columns at a time; columns a power of two apart would share cache sets
 
 
 @compiled
@@ -46,7 +47,13 @@ def place(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
         low = max(((x_bits[j] - 1 - _MANTISSA) >> 52) - (_EXPONENT - 1 - HALVINGS), 0)
         high = min(WIDTH + HALVINGS - 1 + (_EXPONENT - 1) - ((q_bits[j] - _MANTISSA) >> 52), CELLS - 1)
         cells[j] = low if x[j] <= _FIRST else (high if x[j] > _LAST else middle)
-    if not exact:  # in float64 the product can round across an edge: the stored edges decide
+    if exact:
+        return
+    near = 0  # in float64 the product can round across an edge, by less than 1e-12: then the stored edges decide
+    for j in range(x.shape[0]):
+        t = x[j] * WIDTH
+        near += (x[j] > _FIRST) & ((abs(t - np.rint(t)) < 1e-11) | (x[j] > _LAST))
+    if near > 0:
         for j in range(x.shape[0]):
             c = cells[j]
             if x[j] > edges[c + 1] and c < CELLS - 1:
@@ -67,41 +74,36 @@ def _widen(P, start, stop, first, last, x, q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def cells_of(P, edges, exact, out):  # type: ignore[no-untyped-def]
-    """The cell of every value of P (n, m)."""
-    k = P.shape[1]
-    rows = max(1, _BUFFER // k)
-    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    for start in range(0, P.shape[0], rows):
-        m = _widen(P, start, min(start + rows, P.shape[0]), 0, k, x, q)
-        place(x[:m], q[:m], edges, exact, cells[:m])
-        for j in range(m):
-            out[start + j // k, j % k] = cells[j]
-
-
-@compiled
-def by_label(P, y, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σp², Σy, Σpy of the classes first..last−1 into out ((last − first)·CELLS, 5); labels y (n,)."""
+def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
+    """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16."""
     k = last - first
     rows = max(1, _BUFFER // k)
     x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
+    flat = out.reshape(-1)
     for start in range(0, P.shape[0], rows):
-        stop = min(start + rows, P.shape[0])
-        m = _widen(P, start, stop, first, last, x, q)
+        m = _widen(P, start, min(start + rows, P.shape[0]), first, last, x, q)
         place(x[:m], q[:m], edges, exact, cells[:m])
-        m = 0
-        for i in range(start, stop):
-            for c in range(k):
-                s = c * CELLS + np.int64(np.uint32(cells[m + c]))
-                out[s, 0] += 1.0
-                out[s, 1] += x[m + c]
-                out[s, 2] += x[m + c] * x[m + c]
-            c = y[i] - first
-            if 0 <= c < k:
-                s = c * CELLS + np.int64(np.uint32(cells[m + c]))
-                out[s, 3] += 1.0
-                out[s, 4] += x[m + c]
-            m += k
+        here = flat[start * k : start * k + m]
+        for j in range(m):
+            here[j] = cells[j]
+
+
+@compiled
+def by_label(P, y, cells, first, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σp², Σy, Σpy of the classes first, first + 1, … into out (m·CELLS, 5); cells (n, m), labels y (n,)."""
+    k = cells.shape[1]
+    for i in range(P.shape[0]):
+        for c in range(k):
+            s = c * CELLS + np.int64(cells[i, c])
+            x = np.float64(P[i, first + c])
+            out[s, 0] += 1.0
+            out[s, 1] += x
+            out[s, 2] += x * x
+        c = y[i] - first
+        if 0 <= c < k:
+            s = c * CELLS + np.int64(cells[i, c])
+            out[s, 3] += 1.0
+            out[s, 4] += np.float64(P[i, y[i]])
 
 
 @compiled
@@ -157,29 +159,40 @@ def by_share(P, Y, w, first, last, edges, exact, out):  # type: ignore[no-untype
 
 
 @compiled
-def covariance(P, w, edges, exact, report, bins, out):  # type: ignore[no-untyped-def]
-    """Σ w²(δ_kl p_k − p_k p_l) between report cells (class · bins + bin), upper triangle; w (n,) or (0,)."""
-    k = P.shape[1]
-    rows = max(1, _BUFFER // k)
-    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    slots = np.empty(k, dtype=np.uint32)
-    weighted = w.shape[0] > 0
-    for start in range(0, P.shape[0], rows):
-        stop = min(start + rows, P.shape[0])
-        m = _widen(P, start, stop, 0, k, x, q)
-        place(x[:m], q[:m], edges, exact, cells[:m])
-        m = 0
-        for i in range(start, stop):
-            a = w[i] * w[i] if weighted else 1.0
+def covariance(P, w, cells, report, bins, out):  # type: ignore[no-untyped-def]
+    """Σ w²(δ_kl p_k − p_k p_l) of each pair of classes and their bins, k ≤ l; w (n,) or (0,).
+
+    Pair of classes by pair, so that the sums in use fit the nearest cache, into out (K, K, copies, bins²), to be
+    summed over the copies, a power of two: rows take turns, since adding to one place twice in a row waits.
+    """
+    k, copies = P.shape[1], out.shape[2]
+    x, scaled = np.empty((k, _ROWS)), np.empty((k, _ROWS))
+    line, slot = np.empty((k, _ROWS), dtype=np.uint32), np.empty((k, _ROWS), dtype=np.uint32)
+    at, product = np.empty(_ROWS, dtype=np.uint32), np.empty(_ROWS)
+    for start in range(0, P.shape[0], _ROWS):
+        m = min(_ROWS, P.shape[0] - start)
+        for i in range(m):
             for c in range(k):
-                slots[c] = c * bins + report[np.uint32(cells[m + c])]
-            for c in range(k):
-                p = a * x[m + c]
-                line = out[slots[c]]
-                line[slots[c]] += p * q[m + c]
-                for other in range(c + 1, k):
-                    line[slots[other]] -= p * x[m + other]
-            m += k
+                x[c, i] = P[start + i, c]
+                slot[c, i] = report[cells[start + i, c]]
+        for c in range(k):
+            slots, lines, values, p = slot[c], line[c], x[c], scaled[c]
+            for i in range(m):
+                lines[i] = (slots[i] + (np.uint32(i) & np.uint32(copies - 1)) * np.uint32(bins)) * np.uint32(bins)
+                p[i] = values[i]
+            if w.shape[0] > 0:
+                for i in range(m):
+                    p[i] *= w[start + i] * w[start + i]
+        for c in range(k):
+            lines, p = line[c], scaled[c]
+            for d in range(c, k):
+                slots, other, own = slot[d], x[d], 1.0 if d == c else 0.0
+                for i in range(m):
+                    at[i] = lines[i] + slots[i]
+                    product[i] = p[i] * (own - other[i])
+                sums = out[c, d].reshape(-1)
+                for i in range(m):
+                    sums[at[i]] += product[i]
 
 
 @compiled

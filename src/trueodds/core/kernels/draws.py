@@ -69,23 +69,33 @@ def _accumulate(P, i, cumulative):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _labels(P, key, start, stop, out):  # type: ignore[no-untyped-def]
-    cumulative = np.empty(P.shape[1])
-    for i in range(P.shape[0]):
-        _accumulate(P, i, cumulative)
-        stream = row_key(key, i)
-        for r in range(start, stop):
-            out[r - start, i] = pick(cumulative, P.shape[1], uniform(stream, r))
+def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
+    """The row's own number, or with probability `share` the one that all rows of its cluster have in this draw."""
+    if share > 0.0 and uniform(mix(cluster_stream), draw) < share:
+        return uniform(cluster_stream, draw)
+    return uniform(stream, draw)
 
 
 @compiled
-def _sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
     cumulative = np.empty(P.shape[1])
     for i in range(P.shape[0]):
         _accumulate(P, i, cumulative)
         stream = row_key(key, i)
+        together = row_key(~key, cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
-            c = pick(cumulative, P.shape[1], uniform(stream, r))
+            out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, together, share, r))
+
+
+@compiled
+def _sums(P, w, tables, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
+    cumulative = np.empty(P.shape[1])
+    for i in range(P.shape[0]):
+        _accumulate(P, i, cumulative)
+        stream = row_key(key, i)
+        together = row_key(~key, cluster[i]) if share > 0.0 else stream
+        for r in range(start, stop):
+            c = pick(cumulative, P.shape[1], chance(stream, together, share, r))
             for t in range(tables.shape[0]):
                 slot = tables[t, i, c]
                 if slot >= 0:
@@ -106,32 +116,52 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
                             out[slot, r - start] += w[i]
 
 
-def labels(P: Array, key: int, start: int, stop: int) -> Array:
-    """One label per row and draw, (stop − start, n), each with its stated probability."""
+NO_CLUSTERS = np.empty(0, dtype=np.int64)
+
+
+def labels(P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0) -> Array:
+    """One label per row and draw, (stop − start, n), each with its stated probability.
+
+    With `share`, the rows of a cluster use one random number in that share of the draws, each its own in the others.
+    """
     P = np.ascontiguousarray(P)
+    of = NO_CLUSTERS if cluster is None else cluster
 
     def work(a: int, b: int) -> Array:
         out = np.empty((b - a, len(P)), dtype=np.int64)
-        _labels(P, key, a + start, b + start, out)
+        _labels(P, of, share, key, a + start, b + start, out)
         return out
 
     return np.concatenate(list(in_blocks(work, stop - start, 32)))
 
 
 def sums(
-    P: Array, w: Array, tables: Array, size: int, key: int, start: int, stop: int, *, separate: bool = False
+    P: Array,
+    w: Array,
+    tables: Array,
+    size: int,
+    key: int,
+    start: int,
+    stop: int,
+    *,
+    separate: bool = False,
+    cluster: Array | None = None,
+    share: float = 0.0,
 ) -> Array:
     """Weight per slot and draw, (stop − start, size), when labels are drawn from the predictions.
 
     `tables[t, i, c]` is the slot that row i adds its weight to if label c is drawn, or −1. With `separate` each
-    label is a yes/no of its own (multilabel).
+    label is a yes/no of its own (multilabel). `share` as for `labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    loop = _separate_sums if separate else _sums
+    of = NO_CLUSTERS if cluster is None else cluster
 
     def work(a: int, b: int) -> Array:
         out = np.zeros((size, b - a))
-        loop(P, w, tables, key, a + start, b + start, out)
+        if separate:
+            _separate_sums(P, w, tables, key, a + start, b + start, out)
+        else:
+            _sums(P, w, tables, of, share, key, a + start, b + start, out)
         return out.T
 
     return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))

@@ -8,6 +8,8 @@ import numpy as np
 
 from trueodds.core.kernels import compiled
 
+_ROWS = 248  # rows turned into columns at a time: each step is then one vector instruction for many rows
+
 
 @compiled
 def largest(P, which, value):  # type: ignore[no-untyped-def]
@@ -15,28 +17,53 @@ def largest(P, which, value):  # type: ignore[no-untyped-def]
 
     Returns how many rows have several largest values.
     """
-    ranks = which.shape[1]
-    few = P.shape[1] <= 16  # a branch per value is guessed wrong too often in short rows
+    k, ranks = P.shape[1], which.shape[1]
+    columns = np.empty((k, _ROWS), dtype=P.dtype)
+    a, b, c = np.empty_like(columns[0]), np.empty_like(columns[0]), np.empty_like(columns[0])
+    at = np.empty_like(a)  # a column's number, as wide as the values so that one instruction takes as many
     ties = 0
-    for i in range(P.shape[0]):
-        a = b = c = np.float64(-1.0)
-        at_a = at_b = at_c = 0
-        tied = 0
-        for j in range(P.shape[1]):
-            x = np.float64(P[i, j])
-            if few or x > c:
-                over_a, over_b, over_c = x > a, x > b, x > c
-                tied = 0 if over_a else (1 if x == a else tied)
-                c, at_c = (b if over_b else (x if over_c else c)), (at_b if over_b else (j if over_c else at_c))
-                b, at_b = (a if over_a else (x if over_b else b)), (at_a if over_a else (j if over_b else at_b))
-                a, at_a = (x if over_a else a), (j if over_a else at_a)
-        ties += tied
-        which[i, 0], value[i, 0] = at_a, a
-        if ranks > 1:
-            which[i, 1], value[i, 1] = at_b, b
-        if ranks > 2:
-            which[i, 2], value[i, 2] = at_c, c
+    for start in range(0, P.shape[0], _ROWS):
+        m = min(_ROWS, P.shape[0] - start)
+        for i in range(m):
+            for j in range(k):
+                columns[j, i] = P[start + i, j]
+        _largest_values(columns, m, a, b, c)
+        for i in range(m):
+            ties += a[i] == b[i]
+        for rank in range(ranks):
+            best = a if rank == 0 else (b if rank == 1 else c)
+            _first_columns(columns, m, best, at)
+            for i in range(m):
+                column = np.int64(at[i])
+                which[start + i, rank], value[start + i, rank] = column, best[i]
+                columns[column, i] = -1  # taken: among equals the next rank has the next column
     return ties
+
+
+@compiled
+def _largest_values(columns, m, a, b, c):  # type: ignore[no-untyped-def]
+    """The three largest values of each row, repeated ones repeatedly."""
+    a[:], b[:], c[:] = -1, -1, -1
+    for j in range(columns.shape[0]):
+        column = columns[j]
+        for i in range(m):
+            x, first, second, third = column[i], a[i], b[i], c[i]
+            a[i] = x if x > first else first
+            x = first if x > first else x  # the smaller one goes down a rank
+            b[i] = x if x > second else second
+            x = second if x > second else x
+            c[i] = x if x > third else third
+
+
+@compiled
+def _first_columns(columns, m, value, at):  # type: ignore[no-untyped-def]
+    """The lowest column with that value."""
+    k = columns.shape[0]
+    for down in range(1, k + 1):
+        column, number = columns[k - down], at.dtype.type(k - down)
+        for i in range(m):
+            before, x, y = at[i], column[i], value[i]
+            at[i] = number if x == y else before
 
 
 @compiled

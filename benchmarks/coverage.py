@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -52,7 +53,7 @@ def main() -> None:
         estimator = ESTIMATORS.make(name, settings)
         for slope, shift in MODELS:
             true = truth(name, estimator, slope, shift)
-            for n in (300, 1000, 5000):
+            for n in (30, 300, 1000, 5000):
                 rng = np.random.default_rng(5)
                 hits = above = 0
                 width = 0.0
@@ -60,14 +61,15 @@ def main() -> None:
                     score = rng.normal(0, 1.3, n)
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
                     asked = [Asked.of(estimator, as_lens("positive"), preds)]
-                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, lambda: [np.zeros((1, 1))])
-                    assert found.interval is not None
-                    hits += found.interval.low <= true <= found.interval.high
-                    above += true > found.interval.high
-                    width += found.interval.high - found.interval.low
+                    null = null_draws(preds, asked, 199, rng)
+                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, lambda null=null: null)
+                    low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, 1.0)
+                    hits += low <= true <= high
+                    above += true > high
+                    width += high - low
                 said = " ".join(str(value) for value in settings.values()) or "default"
                 print(
-                    f"{name:8} {said:14} {slope:5.2f} {n:5d} {true:7.4f} {found.interval.method:14}"
+                    f"{name:8} {said:14} {slope:5.2f} {n:5d} {true:7.4f} {found.interval.method if found.interval else 'none':14}"
                     f" {hits / sets:7.3f} {above / sets:6.3f} {width / sets:7.4f}",
                     flush=True,
                 )

@@ -276,3 +276,23 @@ def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
     found = to.audit(to.Predictions(np.stack([10 - yes, yes], axis=1), p, group={"site": site}), resamples=99).to_dict()
     parts = found["tests"][0]["parts"]
     assert [group["pvalue"] for group in found["groups"]] == [parts[f"positive | site={v}"]["pvalue"] for v in "AB"]
+
+
+def test_certainty_that_is_wrong_has_a_direction():
+    # every confidence is exactly 1 and half are wrong: no noise at all, and a gap of 50 points
+    found = to.audit(to.Predictions([0, 1, 2] * 40, np.tile([1.0, 0.0, 0.0], (120, 1))), resamples=99).to_dict()
+    assert found["verdict"]["state"] == "overconfident"
+    json.dumps(found, allow_nan=False)
+
+
+def test_an_audit_says_itself_in_one_line_and_a_page_that_cannot_be_written_is_a_coded_error(calibrated, tmp_path):
+    assert repr(calibrated).startswith("Audit('No evidence")
+    assert [note.code for note in calibrated.notes] == [note["code"] for note in calibrated.to_dict()["notes"]]
+    with pytest.raises(to.InputError, match="TO703"):
+        calibrated.to_html(tmp_path / "missing" / "a.html")
+
+
+def test_a_vector_lens_of_a_tally_has_no_interval_and_says_why():
+    found = to.measure(to.tally(simulated(300, 3), grid=5), "ece", lens="canonical", partition="simplex-grid", bins=5)
+    assert found.interval is None
+    assert "TN201" in [note.code for note in found.notes]

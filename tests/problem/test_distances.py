@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import trueodds as to
 from tests.problem.refused import refused
+from trueodds.core.errors import InputError
 from trueodds.problem.distance import NAMED, Distance, as_distance
 
 Array = NDArray[Any]
@@ -105,3 +107,26 @@ def test_a_distance_is_itself() -> None:
     own = Distance("own", NAMED["tv"].vectors, NAMED["tv"].binary)
     assert as_distance(own) is own
     assert str(own) == "own"
+
+
+def test_an_own_distance_serves_draws_as_well_as_the_value():
+    # the draws have one axis more on the side of what was seen; the named and the own form must agree throughout
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], 60)
+    preds = to.Predictions(rng.integers(0, 3, 60), P)
+
+    def half_l1(said, seen):
+        return np.abs(said - seen).sum() / 2
+
+    for lens in ("confidence", "classwise", "canonical"):
+        named, own = (to.test(preds, lens=lens, distance=d, resamples=19) for d in ("tv", half_l1))
+        assert own.statistic == pytest.approx(named.statistic, rel=1e-12)
+        assert own.pvalue == named.pvalue
+    # two sets of 999 draws whose sd is a quarter of their mean: 3.3 · .25 · √(2/999) = 4 %
+    floors = [to.measure(preds, "ece", distance=d).noise_floor for d in ("tv", half_l1)]
+    assert floors[0] == pytest.approx(floors[1], rel=0.04)
+
+
+def test_an_own_distance_must_give_a_number():
+    with pytest.raises(InputError, match="TO203"):
+        to.measure(to.Predictions([0, 1], [0.2, 0.7]), "ece", distance=lambda said, seen: "far", interval=None)

@@ -188,9 +188,9 @@ def test_numbers_as_names_are_matched_as_names(y: Any) -> None:
 def test_a_number_that_is_no_name_among_number_names_is_refused() -> None:
     with refused("TO105", "0", "row 0"):
         Predictions([0, 1, 2], THREE, classes=[3, 5, 7])
-    # "1" and "2" as texts: is the label 1 the first name or the second column? Not guessed.
-    with refused("TO105", "1", "row 0", fix="as they are written"):
-        Predictions([1, 2, 1], P2, classes=["1", "2"])
+    # classes are given, so a label is a name and never the number of a column: 0 is none of "1" and "2"
+    with refused("TO105", "0", "row 0", fix="as they are written"):
+        Predictions([0, 1, 1], P2, classes=["1", "2"])
 
 
 @pytest.mark.parametrize("y", [[0, 2, 1], [0.0, 2.0, 1.0]])
@@ -344,3 +344,16 @@ def test_a_fitted_classifier_brings_its_classes() -> None:
     assert (preds.classes, preds.y.tolist()) == (("no", "yes"), [1, 0])  # type: ignore[union-attr]
     with refused("TO117", "object"):
         Predictions.from_estimator(object(), [[0]], [1])
+
+
+def test_numbers_match_classes_that_are_written_as_text() -> None:
+    # a command line can only write names as text: labels 1 and 2, or -1 and +1, must still be usable
+    assert Predictions([1, 2, 2], [0.1, 0.7, 0.9], classes=["1", "2"]).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    assert Predictions([-1, 1], [0.1, 0.7], classes=["-1", "1"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
+    assert Predictions([1.0, 2.0], [0.1, 0.7], classes=["1", "2"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+def test_logits_that_look_like_probabilities_are_read_as_said_and_noted() -> None:
+    found = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
+    assert [note.code for note in found.notes] == ["TN108"]
+    assert Predictions.from_logits([0, 1], [[0.3, 0.9], [0.6, 0.4]]).notes == ()

@@ -213,10 +213,17 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
     if preds.cluster is None:
         return gap, in_errors(view, gap)
     se = float(np.sqrt((np.bincount(preds.cluster, view.w * (view.y - p)) ** 2).sum())) / view.total
-    return gap, gap / se if se > 0 else None
+    return gap, _over(gap, se)
 
 
 def in_errors(view: View, gap: float) -> float | None:
     """The gap in standard errors of a calibrated model with independent rows."""
     se = float(np.sqrt(np.maximum(view.sums("wwv"), 0).sum())) / view.total
-    return gap / se if se > 0 else None
+    return _over(gap, se)
+
+
+def _over(gap: float, se: float) -> float | None:
+    """A gap in standard errors; where nothing was left to chance any gap is infinitely many."""
+    if se > 0:
+        return gap / se
+    return math.copysign(math.inf, gap) if abs(gap) > 1e-12 else None

@@ -15,6 +15,7 @@ from trueodds.ask import draw
 from trueodds.audit.facts import Progress, of_rows
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
+from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict, figure, strict
 from trueodds.core.rng import as_generator
@@ -31,7 +32,7 @@ from trueodds.tally.tally import Tally
 PANELS_UP_TO = 100  # classes whose diagrams are drawn; the table of classes tells of more
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """A finished audit: printed, written as a page or as JSON, all with the same facts. It holds no rows."""
 
@@ -54,8 +55,16 @@ class Audit:
 
         text = page.render(self.facts, [diagram.svg() for diagram in self.diagrams])
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            saved.write(path, text, "TO703")
         return text
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes on the data, the method and the fix."""
+        return tuple(Note(note["code"], note["text"]) for note in self.facts["notes"])
+
+    def __repr__(self) -> str:
+        return f"Audit({self.verdict['sentence']!r})"
 
     def __str__(self) -> str:
         from trueodds.audit import report

@@ -98,12 +98,12 @@ def poisson_binomial(p: Array) -> Array:
 def _of_bin(view: View, rows: Array, sums: dict[str, Array], tail: float) -> tuple[float, float, str]:
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # a softmax may exceed 1 by a rounding
     w, n = view.w[rows], view.n[rows]
-    mass, count = w.sum(), round(n.sum())
+    mass, count = float(w.sum()), round(float(n.sum()))
     if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
-        return *_normal(w @ p / mass, sums["wwr"][rows].sum() / mass**2, tail), "residuals"
+        return *_normal(float(w @ p) / mass, float(sums["wwr"][rows].sum()) / mass**2, tail), "residuals"
     # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
     if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
-        return *_normal(w @ p / mass, sums["wwv"][rows].sum() / mass**2, tail), "normal"
+        return *_normal(float(w @ p) / mass, float(sums["wwv"][rows].sum()) / mass**2, tail), "normal"
     if count <= EXACT_ROWS:
         reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _SLACK
         low, high = np.searchsorted(reached, (tail, 1 - tail))

@@ -122,7 +122,7 @@ class Scores:
 
     def of(self, rows: Array | list[Array]) -> Array:
         """The mean of each view and resample, (views, draws)."""
-        return np.array([[score[r].sum() / self.w[r].sum() for r in rows] for score in self.scores])
+        return np.array([[float(score[r].sum()) / float(self.w[r].sum()) for r in rows] for score in self.scores])
 
 
 def rows_of(estimator: Estimator, view: View) -> Array:

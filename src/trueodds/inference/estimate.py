@@ -144,7 +144,7 @@ def answer(
     floor = None if bare else _floor(asked, null)
     if interval:
         settings |= {"interval": interval.method, "level": sure.level}
-    elif not bare:
+    elif why and not bare:
         notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
         settings |= {"resamples": sure.resamples, "resample": how}
@@ -276,7 +276,9 @@ def estimate_from_cells(
                 "From a tally an aggregate over classes has no interval: the classes' joint law under resampling is not kept.",
             ),
         ]
-        interval, why = None, "see TN402"
+        interval, why = None, ""
+    elif asked.views[0].joint:
+        interval, why = None, "a tally does not keep how the residuals of a vector vary together"
     elif asked.estimator.proper:
         interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
     else:

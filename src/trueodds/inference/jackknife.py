@@ -27,7 +27,7 @@ def jackknife(preds: Predictions, asked: Asked) -> Array:
         return np.stack([_mean(rows_of(asked.estimator, view), view.w, unit) for view in asked.views])
     if asked.linear is not None:
         return np.stack([_bins(view, one, unit) for view, one in zip(asked.views, asked.linear, strict=True)])
-    units = int(unit.max()) + 1
+    units = int(np.max(unit)) + 1
     if units > EVALUATIONS_AT_MOST:
         raise InputError(
             "TO205",
@@ -47,7 +47,7 @@ def _mean(score: Array, w: Array, unit: Array) -> Array:
 def _bins(view: View, one: Linear, unit: Array) -> Array:
     """Left out through the bins' sums: a row changes only its own bin."""
     m = view.p.shape[1] if view.joint else 1
-    units = int(unit.max()) + 1
+    units = int(np.max(unit)) + 1
     out = np.empty(units)
     step = max(1, 2**21 // (one.size * m))
     order = np.argsort(unit, kind="stable")

@@ -175,6 +175,18 @@ def softmax(z: Array) -> Array:
     return probabilities
 
 
+def doubtful_logits(z: Array) -> list[Note]:
+    """A word where logits look like probabilities; they are read as what they were said to be."""
+    if z.ndim == 1 or len(z) < 2 or z.min() < 0 or z.max() > 1 or (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
+        return []
+    return [
+        Note(
+            "TN108",
+            "These logits lie in [0, 1] and every row sums to 1, as probabilities do; they were read as logits, as said.",
+        )
+    ]
+
+
 def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     """The names of the classes in the order of the columns."""
     if classes is None:
@@ -251,11 +263,14 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
             f"{str(y[0])!r} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
-    number = {str(name) if y.dtype.kind in "US" else name: i for i, name in enumerate(names)}
+    # Names given as text, such as those of a command line, are matched by what a number is written as.
+    text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
+    number = {str(name) if text else name: i for i, name in enumerate(names)}
     found, inverse = np.unique(y, return_inverse=True)
     codes = np.empty(len(found), dtype=np.int64)
     for i, each in enumerate(found.tolist()):
         each = _plain(each)
+        each = f"{each:g}" if text and isinstance(each, float) and each.is_integer() else str(each) if text else each
         if each not in number:
             row = int(np.argmax(inverse == i))
             raise InputError(
@@ -353,14 +368,18 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
     with np.errstate(over="ignore"):
         total = w.sum()
     if not np.isfinite(total):
-        raise InputError("TO110", "The weights add up to infinity.", f"{w.max()} at most", "Divide them by their mean.")
+        raise InputError(
+            "TO110", "The weights add up to infinity.", f"{np.max(w)} at most", "Divide them by their mean."
+        )
     return w
 
 
-def groups(group: ArrayLike | Mapping[str, Any] | None, n: int) -> dict[str, Array]:
+def groups(group: Any, n: int) -> dict[str, Array]:
     """Each group column as an array."""
     if group is None:
         return {}
+    if hasattr(group, "columns") and np.ndim(group) == 2:  # a frame: each column is a group column
+        group = {name: group[name] for name in group.columns}
     columns = dict(group) if isinstance(group, Mapping) else {"group": group}
     checked = {}
     for name, column in columns.items():

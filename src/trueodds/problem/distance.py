@@ -104,11 +104,24 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
 
 
 def _user(d: Callable[[Array, Array], float]) -> Distance:
-    def vectors(said: Array, seen: Array) -> Array:
-        shape = said.shape[:-1]
-        m = said.shape[-1]
-        pairs = zip(said.reshape(-1, m), np.broadcast_to(seen, said.shape).reshape(-1, m), strict=True)
-        return np.array([float(d(a, b)) for a, b in pairs]).reshape(shape)
-
     name = getattr(d, "__name__", type(d).__name__)
+
+    def one(said: Array, seen: Array) -> float:
+        found = d(said, seen)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise InputError(
+                "TO203",
+                "A distance must give one number for two vectors.",
+                f"{found!r} from {name}",
+                "It is called as d(said, seen).",
+            ) from None
+
+    def vectors(said: Array, seen: Array) -> Array:
+        said, seen = np.broadcast_arrays(said, seen)  # either may be the one that has the draws
+        m = said.shape[-1]
+        pairs = zip(said.reshape(-1, m), seen.reshape(-1, m), strict=True)
+        return np.array([one(a, b) for a, b in pairs]).reshape(said.shape[:-1])
+
     return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), norm=False)

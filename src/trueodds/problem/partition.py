@@ -284,9 +284,10 @@ def as_partition(
     if isinstance(partition, Partition):
         _no_others(given, f"a partition that is given as {type(partition).__name__}", ())
         return partition
-    if partition == "edges" or (np.ndim(bins) == 1 and partition in (None, "uniform")):  # type: ignore[arg-type]
+    edges: Any = () if bins is None else bins
+    if partition == "edges" or (bins is not None and np.ndim(edges) == 1 and partition in (None, "uniform")):
         _no_others(given, "given edges", ("bins", "closed"))
-        return Given(tuple(np.ravel(bins if "bins" in given else ()).tolist()), closed or "right")  # type: ignore[arg-type]
+        return Given(tuple(np.ravel(edges).tolist()), closed or "right")
     if partition is None and not given:
         return None
     if partition is None:

@@ -167,8 +167,9 @@ class Predictions:
         """
         z = checks.numbers(checks.as_array(logits, "logits"), "logits")
         checks.shape(z, "logits")
-        p = checks.softmax(z)
-        return cls(y_true, p, weight=weight, group=group, cluster=cluster, classes=classes)
+        new = cls(y_true, checks.softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
+        object.__setattr__(new, "notes", (*new.notes, *checks.doubtful_logits(z)))
+        return new
 
     @classmethod
     def from_confidence(

@@ -85,7 +85,7 @@ def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
     mean = mass @ part / total
     variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
     # Rounding, which the order of rows changes, must not decide between equal variances.
-    axis = int(np.argmax(variance >= variance.max() * (1 - 1e-9)))
+    axis = int(np.argmax(variance >= np.max(variance) * (1 - 1e-9)))
     return -float(f"{variance[axis]:.9g}"), axis
 
 

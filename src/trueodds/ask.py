@@ -15,7 +15,7 @@ from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.saved import schema_of
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import AGGREGATES, Estimator, ProperScore
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.inference import tallied
@@ -280,9 +280,9 @@ def floors(
     rows: Predictions, asked: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
 ) -> list[Array | None]:
     """Null draws for the noise floors; a proper score needs none, its expectation is known."""
-    drawn = [each for each in asked if not each.estimator.proper]
+    drawn = [each for each in asked if not isinstance(each.estimator, ProperScore)]
     found = iter(null_draws(rows, drawn, redraws, rng) if drawn else [])
-    return [None if each.estimator.proper else next(found) for each in asked]
+    return [None if isinstance(each.estimator, ProperScore) else next(found) for each in asked]
 
 
 def _said(rng: Any, rows: Predictions | Tally, weight_kind: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_the_jackknife_by_bins_equals_leaving_rows_out():
         if each.linear is None:
             continue
         by_hand = [Asked(error, each.lens, (each.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)]
-        if error.proper:
+        if error.name == "brier":
             expected = [one.values[0] for one in by_hand]
         else:
             expected = []

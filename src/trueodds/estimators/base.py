@@ -37,7 +37,6 @@ class Estimator:
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
-    proper: ClassVar[bool] = False  # a mean of one score per row
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
@@ -61,6 +60,19 @@ class Estimator:
         return Estimate(
             self.name, view.name, self.value(view), view.n_rows, settings=self.said(view), notes=tuple(self.notes(view))
         )
+
+
+@dataclass(frozen=True)
+class ProperScore(Estimator):
+    """A mean of one score per row, whose expectation under the predictions themselves is known."""
+
+    def rows(self, view: View) -> Array:
+        """The score of each row."""
+        raise NotImplementedError
+
+    def expected(self, view: View) -> float:
+        """The mean score if every probability were right: what even a calibrated model pays."""
+        raise NotImplementedError
 
 
 AGGREGATES = ("mean", "max", "sum", "prevalence")

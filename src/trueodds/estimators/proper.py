@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.base import Estimator
+from trueodds.estimators.base import ProperScore
 from trueodds.problem.view import View
 from trueodds.tally import scores
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Brier(Estimator):
+class Brier(ProperScore):
     r"""Mean squared distance between probabilities and outcome.
 
     .. math:: \tfrac1w \sum_i w_i (p_i - y_i)^2 \quad\text{or}\quad \tfrac1w \sum_i w_i \sum_k (p_{ik} - y_{ik})^2
@@ -31,7 +31,6 @@ class Brier(Estimator):
     """
 
     name: ClassVar[str] = "brier"
-    proper: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
 
     def rows(self, view: View) -> Array:
@@ -56,7 +55,7 @@ class Brier(Estimator):
 
 
 @dataclass(frozen=True)
-class LogLoss(Estimator):
+class LogLoss(ProperScore):
     r"""Mean surprise at the outcome, in nats.
 
     .. math:: -\tfrac1w \sum_i w_i \sum_k y_{ik} \log p_{ik}
@@ -70,7 +69,6 @@ class LogLoss(Estimator):
     """
 
     name: ClassVar[str] = "log_loss"
-    proper: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     floor: float = 0.0

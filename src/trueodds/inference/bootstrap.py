@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
-from trueodds.estimators.base import Estimator, Linear
+from trueodds.estimators.base import Linear, ProperScore
 from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -39,8 +39,10 @@ def bootstrap(
     Partitions chosen without labels are held fixed. Rows are drawn as `rng.integers(0, n, (resamples, n))`.
     """
     found: dict[int, Resampled] = {}
-    means = [i for i, each in enumerate(asked) if each.estimator.proper]
-    linear = [i for i, each in enumerate(asked) if not each.estimator.proper and each.linear is not None]
+    means = [i for i, each in enumerate(asked) if isinstance(each.estimator, ProperScore)]
+    linear = [
+        i for i, each in enumerate(asked) if not isinstance(each.estimator, ProperScore) and each.linear is not None
+    ]
     others = [i for i in range(len(asked)) if i not in means and i not in linear]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
@@ -118,17 +120,12 @@ class Scores:
 
     def __init__(self, asked: Asked) -> None:
         self.w = asked.views[0].w
-        self.scores = [self.w * rows_of(asked.estimator, view) for view in asked.views]
+        assert isinstance(asked.estimator, ProperScore)
+        self.scores = [self.w * asked.estimator.rows(view) for view in asked.views]
 
     def of(self, rows: Array | list[Array]) -> Array:
         """The mean of each view and resample, (views, draws)."""
         return np.array([[float(score[r].sum()) / float(self.w[r].sum()) for r in rows] for score in self.scores])
-
-
-def rows_of(estimator: Estimator, view: View) -> Array:
-    """The score of each row of a proper score."""
-    rows = getattr(estimator, "rows")  # noqa: B009  (proper estimators alone have it)
-    return np.asarray(rows(view))
 
 
 class Bins:

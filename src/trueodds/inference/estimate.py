@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.estimators.base import ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
@@ -59,7 +60,7 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
     if sure.interval != "auto":
         _allowed(asked, sure.interval, clustered=clustered)
         return sure.interval
-    if asked.estimator.proper:
+    if isinstance(asked.estimator, ProperScore):
         return "normal" if cells else "bca"
     if _is_root_mean_square(asked) and not clustered:
         return "sun"
@@ -117,7 +118,7 @@ def estimates(
 def _too_many(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
     by_cells = sure.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
-    return by_cells and len(asked.views) > 1 and not asked.estimator.proper
+    return by_cells and len(asked.views) > 1 and not isinstance(asked.estimator, ProperScore)
 
 
 def answer(
@@ -158,9 +159,8 @@ def answer(
 
 def _floor(asked: Asked, null: Array | None) -> float | None:
     """The mean statistic of a calibrated model: exact for a proper score, else the mean of the draws."""
-    if asked.estimator.proper:
-        expected = getattr(asked.estimator, "expected")  # noqa: B009  (proper estimators alone have it)
-        return float(asked.combined(np.array([expected(view) for view in asked.views])))
+    if isinstance(asked.estimator, ProperScore):
+        return float(asked.combined(np.array([asked.estimator.expected(view) for view in asked.views])))
     return None if null is None else float(asked.combined(null).mean())
 
 
@@ -171,7 +171,7 @@ def _debiased(asked: Asked, value: float, floor: float | None) -> float | None:
         view, one = asked.views[0], asked.linear[0]
         t, _ = intervals.squared_error(view.pool(one.index, one.size))
         return float(np.sign(t) * np.sqrt(abs(t)))
-    if asked.estimator.proper or floor is None or not value < 2 * floor:
+    if isinstance(asked.estimator, ProperScore) or floor is None or not value < 2 * floor:
         return None
     return float(np.sqrt(max(0.0, value**2 - floor**2)))
 
@@ -279,7 +279,7 @@ def estimate_from_cells(
         interval, why = None, ""
     elif asked.views[0].joint:
         interval, why = None, "a tally does not keep how the residuals of a vector vary together"
-    elif asked.estimator.proper:
+    elif isinstance(asked.estimator, ProperScore):
         interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
     else:
         resampled = from_cells(asked, sure.resamples, rng) if method in DRAWN else None

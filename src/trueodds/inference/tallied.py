@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.cells import EDGES
 from trueodds.core.results import Estimate
-from trueodds.estimators.base import Estimator, Linear
+from trueodds.estimators.base import Estimator, Linear, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
@@ -35,10 +35,14 @@ def estimate(
     rng: np.random.Generator,
 ) -> Estimate:
     """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
-    if estimator.proper and tally_scores(tally, lens):
+    if isinstance(estimator, ProperScore) and tally_scores(tally, lens):
         return _score(tally, estimator, lens, sure)
     asked = asked_of(tally, estimator, lens, aggregate)
-    null = None if sure.interval is None or estimator.proper else null_draws(tally, asked, redraws, rng)[0]
+    null = (
+        None
+        if sure.interval is None or isinstance(estimator, ProperScore)
+        else null_draws(tally, asked, redraws, rng)[0]
+    )
     return estimate_from_cells(asked, sure, rng, null, notes_of(tally, asked))
 
 

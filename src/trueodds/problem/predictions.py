@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.problem import checks
+from trueodds.problem import checks, swapped
 
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
@@ -93,7 +93,7 @@ class Predictions:
         sum_tolerance: float | None = None,
     ) -> None:
         y_raw, p_raw = checks.as_array(y_true, "y_true"), checks.as_array(y_prob, "y_prob")
-        checks.not_swapped(y_raw, p_raw)
+        swapped.refuse(y_raw, p_raw)
         p = checks.numbers(p_raw, "y_prob")
         checks.shape(p, "y_prob")
         k = 2 if p.ndim == 1 else p.shape[1]
@@ -187,7 +187,7 @@ class Predictions:
         'confidence'
         """
         c_raw, z_raw = checks.as_array(confidence, "confidence"), checks.as_array(correct, "correct")
-        checks.not_swapped_confidence(c_raw, z_raw)
+        swapped.refuse_confidence(c_raw, z_raw)
         c = checks.numbers(c_raw, "confidence")
         checks.one_dimensional(c, "confidence")
         checks.same_length(z_raw, c, "correct", "confidence")
@@ -214,7 +214,7 @@ class Predictions:
         2
         """
         y_raw, p_raw = checks.as_array(Y, "Y"), checks.as_array(P, "P")
-        checks.not_swapped_multilabel(y_raw, p_raw)
+        swapped.refuse_multilabel(y_raw, p_raw)
         p = checks.numbers(p_raw, "P")
         checks.two_dimensional(p, "P")
         checks.same_shape(y_raw, p)

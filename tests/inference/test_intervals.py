@@ -214,6 +214,7 @@ def test_auto_means_what_the_coverage_studies_chose():
 
     assert method("ece") == method("mce") == method("ece", "classwise") == "residual-norm"
     assert method("rmsce") == "sun"
+    assert method("rmsce", bins=100) == "residual-norm"  # five rows a bin: Sun's interval would cover 88 %
     assert method("brier") == method("log_loss") == "bca"
     assert method("ece", distance="kl") is None
     assert method("ece", partition="sweep") is None

@@ -62,11 +62,17 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
         return sure.interval
     if isinstance(asked.estimator, ProperScore):
         return "normal" if cells else "bca"
-    if _is_root_mean_square(asked) and not clustered:
+    if _is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
         return "sun"
     if asked.linear is None or not all(isinstance(one, BinSums) and one.distance.norm for one in asked.linear):
         return None
     return "residual-norm"
+
+
+def _rows_per_bin(asked: Asked) -> float:
+    """Rows by occupied bin: with few of them Sun's interval covers 88 % where it says 95 %."""
+    assert asked.linear is not None
+    return asked.views[0].n_rows / len(np.unique(asked.linear[0].index))
 
 
 def _is_root_mean_square(asked: Asked) -> bool:

@@ -177,7 +177,7 @@ def fit(
     Sureness(level=level)
     if lens is not None:
         as_lens(lens)
-    rows = resolved(data, mode or "exact", weight_kind)
+    rows = data if isinstance(data, Tally) else resolved(data, mode or "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", "a tally", "Give the file of predictions.")
     if method == "auto":

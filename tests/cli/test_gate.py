@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.audit.example import example
-from trueodds.cli.gate import Gate
+from trueodds import Predictions, audit
+from trueodds.cli.gate import MEASURED, Gate
 from trueodds.core.errors import InputError
 
 
-def held(text: str, audit: dict | None = None) -> bool:
-    return Gate.of(text).judge(example() if audit is None else audit)[0]
+def held(text: str, found: dict | None = None) -> bool:
+    return Gate.of(text).judge(example() if found is None else found)[0]
 
 
 # The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
@@ -44,9 +45,9 @@ def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
 
 def test_reject_is_the_verdict_of_the_family() -> None:
     assert not held("reject")
-    audit = example()
-    audit["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
-    assert held("reject", audit)
+    found = example()
+    found["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
+    assert held("reject", found)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,10 @@ def test_reject_is_the_verdict_of_the_family() -> None:
         ">0.1",
         "ece>>0.1",
         "0.1<ece",
+        "mce>0.1",  # not measured by the audit
+        "foo>1",
+        "ece>5",  # five percent is 0.05; this gate would always hold
+        "ece@classwise>=1.01",
     ],
 )
 def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
@@ -75,7 +80,6 @@ def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "mce>0.1",  # not measured by the audit
         "log_loss>0.1",  # infinite, which JSON holds as null
         "ece.low@classwise>0.01",  # has no interval
         "ece@top-2>0.1",
@@ -90,12 +94,23 @@ def test_what_cannot_be_judged_is_an_error_not_a_pass(text: str) -> None:
 
 
 def test_reject_without_a_p_value_cannot_be_judged() -> None:
-    audit = example()
-    audit["verdict"] |= {"rejected": None, "pvalue": None}
+    found = example()
+    found["verdict"] |= {"rejected": None, "pvalue": None}
     with pytest.raises(InputError, match="TO611"):
-        held("reject", audit)
+        held("reject", found)
 
 
-def test_a_misspelt_estimator_is_told_the_near_one() -> None:
-    with pytest.raises(InputError, match="Did you mean brier"):
+def test_a_misspelt_estimator_is_told_those_that_are_measured() -> None:
+    with pytest.raises(InputError, match="ece, brier, log_loss"):
         held("brie>0.1")
+
+
+def test_a_bound_in_percent_is_told_as_a_share() -> None:
+    with pytest.raises(InputError, match=r"ece>0\.05"):
+        Gate.of("ece>5")
+    assert Gate.of("brier>1.5").limit == 1.5  # a Brier score reaches 2
+
+
+def test_the_gate_knows_what_every_audit_measures() -> None:
+    audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=19).to_dict()
+    assert {each["estimator"] for each in audited["measures"]} == set(MEASURED)

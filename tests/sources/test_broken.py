@@ -57,6 +57,16 @@ def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
         read(data)
 
 
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("a.tsv", "Convert it to .csv"), ("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
+)
+def test_a_kind_that_is_nearly_read_is_told_what_to_convert_it_to(tmp_path: Path, name: str, fix: str) -> None:
+    (tmp_path / name).write_text("x")
+    with refusal("TO302", fix):
+        read(tmp_path / name)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "feather", "arrow", "stream.arrow", "npz"])
 @pytest.mark.parametrize("how", ["text", "empty", "truncated"])
 def test_a_file_that_is_not_what_its_suffix_says_is_an_error(tmp_path: Path, kind: str, how: str) -> None:

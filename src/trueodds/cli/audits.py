@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import JSON, SEED, data_options, given_columns, opened
+from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.program import GATE_FAILED
 from trueodds.cli.progress import Progress
-from trueodds.core.errors import InputError
 
 
 @click.command(short_help="The whole answer: how far off, where, is it chance, what fixes it.")
-@data_options
+@data_options(group=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as one self-contained page.")
 @JSON
 @click.option(
@@ -23,18 +22,12 @@ from trueodds.core.errors import InputError
 @SEED
 @click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
-@click.option(
-    "--weight-kind",
-    type=click.Choice(["importance", "frequency"]),
-    default="importance",
-    show_default=True,
-    help="Whether a weight of two is two rows (frequency).",
-)
+@WEIGHT_KIND
 @click.option(
     "--fail-on",
     metavar="GATE",
     multiple=True,
-    help="Exit with 1 if this is so: reject, 'ece>0.05', 'ece.low>0.02', 'ece@classwise>0.1'; may be repeated.",
+    help="Exit with 1 if this is so: reject, 'ece>0.05', 'ece.low>0.02', 'ece@classwise>0.1' (ece, brier, log_loss); repeatable.",
 )
 @click.pass_context
 def audit(
@@ -59,11 +52,10 @@ def audit(
     from trueodds.cli.gate import Gate  # here, so that --help does not wait for it
 
     gates = [Gate.of(text) for text in fail_on]
-    if html_path == "-":
-        raise InputError("TO603", "The page goes into a file.", "--html -", "Name it: --html report.html.")
-    output.ready(html_path, json_path)
+    named = given_columns(columns)
+    output.ready(files, html=html_path, json=json_path)
     with Progress() as progress:
-        data = opened(files, given_columns(columns))
+        data = opened(files, named)
         from trueodds.audit import audit as audited
 
         found = audited(
@@ -84,7 +76,7 @@ def audit(
     if json_path != "-":
         from trueodds.audit import report
 
-        click.echo(report.text(told, output.width(), output.paint if output.colored() else None))
+        click.echo(report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None))
     judged = [gate.judge(told) for gate in gates]
     for gate, (held, why) in zip(gates, judged, strict=True):
         click.echo(f"gate {gate.text!r} {'held' if held else 'failed'}: {why}", err=True)

@@ -7,13 +7,15 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import SEED, data_options, given_columns, opened, settings, settings_options
+from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
 from trueodds.cli.progress import Progress
+from trueodds.cli.settings import settings, settings_options
+from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
 
 
 @click.command()
-@data_options
+@data_options(mode=False)
 @click.option(
     "--method",
     default="auto",
@@ -21,18 +23,26 @@ from trueodds.core.errors import InputError
     help="Its name: see trueodds list calibrators. auto chooses, confirms on held-out rows, or leaves it alone.",
 )
 @click.option("--out", required=True, metavar="F", help="Where to save it, as JSON.")
+@WEIGHT_KIND
 @SEED
-@settings_options
-def fit(files: tuple[str, ...], method: str, out: str, seed: int, mode: str | None, **given: Any) -> None:
-    """What fixes it: a calibrator, saved for trueodds apply."""
-    said, columns = settings(given), given_columns(given)
-    output.ready(out)
-    data = opened(files, columns)
-    from trueodds import ask
+@settings_options("calibrators")
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **given: Any) -> None:
+    """What fixes it: a calibrator, saved for trueodds apply.
 
-    found = ask.fit(data, method, rng=seed, mode=mode, **said)
+    Judge it on other rows: on those it was fitted on any calibrator looks good.
+    """
+    said, columns = settings(given), given_columns(given)
+    output.ready(files, out=out)
+    if tally := next((file for file in files if is_tally(file)), None):
+        raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
+    from trueodds import ask
+    from trueodds.calibrators import CALIBRATORS
+
+    CALIBRATORS.check(method, said)
+    found = ask.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **said)
     found.save(out)
-    click.echo(f"{found.summary()}\n{out}")
+    lines = found.summary().split("\n")
+    click.echo("\n".join([*(spoken(line) if line.startswith("[TN") else line for line in lines), out]))
 
 
 @click.command(short_help="Put a saved calibrator to use on a file.")
@@ -47,15 +57,17 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     No label is needed. All other columns stay as they are.
     """
-    output.ready(out)
-    from trueodds import ask
+    tolerance = given.get("sum_tolerance")
+    columns = given_columns(given)
+    output.ready((calibrator, *files), out=out)
+    if is_tally(calibrator):
+        raise InputError("TO503", "That is a tally, not a calibrator.", calibrator, "Give what trueodds fit wrote.")
+    from trueodds.calibrators import wire
 
-    fitted = ask.load(calibrator)
+    fitted = wire.load(calibrator)
     from trueodds.sources import read
     from trueodds.sources.rewrite import rewrite
 
-    tolerance = given.get("sum_tolerance")
-    columns = given_columns(given)
     source = read(list(files), label=None, **columns)
     plan = getattr(source, "plan", None)
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order

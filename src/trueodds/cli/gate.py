@@ -22,6 +22,7 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
+MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
 _ENDS = ("value", "low", "high", "floor", "noise_floor", "debiased")
 
 
@@ -49,6 +50,9 @@ class Gate:
         found = _FORM.fullmatch(text)
         if found is None:
             raise InputError("TO610", "--fail-on holds no condition.", repr(text), _HOW)
+        if found["name"] not in MEASURED:
+            known = f"The audit measures {', '.join(MEASURED)}."
+            raise InputError("TO610", "--fail-on names no error that the audit measures.", repr(found["name"]), known)
         end = found["end"] or "value"
         if end not in _ENDS:
             raise InputError("TO610", "--fail-on names no part of an estimate.", repr(end), near(end, _ENDS))
@@ -58,6 +62,9 @@ class Gate:
             limit = math.nan
         if not math.isfinite(limit):
             raise InputError("TO610", "--fail-on compares with a finite number.", repr(found["limit"]), _HOW)
+        if found["name"] == "ece" and limit > 1:
+            fix = f"Write 'ece{found['sign']}{limit / 100:g}' for {limit:g} %."
+            raise InputError("TO610", "An ece lies between 0 and 1; this bound would never be passed.", repr(text), fix)
         return cls(text, found["name"], end, found["lens"], found["sign"], limit)
 
     def judge(self, audit: Mapping[str, Any]) -> tuple[bool, str]:

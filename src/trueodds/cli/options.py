@@ -1,4 +1,4 @@
-"""Which rows and which settings: the options that several commands share, and what they open."""
+"""Which rows: the options that several commands share, and what they open."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True)
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random.")
 LENS = click.option("--lens", help="Which claim: confidence, positive, classwise, canonical, class:NAME, top-2, …")
+WEIGHT_KIND = click.option(
+    "--weight-kind",
+    type=click.Choice(["importance", "frequency"]),
+    default="importance",
+    show_default=True,
+    help="Whether a weight of two is two rows (frequency).",
+)
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the answer as one JSON object; - is stdout.")
 
-_COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
+COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
     (
         "--probs",
@@ -33,94 +40,38 @@ _COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
     ("--sum-tolerance", {"type": float, "metavar": "X", "help": "How far a row may be from sum 1 (rounded tables)."}),
 )
-_NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in _COLUMNS)
+_NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
 _LISTS = ("probs", "logits", "votes", "multilabel")
-_SETTINGS: tuple[tuple[str, str], ...] = (
-    ("--bins", "How many bins, sqrt, or edges such as [0,0.5,1]."),
-    ("--partition", "Which rows are pooled: see trueodds list partitions."),
-    ("--min-size", "Fewest rows in a leaf of the median-variance tree."),
-    ("--closed", "Which end of a bin belongs to it: right or left."),
-    ("--range", "Range of the bins: [0, 1] if not said, or 1/K."),
-    ("--distance", "How far said is from seen: see trueodds list distances."),
-    ("--order", "Power of the mean over bins; inf takes the worst."),
-    ("--aggregate", "How several views make one number: mean, max, sum, prevalence."),
-    ("--interval", "auto, percentile, basic, bca, sun, debiased or none."),
-    ("--level", "Level of the interval or of the bars."),
-    ("--resamples", "How many resamples or redraws."),
-    ("--resample", "What is resampled: auto, rows, cells."),
-    ("--redraw", "What a test redraws: labels or both."),
-    ("--statistic", "The estimator whose size a test judges."),
-    ("--floor", "Smallest probability that a logarithm sees."),
-    ("--weight-kind", "Whether a weight is importance or frequency."),
+# What says the same thing as something else, or makes it meaningless; one of them would be ignored in silence.
+_EXCLUDING = (
+    ("logits", "probs", "Both name the columns of what the model says."),
+    ("multilabel", "label", "Both name what came."),
+    ("votes", "label", "Both name what came."),
+    ("confidence", "label", "With --confidence what came is --correct."),
+    ("confidence", "probs", "Only the confidence would be read."),
 )
 
 
-def data_options(command: Command) -> Command:
-    """FILE and everything that says which of its columns hold what."""
-    command = click.option(
-        "--mode",
-        type=click.Choice(["exact", "tally"]),
-        help="Rows in memory or fine cells; by default the size decides.",
-    )(command)
-    for option, how in reversed(_COLUMNS):
-        command = click.option(option, **how)(command)
-    return FILES(command)
+def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command], Command]:
+    """FILE and everything that says which of its columns hold what; only audit and tally look at groups."""
 
+    def options(command: Command) -> Command:
+        if mode:
+            how = "Rows in memory or fine cells; by default the size decides."
+            command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=how)(command)
+        for option, how_so in reversed(COLUMNS):
+            if group or option != "--group":
+                command = click.option(option, **how_so)(command)
+        return FILES(command)
 
-def settings_options(command: Command) -> Command:
-    """The settings of estimators, tests, diagrams and calibrators, spelled as in Python."""
-    command = click.option(
-        "--set", "also", metavar="NAME=VALUE", multiple=True, help="Any other setting of the member."
-    )(command)
-    for option, said in reversed(_SETTINGS):
-        command = click.option(option, metavar="X", help=said)(command)
-    return command
-
-
-def settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were said, taken out of the command's parameters."""
-    found = {}
-    for option, _ in _SETTINGS:
-        name = option.lstrip("-").replace("-", "_")
-        text = given.pop(name, None)
-        if text is not None:
-            found[name] = value(text)
-    for pair in given.pop("also", ()):
-        name, equals, text = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=classic.")
-        found[name] = value(text)
-    return found
-
-
-def value(text: str) -> Any:
-    """What a setting's text stands for: a number, yes or no, a list, nothing, or a word.
-
-    >>> value("15"), value("0.5"), value("inf"), value("none"), value("[0, 0.5, 1]"), value("equal-mass")
-    (15, 0.5, inf, None, [0, 0.5, 1], 'equal-mass')
-    """
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    if text[:1] in "[{":
-        import json
-
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise InputError("TO601", "This list cannot be read.", text, "Write it as JSON: [0, 0.5, 1].") from None
-    return text
+    return options
 
 
 def given_columns(given: dict[str, Any]) -> dict[str, Any]:
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
     said = {name: given.pop(name) for name in _NAMES if name in given}
     said = {name: each for name, each in said.items() if each not in (None, ())}
+    _sensible(said)
     for name in _LISTS:
         if name in said and "," in said[name]:
             said[name] = _parts(said[name])
@@ -129,6 +80,26 @@ def given_columns(given: dict[str, Any]) -> dict[str, Any]:
     if "group" in said:
         said["group"] = list(said["group"])
     return said
+
+
+def _sensible(said: Mapping[str, Any]) -> None:
+    """Refuse what would be ignored, or read as two things at once."""
+    for one, other, why in _EXCLUDING:
+        if one in said and other in said:
+            raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
+    for one, other in (("confidence", "correct"), ("correct", "confidence")):
+        if one in said and other not in said:
+            raise InputError(
+                "TO601", f"--{one} needs --{other}.", f"--{one} {said[one]} alone", f"Add --{other} C, a column."
+            )
+    for outcomes in ("votes", "multilabel"):
+        if outcomes in said and said[outcomes] == said.get("logits", said.get("probs", "p_*")):
+            raise InputError(
+                "TO603",
+                f"--{outcomes} names the columns that are read as probabilities.",
+                f"--{outcomes} {said[outcomes]!r}",
+                f"Name those of what came by --{outcomes}, and those of the probabilities by --probs.",
+            )
 
 
 def _parts(text: str) -> list[str]:

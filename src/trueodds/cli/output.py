@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,8 +13,10 @@ from typing import Any
 
 import click
 
+from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
 
+_PICTURED = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")  # an audit has no settings of its diagrams
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
     "bad": {"fg": "red", "bold": True},
@@ -22,11 +27,15 @@ _COLORS: dict[str, dict[str, Any]] = {
 }
 
 
-def ready(*paths: str | None) -> None:
-    """Refuse a place that cannot be written before the work begins, not after."""
-    for path in paths:
-        if path is None or path == "-":
-            continue
+def ready(inputs: Iterable[str], **outputs: str | None) -> None:
+    """Refuse a place that cannot be written, or that would be written over, before the work begins."""
+    wanted = {f"--{name}": path for name, path in outputs.items() if path is not None}
+    for option, path in wanted.items():
+        if path == "-" and option != "--json":
+            raise InputError("TO603", f"{option} writes a file, not to stdout.", f"{option} -", "Name a file.")
+    files = {option: path for option, path in wanted.items() if path != "-"}
+    _apart(files, inputs)
+    for path in files.values():
         folder = Path(path).expanduser().resolve().parent
         if Path(path).is_dir():
             raise InputError("TO602", "A file is to be written where a folder is.", path, "Name a file in it.")
@@ -35,6 +44,39 @@ def ready(*paths: str | None) -> None:
         target = Path(path) if Path(path).exists() else folder
         if not os.access(target, os.W_OK):
             raise InputError("TO602", "This place cannot be written.", str(target), "Choose another one.")
+
+
+def _apart(files: Mapping[str, str], inputs: Iterable[str]) -> None:
+    read = {each for path in inputs for meant in _meant(path) for each in _marks(meant)}
+    written: dict[Any, str] = {}
+    for option, path in files.items():
+        for mark in _marks(path):
+            if mark in read:
+                raise InputError("TO603", f"{option} would overwrite a file that is read.", path, "Name another file.")
+            if (other := written.setdefault(mark, option)) != option:
+                raise InputError(
+                    "TO603", f"{other} and {option} would write into the same file.", path, "Name two files."
+                )
+
+
+def _meant(path: str) -> list[str]:
+    """The files that a path or a pattern means, as the sources read it."""
+    path = os.path.expanduser(path)
+    if os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    return glob.glob(path, recursive=True)
+
+
+def _marks(path: str) -> list[Any]:
+    """What two names of one file have in common: where they lead, and, of a file that is there, which one it is."""
+    path = os.path.expanduser(path)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return [os.path.realpath(path)]
+    if not stat.S_ISREG(found.st_mode):
+        return []  # a terminal or /dev/null loses nothing
+    return [os.path.realpath(path), (found.st_dev, found.st_ino)]
 
 
 def write(path: str, text: str) -> None:
@@ -59,7 +101,21 @@ def answer(said: str, notes: Iterable[Any], told: Mapping[str, Any], json_path: 
     if json_path != "-":
         click.echo(said)
         for note in notes:
-            click.echo(f"  {note}")
+            click.echo(f"  {spoken(str(note))}")
+
+
+def spoken_notes(told: Any) -> Any:
+    """An answer whose notes speak of options, for the terminal; the JSON keeps the library's words."""
+    if isinstance(told, Mapping):
+        return {
+            name: [note | {"text": _PICTURED.sub(r"\1 to trueodds draw", spoken(note["text"]))} for note in each or ()]
+            if name == "notes"
+            else spoken_notes(each)
+            for name, each in told.items()
+        }
+    if isinstance(told, (list, tuple)) and told and isinstance(told[0], Mapping):
+        return [spoken_notes(each) for each in told]
+    return told
 
 
 def colored(stream: Any = None) -> bool:

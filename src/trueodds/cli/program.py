@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from trueodds.cli.wording import mended
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 
@@ -62,6 +63,7 @@ class Program(click.Group):
 
 def told(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; the exit code of bad input."""
+    error = mended(error)
     color = False if os.environ.get("NO_COLOR") else None
     click.secho(f"error {error.code}", fg="red", bold=True, err=True, color=color)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
@@ -103,9 +105,11 @@ def _usage(problem: click.UsageError) -> InputError:
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
         close = " or ".join(problem.possibilities or ())
-        return InputError(
-            "TO601", "There is no option of that name.", problem.option_name, f"Did you mean {close}?" if close else fix
-        )
+        if takers := _takers(problem):
+            fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
+        elif close:
+            fix = f"Did you mean {close}?"
+        return InputError("TO601", "This command has no option of that name.", problem.option_name, fix)
     if isinstance(problem, click.MissingParameter):
         hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
         return InputError("TO601", "Something is missing on the command line.", f"no {hint}", fix)
@@ -114,6 +118,13 @@ def _usage(problem: click.UsageError) -> InputError:
             "TO601", f"{problem.param.get_error_hint(problem.ctx)} has no such value.", problem.message, fix
         )
     return InputError("TO601", "The command line cannot be read.", problem.format_message(), fix)
+
+
+def _takers(problem: click.NoSuchOption) -> list[str]:
+    """The other commands that have this option."""
+    root = problem.ctx.find_root().command if problem.ctx else None
+    commands = root.commands if isinstance(root, click.Group) else {}
+    return [name for name, each in commands.items() if any(problem.option_name in param.opts for param in each.params)]
 
 
 def _one_line(text: str) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import JSON, LENS, SEED, data_options, given_columns, opened, settings, settings_options
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
+from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
 
 _PICTURES = (".svg", ".png", ".pdf")
@@ -17,12 +19,13 @@ _TABLES = (".csv", ".json")
 
 
 @click.command()
-@data_options
+@data_options()
 @click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
 @LENS
 @JSON
+@WEIGHT_KIND
 @SEED
-@settings_options
+@settings_options("estimators")
 def measure(
     files: tuple[str, ...],
     estimator: str,
@@ -30,25 +33,29 @@ def measure(
     json_path: str | None,
     seed: int,
     mode: str | None,
+    weight_kind: str,
     **given: Any,
 ) -> None:
     """How far off: one error, with its interval and its noise floor."""
     said, columns = settings(given), given_columns(given)
-    output.ready(json_path)
-    data = opened(files, columns)
+    output.ready(files, json=json_path)
     from trueodds import ask
+    from trueodds.estimators import ESTIMATORS
 
-    found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, **said)
+    ESTIMATORS.check(estimator, said, SURENESS)
+    data = opened(files, columns)
+    found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
     output.answer(str(found), found.notes, found.to_dict(), json_path)
 
 
 @click.command()
-@data_options
+@data_options()
 @click.option("--test", "name", default="consistency", show_default=True, help="Its name: see trueodds list tests.")
 @LENS
 @JSON
+@WEIGHT_KIND
 @SEED
-@settings_options
+@settings_options("tests")
 def test(
     files: tuple[str, ...],
     name: str,
@@ -56,21 +63,25 @@ def test(
     json_path: str | None,
     seed: int,
     mode: str | None,
+    weight_kind: str,
     **given: Any,
 ) -> None:
     """Is it chance: one p-value, under a hypothesis said in words."""
     said, columns = settings(given), given_columns(given)
-    output.ready(json_path)
+    output.ready(files, json=json_path)
+    from trueodds import ask
+    from trueodds.hypotests import TESTS
+
+    TESTS.check(name, said)
     with Progress() as progress:
         data = opened(files, columns)
-        from trueodds import ask
-
         found = ask.test(
             data,
             name,
             lens=lens,
             rng=seed,
             mode=mode,
+            weight_kind=weight_kind,
             progress=lambda share: progress(share, "redrawing labels"),
             **said,
         )
@@ -78,14 +89,22 @@ def test(
 
 
 @click.command()
-@data_options
+@data_options()
 @click.option("--diagram", default="reliability", show_default=True, help="Its name: see trueodds list diagrams.")
 @click.option("--out", required=True, metavar="F", help="A picture (.svg .png .pdf) or its numbers (.csv .json).")
 @LENS
+@WEIGHT_KIND
 @SEED
-@settings_options
+@settings_options("diagrams")
 def draw(
-    files: tuple[str, ...], diagram: str, out: str, lens: str | None, seed: int, mode: str | None, **given: Any
+    files: tuple[str, ...],
+    diagram: str,
+    out: str,
+    lens: str | None,
+    seed: int,
+    mode: str | None,
+    weight_kind: str,
+    **given: Any,
 ) -> None:
     """Where it is off: a picture, or the numbers behind it."""
     said, columns = settings(given), given_columns(given)
@@ -93,11 +112,13 @@ def draw(
     if kind not in _PICTURES + _TABLES:
         known = " ".join(_PICTURES + _TABLES)
         raise InputError("TO606", "A diagram is saved by the ending of its file.", repr(out), f"One of {known}.")
-    output.ready(out)
-    data = opened(files, columns)
+    output.ready(files, out=out)
     from trueodds import ask
+    from trueodds.diagrams import DIAGRAMS
 
-    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, **said)
+    DIAGRAMS.check(diagram, said)
+    data = opened(files, columns)
+    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
     if kind in _PICTURES:
         found.save(out)
     elif kind == ".json":
@@ -106,7 +127,7 @@ def draw(
         _write_csv(out, found.to_dict()["table"])
     click.echo(f"{found}\n{out}")
     for note in found.notes:
-        click.echo(f"  {note}")
+        click.echo(f"  {spoken(str(note))}")
 
 
 def _write_csv(out: str, table: dict[str, list[Any]]) -> None:

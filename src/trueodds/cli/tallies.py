@@ -12,7 +12,7 @@ from trueodds.cli.progress import Progress
 
 
 @click.command(short_help="Count rows into a small file that adds up.")
-@data_options
+@data_options(group=True, mode=False)
 @click.option("--out", required=True, metavar="F", help="Where to save it, such as a.tally.json.")
 @click.option("--lens", "lenses", multiple=True, help="Lenses to keep beyond the standing ones: 'groups:[[0,1],[2]]'.")
 @click.option("--grid", type=click.IntRange(min=1), help="Keep all probabilities together on a grid of so many bins.")
@@ -23,12 +23,11 @@ def tally(
     lenses: tuple[str, ...],
     grid: int | None,
     bins: int,
-    mode: str | None,  # noqa: ARG001 - a tally is always tallied; --mode says nothing new
     **given: Any,
 ) -> None:
     """Count rows into a small file that adds up: audit, measure and test read it."""
     columns = given_columns(given)
-    output.ready(out)
+    output.ready(files, out=out)
     with Progress() as progress:
         data = opened(files, columns)
         from trueodds import ask
@@ -44,7 +43,7 @@ def tally(
 @click.option("--out", required=True, metavar="F", help="Where to save the sum.")
 def merge(files: tuple[str, ...], out: str) -> None:
     """Add tallies up; those of other classes or settings are refused."""
-    output.ready(out)
+    output.ready(files, out=out)
     from trueodds.tally import wire
 
     total = added(files)

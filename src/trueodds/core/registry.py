@@ -43,15 +43,19 @@ class Registry:
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
+    def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
+        """Refuse a setting that neither the member nor its caller (`also`) takes, and say which they take."""
+        member = self.load(name)
+        known = (*(member.accepts() if hasattr(member, "accepts") else settings_of(member)), *also)
+        for key in settings:
+            if key not in known:
+                fix = near(key, known) if known else "It has no settings."
+                raise InputError("TO202", f"{self.kind} {name} takes no setting of that name.", repr(key), fix)
+
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""
         member = self.load(name)
-        accepted = member.accepts() if hasattr(member, "accepts") else settings_of(member)
-        for key in settings:
-            if key not in accepted:
-                raise InputError(
-                    "TO202", f"{self.kind} {name} takes no setting of that name.", repr(key), near(key, accepted)
-                )
+        self.check(name, settings)
         if hasattr(member, "from_settings"):
             return member.from_settings(name, **settings)
         return member(**settings)

@@ -22,6 +22,15 @@ FORMATS = {
     ".feather": "arrow",
     ".npz": "npz",
 }
+_UNPACK = "Unpack it first, or convert it to .parquet, which is small by itself."
+_CONVERT = {  # what is not read although it nearly could be: a suffix alike would be no help
+    ".tsv": "Convert it to .csv, with commas.",
+    ".txt": "Convert it to .csv, with commas.",
+    ".xlsx": "Convert it to .csv.",
+    ".json": "Convert it to .jsonl, one object per line, or to .csv.",
+    ".pkl": "Pickles are never read: convert it to .parquet or .csv.",
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), _UNPACK),
+}
 
 
 def opened(path: str | os.PathLike[str]) -> list[Table]:
@@ -33,7 +42,8 @@ def format_of(path: str, code: str = "TO302") -> str:
     """What the suffix of a file says it is."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        raise InputError(code, f"The suffix of {path} is no known format.", repr(suffix), near(suffix, FORMATS))
+        fix = _CONVERT.get(suffix) if code == "TO302" else None
+        raise InputError(code, f"The suffix of {path} is no known format.", repr(suffix), fix or near(suffix, FORMATS))
     return FORMATS[suffix]
 
 

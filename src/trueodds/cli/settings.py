@@ -1,0 +1,100 @@
+"""Which settings: each family's options, spelled as in Python, and what their text stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trueodds.cli.options import Command
+from trueodds.core.errors import InputError
+
+SETTINGS = {
+    "--bins": "How many bins, sqrt, or edges such as [0,0.5,1].",
+    "--partition": "Which rows are pooled: see trueodds list partitions.",
+    "--min-size": "Fewest rows in a leaf of the median-variance tree.",
+    "--closed": "Which end of a bin belongs to it: right or left.",
+    "--range": "Range of the bins: [0, 1] if not said, or 1/K.",
+    "--distance": "How far said is from seen: see trueodds list distances.",
+    "--order": "Power of the mean over bins; inf takes the worst.",
+    "--floor": "Smallest probability that a logarithm sees.",
+    "--between": "What isotonic says between its knots: linear or step.",
+    "--aggregate": "How several views make one number: mean, max, sum, prevalence.",
+    "--interval": "auto, percentile, basic, bca, sun, debiased or none.",
+    "--level": "Level of the interval or of the bars.",
+    "--resamples": "How many resamples or redraws.",
+    "--resample": "What is resampled: auto, rows, cells.",
+    "--redraw": "What a test redraws: labels or both.",
+    "--statistic": "The estimator whose size a test judges.",
+}
+_BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
+_ERRORS = (*_BINS, "--distance", "--order", "--floor", "--aggregate")
+FAMILIES = {
+    "estimators": (*_ERRORS, "--interval", "--level", "--resamples", "--resample"),
+    "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw"),
+    "diagrams": (*_BINS, "--level"),
+    "calibrators": ("--bins", "--partition", "--floor", "--between"),
+}
+# What measuring takes beside the estimator's own settings.
+SURENESS = ("interval", "level", "resamples", "resample", "aggregate")
+_ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mode", "weight_kind": "--weight-kind"}
+
+
+def settings_options(family: str) -> Callable[[Command], Command]:
+    """The options of one family's members, and --set for what few of them take."""
+
+    def options(command: Command) -> Command:
+        also = f"Any other setting of one of the {family}."
+        command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=also)(command)
+        for option in reversed(FAMILIES[family]):
+            command = click.option(option, metavar="X", help=SETTINGS[option])(command)
+        return command
+
+    return options
+
+
+def settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were said, taken out of the command's parameters."""
+    found = {}
+    for option in SETTINGS:
+        name = option.lstrip("-").replace("-", "_")
+        text = given.pop(name, None)
+        if text is not None:
+            found[name] = value(text)
+    for pair in given.pop("also", ()):
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=classic.")
+        if name in _ELSEWHERE:
+            raise InputError(
+                "TO603", "--set is for settings without an option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."
+            )
+        if name in found:
+            raise InputError("TO603", "A setting is given twice.", name, "Leave one of them out.")
+        found[name] = value(text)
+    return found
+
+
+def value(text: str) -> Any:
+    """What a setting's text stands for: a number, yes or no, a list, nothing, or a word.
+
+    >>> value("15"), value("0.5"), value("inf"), value("none"), value("[0, 0.5, 1]"), value("equal-mass")
+    (15, 0.5, inf, None, [0, 0.5, 1], 'equal-mass')
+    """
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    if text[:1] in "[{":
+        import json
+
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise InputError("TO601", "This list cannot be read.", text, "Write it as JSON: [0, 0.5, 1].") from None
+    return text

@@ -1,0 +1,94 @@
+"""How does a message of the library read where there are options instead of keywords?"""
+
+from __future__ import annotations
+
+import re
+
+from trueodds.cli.options import COLUMNS
+from trueodds.cli.settings import SETTINGS
+from trueodds.core.errors import InputError
+
+_LISTS = ("classes", "probs", "logits", "votes", "multilabel", "group")
+# What a keyword is called here, and what stands for its value where the message leaves it open.
+_NAMES: dict[str, tuple[str, str]] = {
+    option.lstrip("-").replace("-", "_"): (option, placeholder)
+    for option, placeholder in (
+        *((option, how["metavar"]) for option, how in COLUMNS),
+        *((option, "X") for option in SETTINGS),
+        *(("--mode", "exact"), ("--lens", "NAME"), ("--alpha", "X"), ("--grid", "N"), ("--weight-kind", "frequency")),
+    )
+} | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
+_NAMES |= {name: (f"--set {name}=", "X") for name in ("style", "bars", "simultaneous", "min_count", "folds", "share")}
+_KEYWORD = re.compile(
+    rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_NAMES)})="
+    r"(?P<value>'[^']*'|\[[^\]]*\]|[\w+-]+(?:\.\w+)*(?![\w/])|(?=[\s.,;:)]|$))"
+)
+_UNDERSCORED = re.compile(
+    rf"(?<![\w./=-])({'|'.join(name for name in _NAMES if '_' in name and name != 'min_count')})\b"
+)
+# Constructors and attributes, in the order in which they are looked for.
+_PHRASES = tuple(
+    (re.compile(pattern), said)
+    for pattern, said in (
+        (r" or use Predictions\.from_logits", ""),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_confidence(?:\([^)]*\))?", "--confidence C --correct C"),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_multilabel(?:\([^)]*\))?", "--multilabel 'y_*'"),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_logits(?:\([^)]*\))?", "--logits 'p_*'"),
+        (r"y_true as \(n, K\)(?: shares)?", "--votes 'v_*'"),
+        (r"Uniform\(15\); words are understood by trueodds\.measure\(…, (partition='[\w-]+')\)", r"\1"),
+        (r"Predictions\(Y\[:, j\], P\[:, j\]\)", "--label y_A --probs p_A"),
+        (r"Fit it again and save it with \.save\(path\)", "Fit it again: trueodds fit FILE --out F"),
+        (r"in the order of \.classes", "in the order of the calibrator's classes"),
+    )
+)
+_TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
+
+
+def spoken(text: str) -> str:
+    """A fix or a note with options in the place of keywords.
+
+    >>> spoken("If these are logits, pass logits=True or use Predictions.from_logits.")
+    "If these are logits, pass --logits 'p_*'."
+    >>> spoken("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
+    "For instance --level 0.9, --bins '[0, 0.5, 1]', --set simultaneous=true or --cluster C."
+    """
+    for pattern, said in _PHRASES:
+        text = pattern.sub(said, text)
+    text = _UNDERSCORED.sub(lambda found: _NAMES[found[1]][0], _KEYWORD.sub(_option, text))
+    return _TWICE.sub(r"\1", text)
+
+
+def mended(error: InputError) -> InputError:
+    """The same error, its keywords said as options; what is quoted from data or paths stays as it is."""
+    got, fix = error.got, spoken(error.fix)
+    if asked := _KEYWORD.fullmatch(got):
+        option = _NAMES[asked["name"]][0]
+        got = _option(asked)
+        if error.code.startswith("TO30") and option not in fix:  # a column that is not there
+            fix += f" Name it by {option}."
+    # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
+    problem = (
+        error.problem
+        if error.code.startswith("TO3")
+        else _UNDERSCORED.sub(
+            lambda found: _NAMES[found[1]][0],
+            _KEYWORD.sub(lambda found: _option(found) if found["value"][:1] == "'" else found[0], error.problem),
+        )
+    )
+    return InputError(error.code, problem, got, fix)
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found["name"], found["value"]
+    option, placeholder = _NAMES[name]
+    if value == "None" and name in ("label", *_LISTS):
+        return f"no {option}"
+    if value == "" or (name == "logits" and value == "True"):
+        said = placeholder
+    elif value.startswith("["):
+        said = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
+    elif value.startswith("'"):
+        said = value[1:-1] if re.fullmatch(r"[\w.:%+-]+", value[1:-1]) else value
+    else:
+        said = value.lower() if value in ("True", "False", "None") else value
+    return option + said if option.endswith("=") else f"{option} {said}"

@@ -1,0 +1,118 @@
+"""Does every option do something where it is offered, and is none of them ignored in silence?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_faults import labelled
+from trueodds.calibrators import CALIBRATORS
+from trueodds.cli import main
+from trueodds.cli.settings import FAMILIES, SURENESS
+from trueodds.core.registry import Registry, settings_of
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+
+REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "diagrams": DIAGRAMS, "calibrators": CALIBRATORS}
+
+
+def taken(registry: Registry) -> set[str]:
+    members = [registry.load(name) for name in registry.names()]
+    return {key for each in members for key in (each.accepts() if hasattr(each, "accepts") else settings_of(each))}
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
+    offered = {option.removeprefix("--").replace("-", "_") for option in FAMILIES[family]}
+    assert offered - taken(REGISTRIES[family]) <= (set(SURENESS) if family == "estimators" else set())
+
+
+def options(command: str) -> set[str]:
+    return {option for param in main.commands[command].params for option in param.opts}
+
+
+def test_each_command_lists_its_own_options_only() -> None:
+    assert not options("fit") & {
+        "--distance",
+        "--statistic",
+        "--interval",
+        "--level",
+        "--resamples",
+        "--mode",
+        "--group",
+    }
+    assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
+    assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor", "--group"}
+    assert "--mode" not in options("tally")
+    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "tally"]
+    assert [name for name in main.commands if "--weight-kind" in options(name)] == [
+        "audit",
+        "measure",
+        "test",
+        "draw",
+        "fit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("measure x.csv --group site", "TO601", "only audit, tally take it"),
+        ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
+        ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
+        ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),
+        ("audit x.csv --logits z_* --probs p_*", "TO603", "Leave --probs out"),
+        ("apply c.json x.csv --out y.csv --logits z_* --probs p_*", "TO603", "Leave --probs out"),
+        ("audit x.csv --confidence c --correct o --probs p_*", "TO603", "Leave --probs out"),
+        ("measure x.csv --set mode=exact", "TO603", "Use --mode"),
+        ("fit x.csv --out y --set rng=3", "TO603", "Use --seed"),
+        ("measure x.csv --bins 5 --set bins=10", "TO603", "Leave one"),
+        ("measure x.csv --set progress=1", "TO202", "resamples"),
+        ("measure x.csv --estimator brier --bins 5", "TO202", "level"),
+        ("measure x.csv --set intervall=none", "TO202", "interval"),
+        ("test x.csv --set level=0.9", "TO202", ""),
+        ("test x.csv --set redrw=both", "TO202", "redraw"),
+        ("draw x.csv --out y.svg --set styl=classic", "TO202", "style"),
+        ("fit x.csv --out y --method temperature --bins 5", "TO202", "floor"),
+        ("fit x.csv --out y --method identity --bins 5", "TO202", "no settings"),
+        ("fit x.csv --out y --set lens=confidence", "TO603", "Use --lens"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(run: Run, words: str, code: str, said: str) -> None:
+    done = run(*words.split())
+    assert done.exit_code == 2
+    error = labelled(done.stderr)
+    assert error["code"] == code
+    assert said in error["fix"]
+
+
+def test_a_weight_of_two_is_two_rows_if_it_is_said_so(run: Run, folder: Path) -> None:
+    path = folder / "w.csv"
+    path.write_text("label,p_0,p_1,w\n" + "0,0.7,0.3,2\n1,0.4,0.6,1\n" * 10)
+    words = ("measure", path, "--estimator", "brier", "--interval", "none", "--weight", "w")
+    assert "n=20" in run(*words).stdout
+    assert "n=30" in run(*words, "--weight-kind", "frequency").stdout
+    done = run(
+        "fit", path, "--weight", "w", "--weight-kind", "frequency", "--method", "temperature", "--out", folder / "c"
+    )
+    assert "n=30" in done.stdout
+
+
+def test_a_tally_is_no_calibrator_and_cannot_be_fitted(run: Run, over: str, folder: Path) -> None:
+    part = folder / "m.tally.json"
+    run("tally", over, "--out", part)
+    plain = folder / "plain.json"  # known by what it says, not by its name
+    plain.write_bytes(part.read_bytes())
+    for tally in (part, plain):
+        error = labelled(run("apply", tally, over, "--out", folder / "z.csv").stderr)
+        assert (error["code"], error["problem"]) == ("TO503", "That is a tally, not a calibrator.")
+        assert labelled(run("fit", tally, "--out", folder / "c.json").stderr)["code"] == "TO403"
+
+
+def test_settings_of_few_members_go_by_set(run: Run, over: str, folder: Path) -> None:
+    assert run("fit", over, "--set", "folds=3", "--out", folder / "c.json").exit_code == 0
+    assert run("fit", over, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code == 0
+    assert '"between": "step"' in (folder / "c.json").read_text()

@@ -1,0 +1,94 @@
+"""Do messages name options, where the library names keywords?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_faults import labelled
+from trueodds.cli.output import spoken_notes
+from trueodds.cli.wording import mended, spoken
+from trueodds.core.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Pass sum_tolerance=; or logits=True.", "Pass --sum-tolerance 0.02; or --logits 'p_*'."),
+        ("Call from_confidence(confidence, correct).", "--confidence C --correct C."),
+        ("If independent, from_multilabel.", "If independent, --multilabel 'y_*'."),
+        ("Pass Predictions.from_logits(y, Z).", "Pass --logits 'p_*'."),
+        ("rows belong in cluster=.", "rows belong in --cluster C."),
+        ("Use mode='exact'.", "Use --mode exact."),
+        ("the rows: mode='exact' (--mode exact).", "the rows: --mode exact."),
+        ("Use lens='class:NAME' or order=1.", "Use --lens class:NAME or --order 1."),
+        ("For instance classes=['no', 'yes'].", "For instance --classes no,yes."),
+        ("For instance bins=[0, 0.1, …, 1].", "For instance --bins '[0, 0.1, …, 1]'."),
+        ("Try floor=1e-12.", "Try --floor 1e-12."),
+        ("Try min_count=10 or resamples=999.", "Try --set min_count=10 or --resamples 999."),
+        ("simultaneous=True gives", "--set simultaneous=true gives"),
+        ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),
+        ("Pass rng=0.", "Pass --seed 0."),
+        # What is no keyword, or an option already, stays.
+        ("For instance --set style=classic.", "For instance --set style=classic."),
+        ("in data/label=3/x.csv", "in data/label=3/x.csv"),
+        ("p=0.05 and n=200", "p=0.05 and n=200"),
+        ("'ece>=0.1'", "'ece>=0.1'"),
+    ],
+)
+def test_keywords_become_options(text: str, said: str) -> None:
+    assert spoken(text) == said
+
+
+def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
+    error = mended(InputError("TO304", "label=1.csv has no such column.", "label='y'", "Known: z."))
+    assert (error.problem, error.got, error.fix) == (
+        "label=1.csv has no such column.",
+        "--label y",
+        "Known: z. Name it by --label.",
+    )
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "code", "fix"),
+    [
+        ("label,p_0,p_1\n0,-2,3\n", [], "TO102", "--logits 'p_*'"),
+        ("label,p_0,p_1\n0,0.6,0.6\n", [], "TO104", "--sum-tolerance 0.02"),
+        ("label,p_0,p_1\n7,0.4,0.6\n", [], "TO105", "--classes A,B,C"),
+        ("y,p_0,p_1\n0,0.4,0.6\n", [], "TO304", "--label"),
+        ("label,q_0,q_1\n0,0.4,0.6\n", [], "TO305", "--probs"),
+        ("label,p_0,p_1\n0,0.4,0.6\n", ["--votes", "v_*"], "TO305", "--votes"),
+        ("label,p_0,p_1\n0,0.4,0.6\n", ["--votes", "p_*"], "TO603", "--votes"),
+        ("conf\n0.4\n", ["--confidence", "conf"], "TO601", "Add --correct C"),
+        ("conf\n0.4\n", ["--correct", "conf"], "TO601", "Add --confidence C"),
+    ],
+)
+def test_an_error_about_a_file_names_the_option(
+    run: Run, folder: Path, table: str, words: list[str], code: str, fix: str
+) -> None:
+    error = labelled(run("audit", written(folder / "x.csv", table), *words).stderr)
+    assert error["code"] == code
+    assert fix in error["fix"]
+    assert "=" not in error["got"] + error["fix"]
+
+
+def test_notes_name_options_and_json_the_keywords(run: Run, over: str, folder: Path) -> None:
+    done = run("test", over, "--resamples", 99, "--json", folder / "t.json")
+    assert "cluster=" not in done.stdout
+    assert "--cluster C" in done.stdout
+    assert "cluster=" in (folder / "t.json").read_text()
+    done = run("draw", over, "--out", folder / "d.csv")
+    assert "--set simultaneous=true" in done.stdout
+
+
+def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None:
+    told = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
+    assert spoken_notes(told)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
+    assert told["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 from tests.audit.example import PICTURES, example, unremarkable
-from trueodds.audit import page
-from trueodds.audit.words import digits, share
+from trueodds.audit import accounts, page
+from trueodds.audit.words import digits, points, pvalue, share
 from trueodds.core.results import figure
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
@@ -65,7 +65,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 def forms(x: float) -> set[str]:
     """The ways in which a number may be displayed."""
-    found = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}"}
+    found = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}", points(x).split()[0], pvalue(x).split()[-1]}
     return found | ({f"{x:,}"} if isinstance(x, int) else set())
 
 
@@ -97,6 +97,28 @@ def test_the_sentence_is_the_heading() -> None:
     html = page.render(example())
     heading = unescape(re.search(r"<h1>(.*?)</h1>", html, re.DOTALL)[1])
     assert heading.replace("\u00a0", " ") == example()["verdict"]["sentence"]
+
+
+def test_a_line_of_the_heading_never_ends_within_a_number() -> None:
+    heading = unescape(re.search(r"<h1>(.*?)</h1>", page.render(example()), re.DOTALL)[1])
+    assert "(p\u00a0≤\u00a00.001)" in heading
+    assert not re.search(r"\d %", heading)
+
+
+def test_the_tables_of_pictures_begin_with_what_is_read() -> None:
+    audit = example()
+    columns = "view bin low high n weight share mean_prediction outcome_rate deviation bar_low bar_high outside"
+    audit["diagrams"][0]["table"] = {name: [0.5, 0.25] for name in columns.split()} | {"view": ["a", "a"], "n": [1, 2]}
+    names = [column.name for column in accounts.picture(audit["diagrams"][0]).columns]
+    assert names[:6] == ["mean prediction", "outcome rate", "deviation", "bar low", "bar high", "n"]
+    assert names[-4:] == ["low", "high", "share", "weight"]
+
+
+def test_on_a_phone_each_cell_of_the_errors_has_its_heading() -> None:
+    section = page.render(example()).split('id="error"')[1].split("</section>")[0]
+    labels = [attrs.get("data-label") for tag, attrs in Read(f"<p>{section}</p>").tags if tag == "td"]
+    assert {"error", "95% interval", "noise floor", "p", "Holm p"} <= set(labels)
+    assert 'class="box drawn stack"' in section
 
 
 def policy(html: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib
@@ -123,6 +124,52 @@ def test_axes_that_are_given_are_used_and_returned(member, count):
     assert not left.texts
     assert len([child for child in right.child_axes if child.get_label() != "strip"]) == (0 if count == 1 else count)
     figure.savefig(io.BytesIO(), format="png")
+
+
+@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(member, count):
+    figure = Figure(figsize=(11, 4.5))
+    pair = figure.subplots(1, 2)
+    for ax in pair:
+        member([view()] if count == 1 else classwise(count)).draw(ax)
+    figure.canvas.draw()
+    box = figure.get_tightbbox()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= 11
+    assert box.y1 <= 4.5
+    left, right = (ax.get_tightbbox() for ax in pair)
+    assert left.x1 <= right.x0
+    for ax in pair:
+        assert ax.get_title()
+        legend = ax.get_legend().get_window_extent()
+        assert legend.y1 <= ax.get_window_extent().y1 + 1
+        panels = [each for each in ax.child_axes if each.get_label() != "strip"] or [ax]
+        for panel in panels:
+            for line in marks(panel, "crosses"):
+                assert (panel.transData.transform(line.get_xydata())[:, 1] < legend.y0).all()
+
+
+@pytest.mark.parametrize("axes", [np.array([1, 2]), [1, 2], "ax"])
+def test_anything_but_one_axes_is_refused(axes):
+    with pytest.raises(InputError, match="TO203"):
+        Reliability()([view()]).draw(axes)
+
+
+def test_a_diagram_is_one_line_of_text():
+    diagram = Reliability()([view()])
+    assert repr(diagram) == str(diagram)
+    assert "\n" not in repr(diagram)
+
+
+@pytest.mark.parametrize("width", [6.4, 9.0])
+def test_tick_labels_of_neighboring_panels_are_apart(width):
+    figure = Reliability()(classwise(3)).draw()
+    figure.set_figwidth(width)
+    figure.canvas.draw()
+    labels = [[each.get_window_extent() for each in ax.get_xticklabels()] for ax in figure.axes]
+    for left, right in pairwise(labels):
+        assert left[-1].x1 + 10 < right[0].x0
 
 
 @pytest.mark.parametrize("member", SETTINGS)
@@ -247,6 +294,12 @@ def test_saved_twice_the_files_are_equal(tmp_path, ending, first):
     a, b = ((tmp_path / f"{name}.{ending}").read_bytes() for name in "ab")
     assert a == b
     assert a.startswith(first)
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_folder_that_is_missing_is_an_error_with_its_code(tmp_path, ending):
+    with pytest.raises(InputError, match="TO703"):
+        Reliability()([view()]).save(tmp_path / "nowhere" / f"picture.{ending}")
 
 
 def test_another_ending_is_refused(tmp_path):

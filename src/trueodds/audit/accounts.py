@@ -7,7 +7,7 @@ from typing import Any
 
 from trueodds.audit.findings import class_of
 from trueodds.audit.table import DETAIL, NAMES, Column, Table, pairs, plain, times, yes
-from trueodds.audit.words import clean, digits, share
+from trueodds.audit.words import aligned, clean, digits, is_binary, pvalue, share
 from trueodds.core.results import figure
 
 Audit = Mapping[str, Any]
@@ -24,8 +24,7 @@ def data(audit: Audit) -> Table:
         ("source", clean(facts["source"])),
         ("rows", f"{facts['n']:,}"),
         (unit, f"{facts['k']:,}: {listed}"),
-        ("accuracy", share(facts.get("accuracy"))),
-        ("mean confidence", share(facts.get("mean_confidence"))),
+        *_on_average(facts),
         ("weights", f"yes, {plain(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
         ("votes", yes(facts.get("votes"))),
         ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
@@ -37,9 +36,22 @@ def data(audit: Audit) -> Table:
     return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
 
 
+def _on_average(facts: Audit) -> list[tuple[str, str]]:
+    """What was said and what came over all rows; of two classes first that of the second."""
+    said = []
+    if is_binary(facts):
+        name = clean(facts["classes"][1])
+        said = [
+            (f"mean P({name})", share(facts["mean_prediction"])),
+            (f"share of {name}", share(facts["event_rate"])),
+        ]
+    return [*said, ("accuracy", share(facts.get("accuracy"))), ("mean confidence", share(facts.get("mean_confidence")))]
+
+
 def candidates(audit: Audit) -> Table:
     """What was tried as a fix, each scored on rows it was not fitted to."""
-    fix = audit.get("recalibration") or {"candidates": ()}
+    found = (audit.get("recalibration") or {"candidates": ()})["candidates"]
+    answers = audit["data"]["kind"] != "confidence"  # else a row has no answer that could change
     columns = (
         Column("method", NAMES),
         Column("its parameters", NAMES),
@@ -48,31 +60,27 @@ def candidates(audit: Audit) -> Table:
         Column("difference"),
         Column("standard error", detail=DETAIL),
         Column("answers changed"),
-        Column("accuracy"),
+        Column("accuracy change"),
         Column("", NAMES),
     )
-    rows = [
-        (
-            each["method"],
-            _cell(each.get("parameters")),
-            digits(each.get("log_loss")),
-            digits(each.get("brier")),
-            digits(each.get("difference")),
-            digits(each.get("se")),
-            times(each.get("label_flips")),
-            _signed(each.get("accuracy_change")),
-            "chosen" if each.get("chosen") else "",
-        )
-        for each in fix["candidates"]
-    ]
+    rows = zip(
+        (each["method"] for each in found),
+        ("–" if each.get("parameters") is None else plain(each["parameters"]) for each in found),
+        *(aligned([each.get(name) for each in found]) for name in ("log_loss", "brier", "difference", "se")),
+        (times(each.get("label_flips") if answers else None) for each in found),
+        (_signed(each.get("accuracy_change") if answers else None) for each in found),
+        ("chosen" if each.get("chosen") else "" for each in found),
+        strict=True,
+    )
     intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them."
     return Table("What was tried", columns, tuple(rows), intro).filled()
 
 
 def _signed(x: float | None) -> str:
+    """A change, with its sign; what is none to four decimals is 0."""
     if x is None:
         return "–"
-    return "0" if x == 0 else f"{'+' if x > 0 else '-'}{digits(abs(x))}"
+    return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
 def fix(audit: Audit) -> Table:
@@ -82,7 +90,10 @@ def fix(audit: Audit) -> Table:
     gain = found.get("gain_percent")
     said = [
         ("chosen", clean(found.get("chosen") or "–")),
-        ("its parameters", clean(found.get("summary") or "–")),
+        (
+            "its parameters",
+            clean((found.get("summary") if found.get("applied") == found.get("chosen") else None) or "–"),
+        ),
         ("confirmed", yes(found.get("confirmed"))),
         ("applied", clean(found.get("applied") or "–")),
         ("log loss before", figure(found.get("log_loss_before"))),
@@ -90,17 +101,26 @@ def fix(audit: Audit) -> Table:
         ("gain", figure(found.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
         ("standard error of the gain", figure(found.get("gain_se"))),
         ("the gain is at least", figure(found.get("gain_low"))),
-        ("p of the gain", figure(found.get("pvalue"))),
-        ("smallest gain that would have been seen", figure(found.get("detectable_gain"))),
-        ("accuracy before", share(found.get("accuracy_before"))),
-        ("accuracy after", share(found.get("accuracy_after"))),
-        ("answers changed", times(found.get("label_flips"))),
+        ("p of the gain", pvalue(found.get("pvalue"))),
+        ("gain that would be found four times in five", figure(found.get("detectable_gain"))),
+        *_answers(found, audit["data"]),
         *((f"rows to {name}", times(n)) for name, n in rows.items()),
         ("uniform mixed into both sides", figure(found.get("mixing"))),
         ("smallest probability a logarithm saw", figure(found.get("floor"))),
     ]
     kept = tuple(row for row in said if row[1] != "–")
     return Table("The fix", (Column("", NAMES), Column("", NAMES)), kept if found else ())
+
+
+def _answers(found: Audit, facts: Audit) -> list[tuple[str, str]]:
+    """What the fix does to the answers; a confidence alone has none."""
+    if facts["kind"] == "confidence":
+        return [("accuracy, answers changed", "not applicable: a confidence alone names no answer")]
+    return [
+        ("accuracy before, on the held-out rows", share(found.get("accuracy_before"))),
+        ("accuracy after, on the held-out rows", share(found.get("accuracy_after"))),
+        ("answers changed, on the held-out rows", times(found.get("label_flips"))),
+    ]
 
 
 def settings(audit: Audit) -> Table:
@@ -137,23 +157,36 @@ def _of_columns(title: str, columns: Mapping[str, Any], most: int) -> Table:
     keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
     if shown.get("weight") == shown.get("n"):
         shown.pop("weight", None)
+    shown = {name: shown[name] for name in sorted(shown, key=_place)}
     if keys:
         shown = {"class": list(keys), **shown}
     kinds = tuple(
         Column(name.replace("_", " "), not any(isinstance(value, str) for value in values))
         for name, values in shown.items()
     )
-    rows = tuple(tuple(_cell(value) for value in row) for row in zip(*shown.values(), strict=True))
+    rows = tuple(zip(*(_cells(values) for values in shown.values()), strict=True))
     return Table(title, kinds, rows, keys=keys).filled().first(most)
 
 
-def _cell(value: Any) -> str:
-    return digits(value) if value is None or isinstance(value, float) else plain(value)
+def _place(name: str) -> int:
+    """What is read comes first; the edges of bins and what follows from other columns stand at the end."""
+    last = ("bin", "low", "high", "share", "weight")
+    first = ("mean_prediction", "outcome_rate", "deviation", "error", "bar_low", "bar_high", "n")
+    return first.index(name) if name in first else len(first) + (1 + last.index(name) if name in last else 0)
+
+
+def _cells(column: list[Any]) -> list[str]:
+    if all(value is None or isinstance(value, float) for value in column):
+        return aligned(column)
+    return [digits(value) if value is None or isinstance(value, float) else plain(value) for value in column]
 
 
 def notes(audit: Audit) -> list[tuple[str, str]]:
-    """Every note of the audit and its parts, each once, as code and text."""
-    return list(dict.fromkeys((clean(each["code"]), clean(each["text"])) for each in _all_notes(audit)))
+    """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
+    found: dict[str, dict[str, None]] = {}
+    for each in _all_notes(audit):
+        found.setdefault(clean(each["code"]), {})[clean(each["text"])] = None
+    return [(code, " ".join(texts)) for code, texts in found.items()]
 
 
 def _all_notes(audit: Audit) -> Iterator[Mapping[str, Any]]:

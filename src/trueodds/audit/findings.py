@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from trueodds.audit.table import DETAIL, NAMES, Column, Mark, Table
-from trueodds.audit.words import CLAIMS, clean, digits, share, span
+from trueodds.audit.words import aligned, claim, clean, is_binary, pvalue, share, spans
 from trueodds.core.results import figure, percent
 
 Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
+_JOINT = "The family's p is joint over all claims; p and Holm p are of single claims, Holm p allowing for their number."
+_REASONS = {
+    "TN201": "the value is infinite, or no interval of known coverage exists",
+    "TN402": "from a tally an aggregate over classes has no interval",
+    "TN406": "a tally keeps no entropy, so what log loss expects of itself is unknown",
+}
 
 
 def scores(audit: Audit) -> Table:
     """How good the probabilities are altogether."""
+    measured = [each for each in audit["measures"] if each["estimator"] in _PROPER]
     columns = (
         Column("score", NAMES),
         Column("lens", NAMES),
         Column("value"),
         Column(_level(audit) + " interval"),
-        Column("if calibrated"),
+        Column("own expectation"),
         Column("n"),
     )
+    cells = zip(
+        (each["estimator"].replace("_", " ") for each in measured),
+        (clean(each["lens"]) for each in measured),
+        aligned([each["value"] for each in measured]),
+        spans([each["interval"] for each in measured]),
+        aligned([each["noise_floor"] for each in measured]),
+        (f"{each['n']:,}" for each in measured),
+        strict=True,
+    )
     rows = [
-        (
-            each["estimator"].replace("_", " "),
-            clean(each["lens"]),
-            "infinite" if each["value"] is None and each["estimator"] == "log_loss" else digits(each["value"]),
-            span(each["interval"]),
-            digits(each["noise_floor"]),
-            f"{each['n']:,}",
-        )
-        for each in audit["measures"]
-        if each["estimator"] in _PROPER
+        (*row[:2], "infinite", *row[3:]) if each["value"] is None and each["estimator"] == "log_loss" else row
+        for each, row in zip(measured, cells, strict=True)
     ]
     intro = "Lower is better; calibration and sharpness both count."
-    return Table("Scores", columns, tuple(rows), intro).filled()
+    if any(each["noise_floor"] is not None for each in measured):
+        intro += (
+            " Own expectation: the score expected by its own probabilities; "
+            "a score far from it, either way, means miscalibration."
+        )
+    return Table("Scores", columns, tuple(rows), intro + _dashes(measured)).filled()
+
+
+def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Why a cell may hold no number, of the reasons that the measures themselves give."""
+    if all(each["interval"] and each["noise_floor"] is not None for each in measured):
+        return ""
+    codes = dict.fromkeys(note["code"] for each in measured for note in each["notes"])
+    said = [f"{_REASONS[code]} ({code})" for code in codes if code in _REASONS]
+    return f" A dash: {'; '.join(said)}." if said else ""
 
 
 def errors(audit: Audit) -> Table:
     """How far off, claim by claim."""
     measured = [each for each in audit["measures"] if each["estimator"] not in _PROPER]
+    tests = [_tested(audit, each["lens"]) for each in measured]
     columns = (
         Column("what is claimed", NAMES, DETAIL),
         Column("lens", NAMES),
@@ -54,26 +77,24 @@ def errors(audit: Audit) -> Table:
         Column("Holm p"),
         Column("n"),
     )
-    rows = []
-    for each in measured:
-        tested = _tested(audit, each["lens"])
-        rows.append(
-            (
-                CLAIMS.get(each["lens"], clean(each["lens"])),
-                clean(each["lens"]),
-                each["estimator"].replace("_", " "),
-                digits(each["value"]),
-                span(each["interval"]),
-                digits(each["noise_floor"]),
-                digits(each.get("debiased")),
-                figure(tested.get("pvalue")),
-                figure(tested.get("holm")),
-                f"{each['n']:,}",
-            )
-        )
+    cells = zip(
+        (claim(each["lens"], audit["data"]) or clean(each["lens"]) for each in measured),
+        (clean(each["lens"]) for each in measured),
+        (each["estimator"].replace("_", " ") for each in measured),
+        aligned([each["value"] for each in measured]),
+        spans([each["interval"] for each in measured]),
+        aligned([each["noise_floor"] for each in measured]),
+        aligned([each.get("debiased") for each in measured]),
+        (test.p for test in tests),
+        (test.holm for test in tests),
+        (f"{each['n']:,}" for each in measured),
+        strict=True,
+    )
     marks = tuple(_mark(each["value"], each["interval"], each["noise_floor"]) for each in measured)
-    intro = "The noise floor is what a calibrated model would show on as many rows."
-    return Table("How far off", columns, tuple(rows), intro, marks=marks).filled()
+    intro = "The noise floor is what a calibrated model would show on as many rows." + _dashes(measured)
+    if any(test.holm != "–" for test in tests):
+        intro += f" {_JOINT}"
+    return Table("How far off", columns, tuple(cells), intro, marks=marks).filled()
 
 
 def _mark(value: float | None, interval: Mapping[str, Any] | None, floor: float | None) -> Mark:
@@ -81,12 +102,34 @@ def _mark(value: float | None, interval: Mapping[str, Any] | None, floor: float 
     return Mark(value, ends.get("low"), ends.get("high"), floor)
 
 
-def _tested(audit: Audit, lens: str) -> Mapping[str, Any]:
-    """What the tests say about one lens: its own test, with Holm's p from the family."""
+class _Tested(NamedTuple):
+    """What the tests say about one claim, as it is displayed."""
+
+    p: str
+    holm: str
+    expected: float | None
+
+
+def _tested(audit: Audit, lens: str) -> _Tested:
+    """Of one lens: its own test, with Holm's p from the family."""
     own: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == lens), {})
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
-    return {"pvalue": own.get("pvalue", part.get("pvalue")), "holm": part.get("holm")}
+    p = own.get("pvalue", part.get("pvalue"))
+    floor = own.get("floor", _floor(audit))
+    return _Tested(pvalue(p, floor), _holm(p, part.get("holm"), floor), part.get("noise_floor"))
+
+
+def _holm(p: float | None, holm: float | None, floor: float | None) -> str:
+    """Holm's p of a claim; where its own p is at the floor, Holm's is no more than a bound either."""
+    bound = p is not None and floor is not None and p <= floor * (1 + 1e-9) and holm is not None and holm < 1
+    return pvalue(holm, holm if bound else None)
+
+
+def _floor(audit: Audit) -> float | None:
+    """The smallest p of a single claim that so many redraws can give."""
+    resamples = (audit.get("settings") or {}).get("resamples")
+    return None if resamples is None else 1 / (1 + resamples)
 
 
 def _level(audit: Audit) -> str:
@@ -105,16 +148,15 @@ def classes(audit: Audit) -> Table:
         found.append((name, measured["parts"].get(name, part.get("statistic")), part))
     found.sort(key=lambda each: -(each[1] if each[1] is not None else -1.0))
     columns = (Column("class", NAMES), Column("error"), Column("noise floor"), Column("p"), Column("Holm p"))
-    rows = [
-        (
-            clean(class_of(name)),
-            digits(value),
-            digits(part.get("noise_floor")),
-            figure(part.get("pvalue")),
-            figure(part.get("holm")),
-        )
-        for name, value, part in found
-    ]
+    floor = _floor(audit)
+    rows = zip(
+        (clean(class_of(name)) for name, _, _ in found),
+        aligned([value for _, value, _ in found]),
+        aligned([part.get("noise_floor") for _, _, part in found]),
+        (pvalue(part.get("pvalue"), floor) for _, _, part in found),
+        (_holm(part.get("pvalue"), part.get("holm"), floor) for _, _, part in found),
+        strict=True,
+    )
     return Table(
         "Class by class",
         columns,
@@ -137,29 +179,28 @@ def class_of(view: str) -> str:
 def groups(audit: Audit) -> Table:
     """Each subgroup for itself."""
     found = audit.get("groups") or []
+    floor = _floor(audit)
     columns = (
         Column("group", NAMES),
         Column("n"),
-        Column("is right"),
+        Column("accuracy" if is_binary(audit["data"]) else "is right"),
         Column("error"),
         Column("interval"),
         Column("noise floor"),
         Column("p"),
         Column("Holm p"),
     )
-    rows = [
-        (
-            f"{clean(each['column'])} = {clean(each['value'])}",
-            f"{each['n']:,}",
-            share(each.get("accuracy")),
-            digits(each.get("ece")),
-            span(each.get("interval")),
-            digits(each.get("noise_floor")),
-            figure(each.get("pvalue")),
-            figure(each.get("holm")),
-        )
-        for each in found
-    ]
+    rows = zip(
+        (f"{clean(each['column'])} = {clean(each['value'])}" for each in found),
+        (f"{each['n']:,}" for each in found),
+        (share(each.get("accuracy")) for each in found),
+        aligned([each.get("ece") for each in found]),
+        spans([each.get("interval") for each in found]),
+        aligned([each.get("noise_floor") for each in found]),
+        (pvalue(each.get("pvalue"), floor) for each in found),
+        (_holm(each.get("pvalue"), each.get("holm"), floor) for each in found),
+        strict=True,
+    )
     marks = tuple(_mark(each.get("ece"), each.get("interval"), each.get("noise_floor")) for each in found)
     return Table(
         "Group by group", columns, tuple(rows), "The same question for each part of the rows.", marks=marks
@@ -167,7 +208,7 @@ def groups(audit: Audit) -> Table:
 
 
 def verdicts(audit: Audit) -> Table:
-    """Could it be chance? Every test that was made."""
+    """Could it be chance? The family, then each claim that was tested, once."""
     columns = (
         Column("test", NAMES),
         Column("lens", NAMES),
@@ -180,39 +221,39 @@ def verdicts(audit: Audit) -> Table:
         Column("floor"),
         Column("n"),
     )
+    tests = audit["tests"]
+    parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
+    single = {
+        claimed: part for claimed, part in parts.items() if claimed not in {test["lens"] for test in tests}
+    }  # the groups, which have no test of their own
+    expected = [_tested(audit, test["lens"]).expected for test in tests]
+    numbers = zip(
+        aligned([each.get("statistic") for each in (*tests, *single.values())]),
+        aligned([*expected, *(part.get("noise_floor") for part in single.values())]),
+        aligned([*(test.get("effect") for test in tests), *(None for _ in single)]),
+        strict=True,
+    )
     rows = []
-    for test in audit["tests"]:
-        lens = clean(test["lens"])
+    for test in tests:
+        family = test.get("family_pvalue")
         rows.append(
             (
                 clean(test["test"]),
-                lens,
-                digits(test.get("statistic")),
-                "–",
-                digits(test.get("effect")),
-                figure(test.get("pvalue")),
-                "–",
-                figure(test.get("family_pvalue")),
+                clean(test["lens"]),
+                *next(numbers),
+                pvalue(test.get("pvalue"), test.get("floor")),
+                _tested(audit, test["lens"]).holm,
+                pvalue(family, test.get("floor")),
                 figure(test.get("floor")),
                 f"{test['n']:,}",
             )
         )
-        if lens == "family":
-            rows += [
-                (
-                    "– of these",
-                    clean(claim),
-                    digits(part.get("statistic")),
-                    digits(part.get("noise_floor")),
-                    "–",
-                    figure(part.get("pvalue")),
-                    figure(part.get("holm")),
-                    "–",
-                    "–",
-                    "–",
-                )
-                for claim, part in test["parts"].items()
-            ]
-    nulls = dict.fromkeys(clean(test["null"]) for test in audit["tests"] if test.get("null"))
+    for claimed, part in single.items():
+        p, holm = part.get("pvalue"), part.get("holm")
+        told = pvalue(p, _floor(audit)), _holm(p, holm, _floor(audit))
+        rows.append(("consistency", clean(claimed), *next(numbers), *told, "–", "–", "–"))
+    nulls = dict.fromkeys(clean(test["null"]) for test in tests if test.get("null"))
     intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
+    if parts:
+        intro += f" {_JOINT}"
     return Table("Is it chance?", columns, tuple(rows), intro).filled()

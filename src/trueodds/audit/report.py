@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trueodds.audit import accounts, findings
+from trueodds.audit.short import Fact, short
 from trueodds.audit.table import Table
-from trueodds.audit.words import Fact, clean, short, size
+from trueodds.audit.words import clean, glued, size
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 WIDTH = 88
@@ -32,7 +33,7 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
     paint = style or _plain
     data, verdict = audit["data"], audit["verdict"]
     role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
-    lines = [paint(line, role) for line in textwrap.wrap(clean(verdict["sentence"]), width)]
+    lines = [paint(line, role) for line in _wrap(clean(verdict["sentence"]), width)]
     source = f"{clean(data['source'])} · {size(data)}"
     blocks = ["\n".join(lines), paint(source, "dim"), _facts(short(audit), width, paint)]
     tables = [
@@ -46,7 +47,13 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
     blocks += [_table(table.brief().first(MOST_ROWS), paint, width) for table in tables if table.rows]
     if said := accounts.notes(audit):
         blocks.append(_notes(said, width, paint))
-    return "\n".join(line.rstrip() for line in "\n\n".join(blocks).split("\n"))
+    whole = "\n\n".join(blocks).replace("\u00a0", " ")
+    return "\n".join(line.rstrip() for line in whole.split("\n"))
+
+
+def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+    """Lines that keep together what belongs together."""
+    return textwrap.wrap(glued(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then)
 
 
 def _plain(piece: str, _role: str) -> str:
@@ -59,11 +66,12 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
     lines = []
     for fact in facts:
         told = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
-        wrapped = textwrap.wrap(told, max(20, width - label - 2)) or [""]
+        wrapped = _wrap(told, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
         head = wrapped[0]
-        if head.startswith(fact.value):
-            head = paint(fact.value, role) + head[len(fact.value) :]
+        value = glued(fact.value)
+        if head.startswith(value):
+            head = paint(value, role) + head[len(value) :]
         lines.append(f"  {fact.label:<{label}}{head}")
         lines += [" " * (label + 2) + more for more in wrapped[1:]]
     return "\n".join(lines)
@@ -77,7 +85,7 @@ def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
     lines = [paint(table.title, "title")]
     if table.intro:
-        lines += [paint(f"  {line}", "dim") for line in textwrap.wrap(table.intro, width - 2)]
+        lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
     for number, row in enumerate(cells):
         laid = "  ".join(
             f"{cell:>{size}}" if column.numeric else f"{cell:<{size}}"
@@ -93,7 +101,7 @@ def _list(table: Table, width: int) -> list[str]:
     label = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:
-        first, *more = textwrap.wrap(value, max(20, width - label - 2)) or [""]
+        first, *more = _wrap(value, max(20, width - label - 2)) or [""]
         lines += [f"  {name:<{label}}{first}", *(" " * (label + 2) + line for line in more)]
     return lines
 
@@ -108,5 +116,5 @@ def _fit(cell: str) -> str:
 def _notes(said: list[tuple[str, str]], width: int, paint: Style) -> str:
     lines = [paint("Notes", "title")]
     for code, told in said:
-        lines += textwrap.wrap(f"[{code}] {told}", width, initial_indent="  ", subsequent_indent=" " * 10)
+        lines += _wrap(f"[{code}] {told}", width, first="  ", then=" " * 10)
     return "\n".join(lines)

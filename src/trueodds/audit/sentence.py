@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.audit.facts import Facts
-from trueodds.core.results import Verdict, figure
+from trueodds.audit.words import chance, points
+from trueodds.core.results import Verdict, figure, percent
 
 CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
@@ -59,7 +60,7 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
     }.get(state, state.capitalize())
     error, said, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if said is None or right is None:
-        return f"{word}: off by {share(error)} on average over the labels."
+        return f"{word}: off by {points(error)} on average over the labels."
     if _is_binary(data):
         a, b = _apart(data["mean_prediction"], data["event_rate"])
         seen = f"says {a}, {b} came"
@@ -73,11 +74,11 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
 def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
     if facts.headline.pvalue <= alpha:
-        return f", but off by {share(facts.errors[0].value)} from place to place"
+        return f", but off by {points(facts.errors[0].value)} from place to place"
     off = [group for group in facts.groups if group["holm"] <= alpha]
     if off:
         worst = max(off, key=lambda group: group["ece"])
-        return f" on average, but off by {share(worst['ece'])} where {worst['column']} is {worst['value']}"
+        return f" on average, but off by {points(worst['ece'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
         classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if classes:
@@ -95,8 +96,7 @@ def _impossible(data: Mapping[str, Any]) -> str:
 
 
 def _chance(facts: Facts, family: Verdict, state: str, alpha: float, *, fixed: bool) -> str:
-    at_floor = family.floor is not None and family.pvalue <= family.floor * (1 + 1e-9)
-    p = f"p ≤ {figure(family.floor)}" if at_floor else f"p = {figure(family.pvalue)}"
+    p = chance(family.pvalue, family.floor)
     if state == "not tested":
         return f"With so few clusters or redraws no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
@@ -106,7 +106,7 @@ def _chance(facts: Facts, family: Verdict, state: str, alpha: float, *, fixed: b
     if fixed:
         return f"The test of the errors sees nothing ({p}), the gain of a fix does."
     error = facts.errors[0]
-    reach = f"; an average error above {share(error.interval.high)} is excluded" if error.interval else ""
+    reach = f"; the average error is at most {points(error.interval.high)} ({percent(error.interval.level)} interval)" if error.interval else ""
     return f"Chance explains what is seen ({p}){reach}."
 
 
@@ -123,21 +123,10 @@ def _fix(fix: Mapping[str, Any] | None) -> str:
 
 def _name(method: str, summary: str) -> str:
     if method == "temperature" and summary.startswith("T = "):
-        return f"Temperature {summary.removeprefix('T = ').rstrip('0').rstrip('.')}"
+        told = summary.removeprefix("T = ")
+        return f"Temperature {told.rstrip('0').rstrip('.') if '.' in told else told}"
     names = {"isotonic": "Isotonic recalibration", "histogram": "Histogram binning"}
     return names.get(method, method.replace("_", " ").capitalize())
-
-
-def share(x: float) -> str:
-    """A probability in percent, as precisely as a reader needs it.
-
-    >>> share(0.951), share(0.0398), share(0.0004)
-    ('95 %', '4 %', '0.04 %')
-    """
-    percents = 100 * x
-    if percents >= 10:
-        return f"{percents:.0f} %"
-    return f"{percents:.1g} %" if percents < 1 else f"{percents:.2g} %".replace(".0 ", " ")
 
 
 def _apart(said: float, right: float) -> tuple[str, str]:

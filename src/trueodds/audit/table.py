@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trueodds.audit.words import clean
+from trueodds.audit.words import clean, digits
 from trueodds.core.results import figure
 
 NAMES, DETAIL = False, True
@@ -93,7 +93,7 @@ def plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return figure(value)
+        return digits(value) if abs(value) >= 1000 else figure(value)
     if value is None:
         return "none"
     return clean(value if isinstance(value, str) else json.dumps(value))

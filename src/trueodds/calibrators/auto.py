@@ -127,5 +127,5 @@ def _said(choice: Choice, proof: Confirmation, confirmed: bool, alpha: float) ->
         text = f"Procedure confirmed: {choice.rule.name} was chosen and its gain confirmed on untouched rows ({seen}); the map was then fitted again on all rows."
         return [scored, Note("TN509", text)]
     tried = "" if choice.rule.name == "identity" else f" {choice.rule.name} was chosen but not confirmed ({seen})."
-    text = f"No fix is justified.{tried} A gain of {figure(proof.detectable)} nats per row would have been seen four times in five at level {percent(alpha)}."
+    text = f"No fix is justified.{tried} A gain of {figure(proof.detectable)} nats per row would have been found four times in five at level {percent(alpha)}."
     return [scored, Note("TN510", text)]

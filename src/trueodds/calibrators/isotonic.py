@@ -65,7 +65,9 @@ class IsotonicMap(OneVsRest):
     def said(self) -> str:
         """How many knots."""
         knots = sum(len(curve.x) for curve in self.curves)
-        return f"{knots:,} knots" + (f" in {len(self.curves)} curves" if len(self.curves) > 1 else "")
+        return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
+            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
+        )
 
 
 @dataclass(frozen=True)

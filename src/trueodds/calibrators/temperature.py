@@ -46,7 +46,7 @@ class TemperatureMap(Map):
     def said(self) -> str:
         """`T = 1.60`."""
         t = 1 / self.beta
-        return f"T = {t:.2f}" if 0.1 <= t < 100 else f"T = {t:.3g}"
+        return f"T = {t:.2f}" if 0.1 <= t < 100 else f"T = {t:,.0f}" if t >= 100 else f"T = {t:.3g}"
 
     def to_dict(self) -> dict[str, Any]:
         """β, and the passes that finding it took."""

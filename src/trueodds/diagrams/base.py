@@ -26,7 +26,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagram:
     """A table of every number drawn, and how to draw it.
 
@@ -42,6 +42,7 @@ class Diagram:
     notes: tuple[Note, ...] = ()
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches, of a picture with one panel
+    foot: ClassVar[float] = 0.0  # of the height of the axes: what the strip of predictions takes
 
     def frame(self) -> Any:
         """The table as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""
@@ -70,6 +71,8 @@ class Diagram:
         settings = ", ".join(str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key))
         return f"{self.name} · {len(self.table['view'])} bins · n={n:,} · {self.lens}, {settings}"
 
+    __repr__ = __str__  # arrays are no one-liner
+
     @property
     def finding(self) -> str:
         """What the picture shows, in words; for a grid, of the view with the largest error."""
@@ -88,6 +91,10 @@ class Diagram:
         """The question that the picture answers."""
         raise NotImplementedError
 
+    def caption(self) -> str:
+        """The title over axes that are given: the view, and what was found in a few words."""
+        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
+
     def legend(self) -> list[tuple[Any, str]]:
         """The marks and what they mean."""
         raise NotImplementedError
@@ -100,9 +107,19 @@ class Diagram:
         """Draw on the matplotlib axes given and return them; without any, on a new Figure, which is returned.
 
         Several views are a grid, largest error first, of at most 12 panels; in axes that are given the grid is
-        drawn within them. Raises TO701 where matplotlib is not installed.
+        drawn within them. Axes that are given get a compact title, and the legend within them; what else stands in
+        the figure is left alone. Raises TO701 where matplotlib is not installed, TO203 for anything but one Axes.
         """
         _matplotlib()
+        if ax is not None and not hasattr(ax, "inset_axes"):
+            raise InputError(
+                "TO203",
+                "ax is one matplotlib Axes.",
+                f"{type(ax).__name__} of shape {np.shape(ax)}"
+                if isinstance(ax, (np.ndarray, list, tuple))
+                else repr(ax),
+                "Pass one of them, such as ax=axes[0].",
+            )
         return layout.drawn(self, ax)
 
     def svg(self, prefix: str | None = None) -> str:
@@ -118,16 +135,25 @@ class Diagram:
     def save(self, path: str | Path) -> None:
         """Write the picture as .svg, .png or .pdf; the same numbers give the same file.
 
-        Raises TO203 for another ending.
+        Raises TO203 for another ending, TO703 where the file cannot be written.
         """
         path = Path(path)
         kind = path.suffix.lower().removeprefix(".")
         if kind not in ("svg", "png", "pdf"):
             raise InputError("TO203", "A picture is saved as .svg, .png or .pdf.", repr(path.name), "Add the ending.")
         if kind == "svg":
-            path.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg(), encoding="utf-8")
+            made = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
         else:
-            path.write_bytes(self._rendered(kind))
+            made = self._rendered(kind)
+        try:
+            path.write_bytes(made)
+        except OSError as error:
+            raise InputError(
+                "TO703",
+                "The picture or page cannot be written.",
+                f"{str(path)!r}: {error.strerror}",
+                "Check that the folder exists and may be written to.",
+            ) from error
 
     def _rendered(self, kind: str) -> bytes:
         # A local context: a user's own style must not change what a report looks like.
@@ -192,7 +218,7 @@ class Recipe:
                     "TO205",
                     f"The diagram {self.name} shows one stated probability per row; this lens has a vector per row.",
                     f"lens={view.name!r}",
-                    "Use lens='confidence', 'classwise' or 'class:NAME'; for vectors of 3 or 4 use diagram simplex.",
+                    "Use lens='confidence', 'classwise' or 'class:NAME'.",
                 )
         return self.of(tuple(views))
 

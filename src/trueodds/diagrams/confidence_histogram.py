@@ -77,6 +77,11 @@ class Histogram(Diagram):
             return "How sure is it, and how often is it right?"
         return "Does it come true as often as it says?"
 
+    def caption(self) -> str:
+        """The view, and how far seen is from said."""
+        points = 100 * float(self.panels["deviation"][0])
+        return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
+
     def axis_labels(self) -> tuple[str, str]:
         """Stated along x, rows along y."""
         return "stated confidence" if self.lens == "confidence" else "stated probability", "share of predictions"

@@ -14,6 +14,8 @@ from trueodds.diagrams.base import Array, Diagram
 class ReliabilityDiagram(Diagram):
     """Crosses, bars and the strip of predictions."""
 
+    foot = ink.STRIP
+
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
         """The classic style is nearly square."""
@@ -143,6 +145,7 @@ def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) ->
                 xycoords=ax.get_yaxis_transform(),
                 xytext=(0, 5 * sign),
                 textcoords="offset points",
+                gid="side",
                 **style,
             )
 

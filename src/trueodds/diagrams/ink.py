@@ -75,10 +75,20 @@ def dress(ax: Any, size: float) -> None:
 
 def probability_axis(ax: Any) -> None:
     """Zero to one in per cent along x, with room for a mark at either end."""
-    ticks = np.arange(6) / 5 if inches(ax)[0] > 2.2 else np.arange(3) / 2
+    room = inches(ax)[0]
+    ticks = np.arange(6) / 5 if room > 3.2 else np.arange(3) / 2 if room > 1.2 else np.arange(2.0)
     labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
     ax.set_xlim(-0.025, 1.025)
     ax.set_xticks(ticks, labels)
+    if len(ticks) <= 3:  # a panel of a grid
+        inward(ax)
+
+
+def inward(ax: Any) -> None:
+    """The outer labels along x stay within the axes, so that the last does not meet the first of a neighbor."""
+    first, *_, last = ax.get_xticklabels()
+    first.set_ha("left")
+    last.set_ha("right")
 
 
 def boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:

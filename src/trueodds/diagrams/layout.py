@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 PANELS = 12  # more do not fit on a page that can be read
+MOST_ROOF = 0.45  # of the height of axes that are given: what a legend may take
 
 # Inches around and between the panels of a grid.
 LEFT, RIGHT, FOOT, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
@@ -24,20 +25,45 @@ def drawn(diagram: Diagram, ax: Any) -> Any:
 
 
 def _single(diagram: Diagram, ax: Any) -> Any:
+    given = ax is not None
     target = ax
     if ax is None:
         target = _figure(*diagram.size, layout="constrained")
         ax = target.subplots()
-        room = 72 * diagram.size[0] - 72  # what tick and axis labels leave
-    else:
-        room = 72 * ink.inches(ax)[0]
     diagram.paint(ax, 0)
     size = ink.type_size(ax)
     x, y = diagram.axis_labels()
     ax.set_xlabel(x, fontsize=size, color=ink.TEXT)
     ax.set_ylabel(y, fontsize=size, color=ink.TEXT)
-    Head(diagram, diagram.finding, room, size).put(ax, ax.transAxes, (0.0, 1.0))
+    if given:
+        width, height = (72 * side for side in ink.inches(ax))
+        for text in [text for text in ax.texts if text.get_gid() == "side"]:
+            text.remove()  # beyond the right edge there may be a neighbor
+        ink.inward(ax)
+        _titled(ax, diagram.caption(), width, size)
+        head = Head(diagram, "", width - 8, size)
+        _roof(ax, min((head.legend_height + 6) / height, MOST_ROOF), diagram.foot)
+        legend = head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.4)
+        legend.set_frame_on(True)  # lines over the whole height pass behind it
+        legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
+        legend.set_zorder(6)
+    else:
+        room = 72 * diagram.size[0] - 72  # what tick and axis labels leave
+        Head(diagram, diagram.finding, room, size).put(ax, ax.transAxes, (0.0, 1.0))
     return target
+
+
+def _titled(ax: Any, title: str, room: float, size: float) -> None:
+    # A class may be called "$x$": names are no formulas.
+    ax.set_title(ink.shortened(title, room, size + 1), fontsize=size + 1, color=ink.TEXT, parse_math=False)
+
+
+def _roof(ax: Any, share: float, foot: float) -> None:
+    """Room for the legend at the top of the axes, above everything drawn; the strip at their foot stays free."""
+    low, high = ax.get_ylim()
+    bottom = low + foot * (high - low)
+    whole = (high - bottom) / (1 - foot - share)
+    ax.set_ylim(bottom - foot * whole, high + share * whole)
 
 
 def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
@@ -55,9 +81,11 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
         target = figure = _figure(width, height)
         where, add = figure.transFigure, figure.add_axes
     else:
-        top, height = 0.0, ink.inches(ax)[1]  # title and legend stand above axes that are given
+        top, height = head.legend_height / 72 + 0.04, ink.inches(ax)[1]
         target, where, add = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
+        error = f": largest error {diagram.panels['title'][0]}"
+        _titled(ax, diagram.lens + error, 72 * width, size)
     cell = (width - LEFT - RIGHT - (columns - 1) * GAP_X) / columns, max((height - top - FOOT) / rows - GAP_Y, 0.2)
     names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
     shared: dict[str, Any] = {}
@@ -73,7 +101,10 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     x, y = diagram.axis_labels()
     target.text((LEFT + width - RIGHT) / 2 / width, 0.13 / height, x, **style)
     target.text(0.13 / width, (height - top + FOOT) / 2 / height, y, rotation="vertical", **style)
-    head.put(target, where, (LEFT / width, 1 - top / height))
+    if ax is None:
+        head.put(target, where, (LEFT / width, 1 - top / height))
+    else:
+        head.put_legend(ax, loc="upper left", bbox_to_anchor=(LEFT / width, 1.0), borderaxespad=0.0)
     return target
 
 
@@ -126,12 +157,16 @@ class Head:
                 return columns
         return 1
 
+    @property
+    def legend_height(self) -> float:
+        """Points that the lines of the legend take."""
+        return -(-len(self.diagram.legend()) // self.columns) * 1.42 * (self.size - 1)
+
     @cached_property
     def rises(self) -> tuple[float, float, float, float]:
         """How far above the corner legend, finding and question begin and all of it ends, in points."""
         legend = 0.55 * self.size
-        rows = -(-len(self.diagram.legend()) // self.columns)
-        finding = legend + rows * 1.42 * (self.size - 1) + 0.45 * self.size
+        finding = legend + self.legend_height + 0.45 * self.size
         question = finding + (self.finding.count("\n") + 1) * 1.3 * self.size + 0.35 * self.size
         return legend, finding, question, question + (self.question.count("\n") + 1) * 1.25 * (self.size + 2.5)
 
@@ -146,24 +181,7 @@ class Head:
 
         inches = target.figure.dpi_scale_trans
         legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.rises[:3])
-        handles, labels = zip(*self.diagram.legend(), strict=True)
-        target.legend(
-            handles,
-            labels,
-            loc="lower left",
-            bbox_to_anchor=corner,
-            bbox_transform=legend,
-            ncols=self.columns,
-            frameon=False,
-            fontsize=self.size - 1,
-            labelcolor=ink.TEXT,
-            borderpad=0,
-            borderaxespad=0,
-            handlelength=1.6,
-            handletextpad=0.5,
-            columnspacing=1.2,
-            labelspacing=0.35,
-        )
+        self.put_legend(target, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
         target.text(*corner, self.finding, transform=finding, fontsize=self.size, color=ink.FAINT, **style)
         target.text(
@@ -174,4 +192,22 @@ class Head:
             fontweight="bold",
             color=ink.TEXT,
             **style,
+        )
+
+    def put_legend(self, target: Any, **where: Any) -> Any:
+        """The marks and what they mean, at a place."""
+        handles, labels = zip(*self.diagram.legend(), strict=True)
+        return target.legend(
+            handles,
+            labels,
+            ncols=self.columns,
+            frameon=False,
+            fontsize=self.size - 1,
+            labelcolor=ink.TEXT,
+            borderpad=0,
+            handlelength=1.6,
+            handletextpad=0.5,
+            columnspacing=1.2,
+            labelspacing=0.35,
+            **where,
         )

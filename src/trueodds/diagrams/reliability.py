@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class Reliability(Recipe):
 def _panels(binned: list[bins.Binned], tables: list[bins.Columns], recipe: Reliability) -> bins.Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = (-0.06, 1.04) if recipe.style == "classic" else _reach(tables[: layout.PANELS])
-    rows = []
+    rows: list[dict[str, Any]] = []
     tallest = max(float(table["share"].max()) for table in tables[: layout.PANELS])
     for each, table in zip(binned, tables, strict=True):
         total = bins.whole(each.view)
@@ -136,7 +136,7 @@ def _panels(binned: list[bins.Binned], tables: list[bins.Columns], recipe: Relia
                 "view": each.view.name,
                 "title": each.view.name.removeprefix("class:"),
                 "aside": _aside(count, outside),
-                "finding": _finding(each, table, total, outside, recipe, len(binned)),
+                "finding": _finding(each, table, total, outside, recipe, len(binned), largest=not rows),
                 "n": int(total.n[0]),
                 "weight": float(total.w[0]),
                 "mean_prediction": float(total.p[0]),
@@ -173,13 +173,21 @@ def _aside(count: int, outside: int | None) -> str:
 
 
 def _finding(
-    binned: bins.Binned, table: bins.Columns, total: View, outside: int | None, recipe: Reliability, views: int
+    binned: bins.Binned,
+    table: bins.Columns,
+    total: View,
+    outside: int | None,
+    recipe: Reliability,
+    views: int,
+    *,
+    largest: bool,
 ) -> str:
     said, seen = ink.percent(float(total.p[0])), ink.percent(float(total.y[0]))
     count = len(table["bin"])
     text = f"It says {said} on average and {'is right' if binned.view.name == 'confidence' else 'comes true'} {seen}."
     if views > 1:
-        text = f"Largest error: {binned.view.name.removeprefix('class:')}. {text}"
+        first = "Largest error: " if largest else ""
+        text = f"{first}{binned.view.name.removeprefix('class:')}, ECE\u00a0{binned.error:.4f}. {text}"
     if outside is None:
         return text
     many = f"{outside or 'None'} of {count} {'bins' if count != 1 else 'bin'}"

@@ -10,8 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from trueodds.audit import accounts, findings
+from trueodds.audit.short import short
 from trueodds.audit.table import Mark, Table
-from trueodds.audit.words import CLAIMS, clean, share, short, size
+from trueodds.audit.words import claim, clean, glued, is_binary, share, size
 from trueodds.core.errors import InputError
 
 _ROLES = {
@@ -81,6 +82,7 @@ def _template() -> Any:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )  # fmt: skip
     house.globals |= {"strips": _strips, "raw": _raw}
+    house.filters["glued"] = glued
     return house.from_string(_part("page.html.jinja") + "\n")
 
 
@@ -97,7 +99,7 @@ def _hash(text: str) -> str:
 
 def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     """Where said and seen lie between 0 and 100 %."""
-    binary = data.get("event_rate") is not None
+    binary = is_binary(data)
     said, seen = (
         (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
     )
@@ -143,12 +145,11 @@ def _figures(audit: Mapping[str, Any], pictures: Sequence[str | None]) -> list[d
         name, lens = clean(diagram["diagram"]).replace("_", " "), clean(diagram["lens"])
         found = list((diagram.get("panels") or {}).get("finding") or ())
         finding = clean(found[0]) if len(found) == 1 else ""
-        claim = CLAIMS.get(lens, "")
         figures.append(
             {
                 "name": name,
                 "lens": lens,
-                "claim": claim,
+                "claim": claim(diagram["lens"], audit["data"]),
                 "finding": finding,
                 "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table beside it.".split()),
                 "source": None if svg is None else _as_data(svg),

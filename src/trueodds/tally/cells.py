@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,16 @@ Array = NDArray[Any]
 
 PLAIN = ("wp", "wpp", "wy", "wpy")  # rows of weight 1 with one label each: every other sum follows from these and n
 FULL = ("w", "wp", "wy", *SUMS)
+
+
+class _Kept(threading.local):
+    """Each thread's empty tables: to clear the few cells in use costs less than new memory for every block."""
+
+    def __init__(self) -> None:
+        self.tables: dict[tuple[int, int], Array] = {}
+
+
+_kept = _Kept()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +55,22 @@ class Cells:
         return binary(View(p, y, w))
 
     @classmethod
+    def summed(cls, views: int, sums: int, fill: Callable[[Array], None]) -> Cells:
+        """What `fill` adds into a dense table of so many views, n first."""
+        shape = (views * CELLS, 1 + sums)
+        # Taken out while in use: a table that an interrupt leaves half filled is never used again.
+        table = _kept.tables.pop(shape, None)
+        if table is None:
+            table = np.zeros(shape)
+            _kept.tables.clear()  # of one shape or two: memory stays a few MB
+        fill(table)
+        cells = cls.of_dense(table)
+        _kept.tables[shape] = table
+        return cells
+
+    @classmethod
     def of_dense(cls, table: Array) -> Cells:
-        """The occupied rows of a kernel's table, n first."""
+        """The occupied rows of a kernel's table, n first; leaves zeros."""
         cells = cls(*_room(int(np.count_nonzero(table[:, 0])), table.shape[1] - 1))
         occupied(table, cells.index, cells.n, cells.sums)
         return cells

@@ -105,7 +105,7 @@ class Field:
         self.must(rising, "index", "cells out of order or range")
         self.must(bool((rows > 0).all()), "n", "an empty cell")
         per_slot = np.bincount(index // CELLS, rows, slots)
-        self.must(bool((per_slot == n).all()), "n", f"{int(per_slot.min()):,} rows of {n:,} in a view")
+        self.must(bool((per_slot == n).all()), "n", f"{int(np.min(per_slot)):,} rows of {n:,} in a view")
         sums = self.inside("sums")
         names = FULL if "w" in sums.value else PLAIN
         sums.must(set(sums.value) == set(names), "", str(sorted(sums.value)))

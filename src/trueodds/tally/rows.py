@@ -55,7 +55,7 @@ class Rows:
     def cells(self, first: int, last: int) -> Array:
         """The fine cell of each value of the classes first..last−1, (n, last − first)."""
         if (first, last) not in self._placed:
-            out = np.empty((len(self.P), last - first), dtype=np.uint16)
+            out = np.empty((last - first, len(self.P)), dtype=np.uint16).T  # class by class
             kernel.cells_of(self.P, first, last, kernel.EDGES, self.exact, out)
             self._placed.clear()  # one set of classes at a time: a thousand would take a quarter of the rows' own memory
             self._placed[first, last] = out
@@ -90,26 +90,68 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     m = P.shape[1]
     exact = P.dtype == np.float32
     if w is None:
-        out = np.zeros((m * kernel.CELLS, 1 + len(PLAIN)))
-        kernel.by_hit(P, _plain(Y == 1), 0, m, kernel.EDGES, exact, out)
-    else:
-        out = np.zeros((m * kernel.CELLS, 1 + len(FULL)))
-        kernel.by_share(P, _plain(Y.astype(np.float64)), w, 0, m, kernel.EDGES, exact, out)
-    return Cells.of_dense(out)
+        hit = _plain(Y == 1)
+        return Cells.summed(m, len(PLAIN), lambda out: kernel.by_hit(P, hit, 0, m, kernel.EDGES, exact, out))
+    share = _plain(Y.astype(np.float64))
+    return Cells.summed(m, len(FULL), lambda out: kernel.by_share(P, share, w, 0, m, kernel.EDGES, exact, out))
 
 
-def ranked(rows: Rows, ranks: int) -> tuple[Cells, int]:
-    """The cells of the largest one to three probabilities, and how many rows have several largest ones."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """What one look at each row tells."""
+
+    which: Array  # (ranks, n) columns of the largest values
+    squares: Array  # (n,) Σp²
+    counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
+    extremes: Array  # the largest excess over 1 and distance from sum 1
+
+
+def surveyed(rows: Rows, ranks: int, preds: Predictions) -> Survey:
+    """The largest values and the special rows of a block of these predictions."""
+    n, k = rows.P.shape
+    given = np.dtype(preds.dtype)
+    eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
+    which = np.empty((ranks if k > 1 else 0, n), dtype=np.int32)
+    seen = Survey(which, np.empty(n), np.zeros(5, dtype=np.int64), np.zeros(2))
+    off_by = k * eps if preds.kind == "classes" and preds.p.ndim == 2 else np.inf
+    single.surveyed(rows.P, off_by, seen.which, seen.squares, seen.counts, seen.extremes)
+    return seen
+
+
+def ranked(rows: Rows, seen: Survey) -> Cells:
+    """The cells of the largest one to three probabilities."""
     if rows.kind == "confidence":
         assert rows.y is not None
-        return _columns(rows.P, rows.y[:, None], rows.w), 0
-    which = np.empty((len(rows.P), ranks), dtype=np.int64)
-    value = np.empty((len(rows.P), ranks), dtype=rows.P.dtype)
-    ties = int(single.largest(rows.P, which, value))
+        return _columns(rows.P, rows.y[:, None], rows.w)
+    which = seen.which.T
+    value = _plain(np.take_along_axis(rows.P, which, axis=1))
     if rows.shares is not None:
-        return _columns(_plain(value), np.take_along_axis(rows.shares, which, axis=1), rows.weight), ties
+        return _columns(value, np.take_along_axis(rows.shares, which, axis=1), rows.weight)
     assert rows.y is not None
-    return _columns(_plain(value), which == rows.y[:, None], rows.w), ties
+    return _columns(value, which == rows.y[:, None], rows.w)
+
+
+def summed(rows: Rows, seen: Survey, ranks: int, classes: range) -> Cells:
+    """The cells of the largest one to three probabilities and of these classes, side by side."""
+    if rows.kind == "classes" and rows.plain and ranks and len(classes) == rows.P.shape[1] <= CHUNK:
+        return _at_once(rows, seen)
+    parts = [(0, ranked(rows, seen))] if ranks else []
+    if len(classes):
+        parts.append((ranks, by_class(rows, classes.start, classes.stop)))
+    return Cells.side_by_side(parts)
+
+
+def _at_once(rows: Rows, seen: Survey) -> Cells:
+    """All of them in one table, where there are few classes and each row has one label."""
+    assert rows.y is not None
+    y, ranks, k = rows.y, len(seen.which), rows.P.shape[1]
+    cells = rows.cells(0, k)
+
+    def fill(out: Array) -> None:
+        kernel.by_rank(rows.P, seen.which, y, cells, out)
+        kernel.by_label(rows.P, y, cells, 0, out[ranks * kernel.CELLS :])
+
+    return Cells.summed(ranks + k, len(PLAIN), fill)
 
 
 def by_class(rows: Rows, first: int, last: int) -> Cells:
@@ -120,20 +162,17 @@ def by_class(rows: Rows, first: int, last: int) -> Cells:
 
 
 def _span(rows: Rows, first: int, last: int) -> Cells:
-    width = (last - first) * kernel.CELLS
-    if rows.plain:
-        assert rows.y is not None
-        out = np.zeros((width, 1 + len(PLAIN)))
-        if rows.kind == "multilabel":
-            hit = _plain(rows.y[:, first:last] == 1)
-            kernel.by_hit(rows.P, hit, first, last, kernel.EDGES, rows.exact, out)
-        else:
-            kernel.by_label(rows.P, rows.y, rows.cells(first, last), first, out)
-        return Cells.of_dense(out)
-    out = np.zeros((width, 1 + len(FULL)))
-    Y = _plain(_outcomes(rows, first, last))
-    kernel.by_share(rows.P, Y, _plain(rows.weight), first, last, kernel.EDGES, rows.exact, out)
-    return Cells.of_dense(out)
+    P, exact = rows.P, rows.exact
+    if not rows.plain:
+        Y, w = _plain(_outcomes(rows, first, last)), _plain(rows.weight)
+        shares = (P, Y, w, first, last, kernel.EDGES, exact)
+        return Cells.summed(last - first, len(FULL), lambda out: kernel.by_share(*shares, out))
+    assert rows.y is not None
+    if rows.kind == "multilabel":
+        hits = (P, _plain(rows.y[:, first:last] == 1), first, last, kernel.EDGES, exact)
+        return Cells.summed(last - first, len(PLAIN), lambda out: kernel.by_hit(*hits, out))
+    labels = (P, rows.y, rows.cells(first, last), first)
+    return Cells.summed(last - first, len(PLAIN), lambda out: kernel.by_label(*labels, out))
 
 
 def _outcomes(rows: Rows, first: int, last: int) -> Array:
@@ -148,10 +187,13 @@ def _outcomes(rows: Rows, first: int, last: int) -> Array:
 def null_covariance(rows: Rows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
     k = rows.P.shape[1]
-    out = np.zeros((k, k, 4 if k * bins <= SMALL else 1, bins * bins))
+    out = np.zeros((k * (k + 1) // 2, 4 if k * bins <= SMALL else 1, bins * bins))
     w = NOTHING if rows.w is None else rows.w
     kernel.covariance(rows.P, _plain(w), rows.cells(0, k), report_bins(bins), bins, out)
-    return out.sum(axis=2).reshape(k, k, bins, bins).swapaxes(1, 2).reshape(k * bins, k * bins)
+    pairs = np.zeros((k, bins, k, bins))
+    one, other = np.triu_indices(k)
+    pairs[one, :, other] = out.sum(axis=1).reshape(-1, bins, bins)
+    return pairs.reshape(k * bins, k * bins)
 
 
 def report_bins(bins: int) -> Array:
@@ -159,11 +201,11 @@ def report_bins(bins: int) -> Array:
     return np.searchsorted(np.arange(1, bins) / bins, kernel.MIDDLES, "left").astype(np.int32)
 
 
-def scored(rows: Rows) -> dict[str, ScoreSums]:
+def scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
     """The sums of the proper scores: over the vector, of the last column for two classes, mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        single.scored(rows.P, rows.y, rows.P.shape[1] <= 2, brier, loss)
+        single.scored(rows.P, rows.y, seen.squares, rows.P.shape[1] <= 2, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
@@ -176,23 +218,17 @@ def scored(rows: Rows) -> dict[str, ScoreSums]:
     return {"brier": ScoreSums.of(brier, rows.w), "log_loss": ScoreSums.of(loss, rows.w)}
 
 
-def counted(rows: Rows, preds: Predictions, ties: int, true_zeros: int) -> Counts:
+def counted(rows: Rows, seen: Survey, true_zeros: int) -> Counts:
     """The special rows of a block."""
-    counts, extremes = np.zeros(4, dtype=np.int64), np.zeros(2)
-    given = np.dtype(preds.dtype)
-    eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
-    sums = preds.kind == "classes" and preds.p.ndim == 2
-    single.inspected(rows.P, rows.P.shape[1] * eps if sums else np.inf, counts, extremes)
-    zeros, ones, above, off = counts.tolist()
-    n = len(rows.P)
+    zeros, ones, above, off, ties = seen.counts.tolist()
     return Counts(
         zeros=zeros,
         ones=ones,
         above=above,
         off_sums=off,
-        ties=ties,
+        ties=ties if len(seen.which) else 0,
         true_zeros=true_zeros,
-        voted=n if rows.shares is not None else 0,
-        excess=float(extremes[0]),
-        worst_sum=float(extremes[1]),
+        voted=len(rows.P) if rows.shares is not None else 0,
+        excess=float(seen.extremes[0]),
+        worst_sum=float(seen.extremes[1]),
     )

@@ -270,13 +270,8 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
 
     def work(start: int, stop: int) -> Tally:
         rows = counting.Rows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
-        parts, ties = [], 0
-        if ranks:
-            cells, ties = counting.ranked(rows, ranks)
-            parts.append((0, cells))
-        if len(classes):
-            parts.append((ranks, counting.by_class(rows, classes.start, classes.stop)))
-        scores = counting.scored(rows)
+        seen = counting.surveyed(rows, ranks, preds)
+        scores = counting.scored(rows, seen)
         return Tally(
             kind=preds.kind,
             classes=preds.classes,
@@ -286,11 +281,11 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
             slots=slots.named(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
-            cells=Cells.side_by_side(parts),
+            cells=counting.summed(rows, seen, ranks, classes),
             joint={},
             null=counting.null_covariance(rows, bins) if null else None,
             scores=scores,
-            counts=counting.counted(rows, preds, ties, scores["log_loss"].infinite),
+            counts=counting.counted(rows, seen, scores["log_loss"].infinite),
             groups={},
         )
 

@@ -33,8 +33,9 @@ _MANTISSA = _BITS & ((1 << 52) - 1)
 _EXPONENT = _BITS >> 52
 _FIRST = 1 / WIDTH
 _LAST = (WIDTH - 1) / WIDTH
+_TURN = 4096  # rows summed class by class
 _BUFFER = 2048  # values placed at a time: they stay in the nearest cache
-_ROWS = 504  # rows turned into columns at a time; columns a power of two apart would share cache sets
+_ROWS = 1000  # rows turned into columns at a time; columns a power of two apart would share cache sets
 
 
 @compiled
@@ -75,35 +76,63 @@ def _widen(P, start, stop, first, last, x, q):  # type: ignore[no-untyped-def]
 
 @compiled
 def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16."""
+    """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16, best class by class."""
     k = last - first
     rows = max(1, _BUFFER // k)
     x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    flat = out.reshape(-1)
+    columns = out.T
     for start in range(0, P.shape[0], rows):
-        m = _widen(P, start, min(start + rows, P.shape[0]), first, last, x, q)
-        place(x[:m], q[:m], edges, exact, cells[:m])
-        here = flat[start * k : start * k + m]
-        for j in range(m):
-            here[j] = cells[j]
+        m = min(rows, P.shape[0] - start)
+        for i in range(m):
+            for c in range(k):
+                x[c * m + i] = P[start + i, first + c]
+        for j in range(m * k):
+            q[j] = 1.0 - x[j]
+        place(x[: m * k], q[: m * k], edges, exact, cells[: m * k])
+        for c in range(k):
+            here, placed = columns[c], cells[c * m :]
+            for i in range(m):
+                here[start + i] = placed[i]
 
 
 @compiled
 def by_label(P, y, cells, first, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σp², Σy, Σpy of the classes first, first + 1, … into out (m·CELLS, 5); cells (n, m), labels y (n,)."""
+    """n, Σp, Σp², Σy, Σpy of the classes first, first + 1, … into out (m·CELLS, 5); cells (n, m), labels y (n,).
+
+    Class by class for many rows, so that the sums in use fit a core's own cache.
+    """
     k = cells.shape[1]
-    for i in range(P.shape[0]):
+    columns = cells.T
+    for start in range(0, P.shape[0], _TURN):
+        stop = min(start + _TURN, P.shape[0])
         for c in range(k):
-            s = c * CELLS + np.int64(cells[i, c])
-            x = np.float64(P[i, first + c])
+            sums, column = out[c * CELLS : (c + 1) * CELLS], columns[c]
+            for i in range(start, stop):
+                s = np.int64(column[i])
+                x = np.float64(P[i, first + c])
+                sums[s, 0] += 1.0
+                sums[s, 1] += x
+                sums[s, 2] += x * x
+        for i in range(start, stop):
+            c = y[i] - first
+            if 0 <= c < k:
+                s = c * CELLS + np.int64(columns[c, i])
+                out[s, 3] += 1.0
+                out[s, 4] += np.float64(P[i, y[i]])
+
+
+@compiled
+def by_rank(P, which, y, cells, out):  # type: ignore[no-untyped-def]
+    """The same sums of the largest values, which (ranks, n) are their classes, with the cells (n, K) of all classes."""
+    for i in range(P.shape[0]):
+        for rank in range(which.shape[0]):
+            c = which[rank, i]
+            s, x, z = rank * CELLS + np.int64(cells[i, c]), np.float64(P[i, c]), np.float64(c == y[i])
             out[s, 0] += 1.0
             out[s, 1] += x
             out[s, 2] += x * x
-        c = y[i] - first
-        if 0 <= c < k:
-            s = c * CELLS + np.int64(cells[i, c])
-            out[s, 3] += 1.0
-            out[s, 4] += np.float64(P[i, y[i]])
+            out[s, 3] += z
+            out[s, 4] += z * x
 
 
 @compiled
@@ -162,42 +191,42 @@ def by_share(P, Y, w, first, last, edges, exact, out):  # type: ignore[no-untype
 def covariance(P, w, cells, report, bins, out):  # type: ignore[no-untyped-def]
     """Σ w²(δ_kl p_k − p_k p_l) of each pair of classes and their bins, k ≤ l; w (n,) or (0,).
 
-    Pair of classes by pair, so that the sums in use fit the nearest cache, into out (K, K, copies, bins²), to be
-    summed over the copies, a power of two: rows take turns, since adding to one place twice in a row waits.
+    Pair of classes by pair, so that the sums in use fit the nearest cache, into out (K(K + 1)/2, copies, bins²), to
+    be summed over the copies, a power of two: rows take turns, since adding to one place twice in a row waits.
     """
-    k, copies = P.shape[1], out.shape[2]
+    k, copies = P.shape[1], out.shape[1]
     x, scaled = np.empty((k, _ROWS)), np.empty((k, _ROWS))
     line, slot = np.empty((k, _ROWS), dtype=np.uint32), np.empty((k, _ROWS), dtype=np.uint32)
-    at, product = np.empty(_ROWS, dtype=np.uint32), np.empty(_ROWS)
+    columns = cells.T
+    weighted = w.shape[0] > 0
     for start in range(0, P.shape[0], _ROWS):
         m = min(_ROWS, P.shape[0] - start)
         for i in range(m):
             for c in range(k):
                 x[c, i] = P[start + i, c]
-                slot[c, i] = report[cells[start + i, c]]
         for c in range(k):
-            slots, lines, values, p = slot[c], line[c], x[c], scaled[c]
+            slots, lines, values, p, placed = slot[c], line[c], x[c], scaled[c], columns[c]
+            for i in range(m):
+                slots[i] = report[placed[start + i]]
             for i in range(m):
                 lines[i] = (slots[i] + (np.uint32(i) & np.uint32(copies - 1)) * np.uint32(bins)) * np.uint32(bins)
-                p[i] = values[i]
-            if w.shape[0] > 0:
+            if weighted:
                 for i in range(m):
-                    p[i] *= w[start + i] * w[start + i]
+                    p[i] = values[i] * (w[start + i] * w[start + i])
+        pair = 0
         for c in range(k):
-            lines, p = line[c], scaled[c]
+            lines, p = line[c], scaled[c] if weighted else x[c]
             for d in range(c, k):
                 slots, other, own = slot[d], x[d], 1.0 if d == c else 0.0
+                sums = out[pair].reshape(-1)
                 for i in range(m):
-                    at[i] = lines[i] + slots[i]
-                    product[i] = p[i] * (own - other[i])
-                sums = out[c, d].reshape(-1)
-                for i in range(m):
-                    sums[at[i]] += product[i]
+                    sums[np.uint64(lines[i] + slots[i])] += p[i] * (own - other[i])
+                pair += 1
 
 
 @compiled
 def occupied(table, index, n, sums):  # type: ignore[no-untyped-def]
-    """The rows of a table whose first column is not 0: their numbers, that column, and the others."""
+    """The rows of a table whose first column is not 0: their numbers, that column, and the others; leaves zeros."""
     m = 0
     for i in range(table.shape[0]):
         if table[i, 0] != 0.0:
@@ -205,6 +234,8 @@ def occupied(table, index, n, sums):  # type: ignore[no-untyped-def]
             n[m] = np.int64(table[i, 0])
             for c in range(sums.shape[1]):
                 sums[m, c] = table[i, c + 1]
+            for c in range(table.shape[1]):
+                table[i, c] = 0.0
             m += 1
 
 

@@ -9,106 +9,149 @@ import numpy as np
 from trueodds.core.kernels import compiled
 
 _ROWS = 248  # rows turned into columns at a time: each step is then one vector instruction for many rows
+_FEW = (
+    64  # columns up to which turning pays: in long rows few values are among the largest, and a branch skips the rest
+)
 
 
 @compiled
-def largest(P, which, value):  # type: ignore[no-untyped-def]
-    """The one to three largest values of each row and their columns, the lower column first among equals.
+def surveyed(P, off_by, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """The largest values of each row, its Σp², and what is special about it, in one pass.
 
-    Returns how many rows have several largest values.
+    `which` (ranks, n) takes the columns of the none to three largest values, the lower column first among equals.
+    `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `off_by`
+    and rows with several largest values; `extremes` takes the largest excess over 1 and distance of a sum from 1.
     """
-    k, ranks = P.shape[1], which.shape[1]
+    n, k = P.shape
+    if k > _FEW:
+        for i in range(n):
+            squares[i] = _row(P[i], i, off_by, which, counts, extremes)
+        return
     columns = np.empty((k, _ROWS), dtype=P.dtype)
-    a, b, c = np.empty_like(columns[0]), np.empty_like(columns[0]), np.empty_like(columns[0])
-    at = np.empty_like(a)  # a column's number, as wide as the values so that one instruction takes as many
-    ties = 0
-    for start in range(0, P.shape[0], _ROWS):
-        m = min(_ROWS, P.shape[0] - start)
+    total, square = np.empty(_ROWS), np.empty(_ROWS)
+    special = np.empty((3, _ROWS), dtype=P.dtype)
+    top, at = np.empty((3, _ROWS), dtype=P.dtype), np.empty((3, _ROWS), dtype=P.dtype)
+    for start in range(0, n, _ROWS):
+        m = min(_ROWS, n - start)
         for i in range(m):
             for j in range(k):
                 columns[j, i] = P[start + i, j]
-        _largest_values(columns, m, a, b, c)
+        _sums(columns, m, total, square, special)
         for i in range(m):
-            ties += a[i] == b[i]
-        for rank in range(ranks):
-            best = a if rank == 0 else (b if rank == 1 else c)
-            _first_columns(columns, m, best, at)
+            squares[start + i] = square[i]
+            counts[3] += abs(total[i] - 1.0) > off_by
+            extremes[1] = max(extremes[1], abs(total[i] - 1.0) if abs(total[i] - 1.0) > off_by else 0.0)
+        for each in range(3):
+            count = P.dtype.type(0.0)
             for i in range(m):
-                column = np.int64(at[i])
-                which[start + i, rank], value[start + i, rank] = column, best[i]
-                columns[column, i] = -1  # taken: among equals the next rank has the next column
-    return ties
+                count += special[each, i]
+            counts[each] += np.int64(count)
+        if which.shape[0] > 0:
+            _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
+            for i in range(m):
+                counts[4] += top[0, i] == top[1, i]
+            for rank in range(which.shape[0]):
+                for i in range(m):
+                    which[rank, start + i] = np.int32(at[rank, i])
+    if counts[2] > 0:
+        for i in range(n):
+            for j in range(k):
+                extremes[0] = max(extremes[0], np.float64(P[i, j]) - 1.0)
 
 
 @compiled
-def _largest_values(columns, m, a, b, c):  # type: ignore[no-untyped-def]
-    """The three largest values of each row, repeated ones repeatedly."""
-    a[:], b[:], c[:] = -1, -1, -1
+def _sums(columns, m, total, square, special):  # type: ignore[no-untyped-def]
+    """Σp and Σp² of each row, and how many of its values are 0, 1 and above 1."""
+    one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
+    total[:], square[:] = 0.0, 0.0
+    special[:] = none
+    zeros, ones, above = special[0], special[1], special[2]
     for j in range(columns.shape[0]):
         column = columns[j]
         for i in range(m):
-            x, first, second, third = column[i], a[i], b[i], c[i]
-            a[i] = x if x > first else first
-            x = first if x > first else x  # the smaller one goes down a rank
-            b[i] = x if x > second else second
-            x = second if x > second else x
-            c[i] = x if x > third else third
-
-
-@compiled
-def _first_columns(columns, m, value, at):  # type: ignore[no-untyped-def]
-    """The lowest column with that value."""
-    k = columns.shape[0]
-    for down in range(1, k + 1):
-        column, number = columns[k - down], at.dtype.type(k - down)
+            x = np.float64(column[i])
+            total[i] += x
+            square[i] += x * x
         for i in range(m):
-            before, x, y = at[i], column[i], value[i]
-            at[i] = number if x == y else before
+            x = column[i]
+            zeros[i] += one if x == none else none
+            ones[i] += one if x == one else none
+            above[i] += one if x > one else none
 
 
 @compiled
-def scored(P, y, binary, brier, loss):  # type: ignore[no-untyped-def]
-    """The Brier score and the log loss of each row against its label.
+def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
+    """The three largest values of each row and their columns, numbers as wide as the values."""
+    low, none = columns.dtype.type(-1.0), columns.dtype.type(0.0)
+    a[:], b[:], c[:] = low, low, low
+    at_a[:], at_b[:], at_c[:] = none, none, none
+    for j in range(columns.shape[0]):
+        column, number = columns[j], columns.dtype.type(j)
+        for i in range(m):
+            x, first, second, third = column[i], a[i], b[i], c[i]
+            at_first, at_second, at_third = at_a[i], at_b[i], at_c[i]
+            c[i] = second if x > second else (x if x > third else third)
+            at_c[i] = at_second if x > second else (number if x > third else at_third)
+            b[i] = first if x > first else (x if x > second else second)
+            at_b[i] = at_first if x > first else (number if x > second else at_second)
+            a[i] = x if x > first else first
+            at_a[i] = number if x > first else at_first
+
+
+@compiled
+def _row(p, i, off_by, which, counts, extremes):  # type: ignore[no-untyped-def]
+    """The same for one long row; returns its Σp²."""
+    a = b = c = p.dtype.type(-1.0)
+    at_a = at_b = at_c = 0
+    total = square = 0.0
+    zeros = ones = above = 0
+    for j in range(p.shape[0]):
+        x = p[j]
+        wide = np.float64(x)
+        total += wide
+        square += wide * wide
+        zeros += wide == 0.0
+        ones += wide == 1.0
+        if x > c:
+            over_a, over_b = x > a, x > b
+            c, at_c = (b if over_b else x), (at_b if over_b else j)
+            b, at_b = (a if over_a else (x if over_b else b)), (at_a if over_a else (j if over_b else at_b))
+            a, at_a = (x if over_a else a), (j if over_a else at_a)
+            if wide > 1.0:
+                above += 1
+                extremes[0] = max(extremes[0], wide - 1.0)
+        elif wide > 1.0:
+            above += 1
+    counts[0] += zeros
+    counts[1] += ones
+    counts[2] += above
+    distance = abs(total - 1.0)
+    if distance > off_by:
+        counts[3] += 1
+        extremes[1] = max(extremes[1], distance)
+    counts[4] += a == b
+    if which.shape[0] > 0:
+        which[0, i] = at_a
+    if which.shape[0] > 1:
+        which[1, i] = at_b
+    if which.shape[0] > 2:
+        which[2, i] = at_c
+    return square
+
+
+@compiled
+def scored(P, y, squares, binary, brier, loss):  # type: ignore[no-untyped-def]
+    """The Brier score and the log loss of each row against its label, given its Σp².
 
     `binary` scores the last column alone, as a view of two classes does.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):
+        seen = np.float64(P[i, y[i]])
         if binary:
             p = np.float64(P[i, k - 1])
             brier[i] = (p - y[i]) * (p - y[i])
             seen = p if y[i] == 1 else 1.0 - p
         else:
-            squares = 0.0
-            for c in range(k):
-                squares += np.float64(P[i, c]) * np.float64(P[i, c])
-            seen = np.float64(P[i, y[i]])
-            brier[i] = squares - 2.0 * seen + 1.0
+            brier[i] = squares[i] - 2.0 * seen + 1.0
         loss[i] = -math.log(seen) if seen > 0 else np.inf
-
-
-@compiled
-def inspected(P, off_by, counts, extremes):  # type: ignore[no-untyped-def]
-    """Adds up exact zeros, exact ones, values above 1 and rows whose sum is off by more than `off_by`.
-
-    `extremes` takes the largest excess over 1 and the largest distance of a row's sum from 1.
-    """
-    zeros = ones = above = off = 0
-    for i in range(P.shape[0]):
-        total = 0.0
-        for c in range(P.shape[1]):
-            x = np.float64(P[i, c])
-            total += x
-            zeros += x == 0.0
-            ones += x == 1.0
-            if x > 1.0:
-                above += 1
-                extremes[0] = max(extremes[0], x - 1.0)
-        distance = abs(total - 1.0)
-        if distance > off_by:
-            off += 1
-            extremes[1] = max(extremes[1], distance)
-    counts[0] += zeros
-    counts[1] += ones
-    counts[2] += above
-    counts[3] += off

@@ -106,7 +106,11 @@ def _chance(facts: Facts, family: Verdict, state: str, alpha: float, *, fixed: b
     if fixed:
         return f"The test of the errors sees nothing ({p}), the gain of a fix does."
     error = facts.errors[0]
-    reach = f"; the average error is at most {points(error.interval.high)} ({percent(error.interval.level)} interval)" if error.interval else ""
+    reach = (
+        f"; the average error is at most {points(error.interval.high)} ({percent(error.interval.level)} interval)"
+        if error.interval
+        else ""
+    )
     return f"Chance explains what is seen ({p}){reach}."
 
 

@@ -18,6 +18,9 @@ from trueodds.sources.values import Place
 Array = NDArray[Any]
 
 
+_NEAR = 4096  # rows whose columns are put side by side at a time
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Rows that follow each other in one table."""
@@ -106,8 +109,10 @@ def matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
     floats = all(values.dtype.kind == "f" for values in columns)
     dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
     out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for j, values in enumerate(columns):
-        out[:, j] = values
+    for first in range(0, len(out), _NEAR):  # some rows of all columns at a time: what is written stays in the cache
+        part = slice(first, first + _NEAR)
+        for j, values in enumerate(columns):
+            out[part, j] = values[part]
     return out
 
 

@@ -22,6 +22,10 @@ class Linear(Protocol):
     index: Array  # (n,) the bin of each row
     size: int
 
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        ...
+
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The value from Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), the leading axes broadcast."""
         ...

@@ -41,6 +41,8 @@ class Asked:
     @cached_property
     def values(self) -> Array:
         """The observed statistic of each view."""
+        if self.linear is not None:  # its bins are made already; a tree is not grown twice
+            return np.array([one.value() for one in self.linear])
         return np.array([self.estimator.value(view) for view in self.views])
 
     def combined(self, values: Array) -> Array:

@@ -92,7 +92,7 @@ def measure(
         estimate = tallied.estimate(rows, member, chosen, aggregate, sure, REDRAWS, generator)
     else:
         asked = [Asked.of(member, chosen, rows, aggregate)]
-        (estimate,) = estimates(rows, asked, sure, generator, lambda: floors(rows, asked, generator))
+        (estimate,) = estimates(rows, asked, sure, generator, lambda every: floors(rows, every, generator))
     return replace(estimate, settings=dict(estimate.settings) | _said(rng, rows, weight_kind))
 
 
@@ -280,9 +280,14 @@ def floors(
     rows: Predictions, asked: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
 ) -> list[Array | None]:
     """Null draws for the noise floors; a proper score needs none, its expectation is known."""
-    drawn = [each for each in asked if not isinstance(each.estimator, ProperScore)]
+
+    def drawable(each: Asked) -> bool:
+        countless = each.estimator.redraws == "votes" and rows.counts is None
+        return not isinstance(each.estimator, ProperScore) and not countless
+
+    drawn = [each for each in asked if drawable(each)]
     found = iter(null_draws(rows, drawn, redraws, rng) if drawn else [])
-    return [None if isinstance(each.estimator, ProperScore) else next(found) for each in asked]
+    return [next(found) if drawable(each) else None for each in asked]
 
 
 def _said(rng: Any, rows: Predictions | Tally, weight_kind: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def binary500():
 
 def answered(preds, question, sure, rng):
     """The estimate alone; the noise floor is not what these tests look at."""
-    return estimates(preds, [question], sure, rng, lambda: [np.zeros((len(question.views), 1))])[0]
+    return estimates(preds, [question], sure, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
 
 
 def asked(preds, name="ece", lens="positive", **settings):
@@ -106,7 +106,7 @@ def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
         y = (rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 3)
         question = Asked.of(ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P))
         null = null_draws(preds, [question], 99, rng)
-        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda null=null: null)
+        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda _every, null=null: null)
         missed += estimate.interval is not None and estimate.interval.low > 0
     assert missed <= 10
 
@@ -116,7 +116,7 @@ def test_rare_outcomes_that_no_resample_shows_still_widen_the_interval():
     preds = Predictions([1] * 10, np.linspace(0.89, 0.91, 10))
     question = asked(preds)
     null = null_draws(preds, [question], 199, np.random.default_rng(0))
-    (estimate,) = estimates(preds, [question], Sureness(resamples=100), np.random.default_rng(0), lambda: null)
+    (estimate,) = estimates(preds, [question], Sureness(resamples=100), np.random.default_rng(0), lambda _every: null)
     assert estimate.interval.high > 0.3
     assert estimate.interval.low == 0.0
 

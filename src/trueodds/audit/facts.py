@@ -85,7 +85,7 @@ def of_rows(
     progress(0.30, "resampling rows")
     scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
     null: list[Array | None] = [None, None, *draws[: len(asked)]]
-    answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, lambda: null)
+    answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, lambda _every: null)
     progress(0.55, "judging")
     tests, pvalues = _tests(preds, [*asked, *within], draws, len(asked), rng)
     groups = _groups(preds, subgroups, pvalues, draws[len(asked) :], level, rng, progress)
@@ -166,7 +166,7 @@ def _groups(
     for i, (lens, p, null) in enumerate(zip(lenses, pvalues, draws, strict=True)):
         rows = preds[lens.rows(preds)]
         alone = [Asked.of(ece, lens.lens, rows)]
-        (estimate,) = estimates(rows, alone, Sureness(level=level), rng, lambda null=null: [null])  # type: ignore[misc]
+        (estimate,) = estimates(rows, alone, Sureness(level=level), rng, lambda _every, null=null: [null])  # type: ignore[misc]
         right = accuracy(rows) if preds.kind != "multilabel" else None
         found.append(group_said(lens.column, str(lens.value), estimate, right, p, 1 / (1 + null.shape[1])))
         progress(0.55 + 0.15 * (i + 1) / len(lenses), "auditing groups")

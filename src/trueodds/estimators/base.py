@@ -17,9 +17,12 @@ Array = NDArray[Any]
 
 
 class Linear(Protocol):
-    """A statistic of one view that needs only the sums of its bins, so that draws cost bins, not rows."""
+    """A statistic of one view that needs only the sums of its cells, so that draws cost cells, not rows.
 
-    index: Array  # (n,) the bin of each row
+    The cells are fixed without the labels: bins, groups of equal or neighbouring scores, or single rows.
+    """
+
+    index: Array  # (n,) the cell of each row
     size: int
 
     def value(self) -> float:
@@ -42,6 +45,10 @@ class Estimator:
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
+    interval: ClassVar[str | None] = "noise-floor"  # what interval="auto" stands for; see inference/intervals.py
+    power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
+    redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
+    best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     def value(self, view: View) -> float:
@@ -49,8 +56,20 @@ class Estimator:
         raise NotImplementedError
 
     def linear(self, view: View) -> Linear | None:
-        """The same statistic frozen to this view's bins, for estimators that have bins chosen without labels."""
+        """The same statistic on cells fixed without the labels; None where draws need the rows."""
         return None
+
+    def stand_in(self) -> Estimator:
+        """The estimator of the same truth whose interval is shown: itself, unless a plug-in's covers better."""
+        return self
+
+    def plug_in(self, view: View) -> float:
+        """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
+        return self.value(view)
+
+    def parts(self, view: View) -> dict[str, float]:
+        """Named numbers that belong to the value, such as the terms of a decomposition."""
+        return {}
 
     def said(self, view: View) -> dict[str, Any]:
         """The settings as they were used on this view, for the result."""
@@ -62,21 +81,59 @@ class Estimator:
 
     def __call__(self, view: View) -> Estimate:
         return Estimate(
-            self.name, view.name, self.value(view), view.n_rows, settings=self.said(view), notes=tuple(self.notes(view))
-        )
+            self.name, view.name, self.value(view), view.n_rows, parts=self.parts(view),
+            settings=self.said(view), notes=tuple(self.notes(view)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ProperScore(Estimator):
-    """A mean of one score per row, whose expectation under the predictions themselves is known."""
+class Mean(Estimator):
+    """A weighted mean of one number per row."""
+
+    interval: ClassVar[str | None] = "bca"
+    needs_rows: ClassVar[bool] = True
 
     def rows(self, view: View) -> Array:
-        """The score of each row."""
+        """The number of each row."""
         raise NotImplementedError
+
+    def value(self, view: View) -> float:
+        """The weighted mean."""
+        kept = view.w > 0
+        return float(view.w[kept] @ self.rows(view)[kept] / view.total)
+
+
+@dataclass(frozen=True)
+class ProperScore(Mean):
+    """A mean of one score per row, whose expectation under the predictions themselves is known."""
+
+    needs_rows: ClassVar[bool] = False
 
     def expected(self, view: View) -> float:
         """The mean score if every probability were right: what even a calibrated model pays."""
         raise NotImplementedError
+
+
+def one_score(view: View, name: str) -> None:
+    """Refuse a joint view where the estimator reads one score per row."""
+    if view.joint:
+        raise InputError(
+            "TO205",
+            f"{name} reads one score per row, and the lens {view.name} has a vector per row.",
+            f"{name} through {view.name}",
+            "Use a lens such as confidence, classwise or class:NAME.",
+        )
+
+
+def single_rows(view: View, name: str) -> None:
+    """Refuse cells of many rows where the estimator needs each row."""
+    if not view.is_rows:
+        raise InputError(
+            "TO205",
+            f"{name} needs single rows; cells hold only their sums.",
+            f"{len(view.w):,} cells of {view.n_rows:,} rows",
+            "Measure it from rows.",
+        )
 
 
 AGGREGATES = ("mean", "max", "sum", "prevalence")

@@ -52,6 +52,7 @@ class BinnedError(Estimator):
     """
 
     name: ClassVar[str] = "ece"
+    interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
     distance: str | Distance | Callable[[Array, Array], float] = "tv"
     order: float = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,12 @@ class Asked:
         if self.linear is not None:  # its bins are made already; a tree is not grown twice
             return np.array([one.value() for one in self.linear])
         return np.array([self.estimator.value(view) for view in self.views])
+
+    @cached_property
+    def judge(self) -> Asked:
+        """The question whose interval is shown: this one, unless its estimator names a stand-in."""
+        other = self.estimator.stand_in()
+        return self if other is self.estimator else replace(self, estimator=other)
 
     def combined(self, values: Array) -> Array:
         """Values by view (views, …) as the one number of the lens."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
-from trueodds.estimators.base import Linear, ProperScore
+from trueodds.estimators.base import Linear, Mean
 from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -39,10 +39,8 @@ def bootstrap(
     Partitions chosen without labels are held fixed. Rows are drawn as `rng.integers(0, n, (resamples, n))`.
     """
     found: dict[int, Resampled] = {}
-    means = [i for i, each in enumerate(asked) if isinstance(each.estimator, ProperScore)]
-    linear = [
-        i for i, each in enumerate(asked) if not isinstance(each.estimator, ProperScore) and each.linear is not None
-    ]
+    means = [i for i, each in enumerate(asked) if isinstance(each.estimator, Mean)]
+    linear = [i for i, each in enumerate(asked) if not isinstance(each.estimator, Mean) and each.linear is not None]
     others = [i for i in range(len(asked)) if i not in means and i not in linear]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
@@ -120,7 +118,7 @@ class Scores:
 
     def __init__(self, asked: Asked) -> None:
         self.w = asked.views[0].w
-        assert isinstance(asked.estimator, ProperScore)
+        assert isinstance(asked.estimator, Mean)
         self.scores = [self.w * asked.estimator.rows(view) for view in asked.views]
 
     def of(self, rows: Array | list[Array]) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
-from trueodds.estimators.base import ProperScore
+from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
@@ -22,7 +22,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-DRAWN = ("percentile", "basic", "bca", "residual-norm")  # methods that look at resamples
+DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
@@ -60,13 +60,20 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
     if sure.interval != "auto":
         _allowed(asked, sure.interval, clustered=clustered)
         return sure.interval
-    if isinstance(asked.estimator, ProperScore):
+    if isinstance(asked.estimator, Mean):
         return "normal" if cells else "bca"
     if _is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
         return "sun"
-    if asked.linear is None or not all(isinstance(one, BinSums) and one.distance.norm for one in asked.linear):
+    if asked.estimator.interval == "residual-norm" and not _has_norm(asked):
         return None
-    return "residual-norm"
+    return asked.estimator.interval
+
+
+def _has_norm(asked: Asked) -> bool:
+    """Whether the resamples' own noise has a norm in which the error is measured."""
+    if asked.linear is None:
+        return False
+    return all(one.distance.norm for one in asked.linear if isinstance(one, BinSums))
 
 
 def _rows_per_bin(asked: Asked) -> float:
@@ -89,7 +96,8 @@ def _allowed(asked: Asked, method: str | None, *, clustered: bool) -> None:
             f"interval={method!r}",
             "Use interval='auto': clusters are resampled whole.",
         )
-    if method in ("sun", "debiased") and not _is_root_mean_square(asked):
+    debiased = asked.estimator.interval == "debiased" and method == "debiased"
+    if method in ("sun", "debiased") and not _is_root_mean_square(asked) and not debiased:
         raise InputError(
             "TO205",
             f"The {method} interval is for the squared error of one score.",
@@ -103,28 +111,37 @@ def estimates(
     asked: Sequence[Asked],
     sure: Sureness,
     rng: np.random.Generator,
-    floors: Callable[[], Sequence[Array | None]],
+    floors: Callable[[Sequence[Asked]], Sequence[Array | None]],
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
-    clustered = preds.cluster is not None
-    methods = [method_for(each, sure, clustered=clustered, cells=False) for each in asked]
-    drawn = [i for i, each in enumerate(asked) if methods[i] in DRAWN and not _too_many(preds, each, sure)]
-    found = bootstrap(preds, [asked[i] for i in drawn], sure.resamples, rng, sure.resample) if drawn else []
+    clustered, bare = preds.cluster is not None, sure.interval is None
+    judges = [each.judge for each in asked]  # a debiased form shows the interval of its plug-in
+    methods = [method_for(each, sure, clustered=clustered, cells=False) for each in judges]
+    drawn = [i for i, each in enumerate(judges) if _is_drawn(each, methods[i]) and not _too_many(preds, each, sure)]
+    found = bootstrap(preds, [judges[i] for i in drawn], sure.resamples, rng, sure.resample) if drawn else []
     resampled = dict(zip(drawn, found, strict=True))
-    bare = sure.interval is None
-    null: Sequence[Array | None] = [None] * len(asked) if bare else floors()
+    standing = [i for i, each in enumerate(asked) if judges[i] is not each]
+    null: Sequence[Array | None] = [None] * (len(asked) + len(standing))
+    if not bare:
+        null = floors([*asked, *(judges[i] for i in standing)])
+    theirs = dict(enumerate(null[: len(asked)])) | dict(zip(standing, null[len(asked) :], strict=True))
     out = []
     for i, each in enumerate(asked):
-        interval, why = interval_of(preds, each, methods[i], sure, resampled.get(i), null[i], rng)
+        interval, why = interval_of(preds, judges[i], methods[i], sure, resampled.get(i), theirs[i], rng)
         how = resampled[i].how if i in resampled else None
         out.append(answer(each, interval, why, null[i], sure, how, notes=notes_of(preds, each)))
     return out
 
 
+def _is_drawn(asked: Asked, method: str | None) -> bool:
+    """Whether the method looks at resamples; those of the squared error are made from its own sums."""
+    return method in DRAWN and not (method == "debiased" and _is_root_mean_square(asked))
+
+
 def _too_many(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
     by_cells = sure.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
-    return by_cells and len(asked.views) > 1 and not isinstance(asked.estimator, ProperScore)
+    return by_cells and len(asked.views) > 1 and not isinstance(asked.estimator, Mean)
 
 
 def answer(
@@ -141,7 +158,7 @@ def answer(
     estimator, bare = asked.estimator, sure.interval is None
     value = float(asked.combined(asked.values))
     settings = estimator.said(asked.views[0])
-    parts = {}
+    parts = {} if bare and len(asked.views) == 1 else estimator.parts(asked.views[0])
     if len(asked.views) > 1:
         parts = {view.name: float(each) for view, each in zip(asked.views, asked.values, strict=True)}
         settings = {
@@ -199,7 +216,7 @@ def interval_of(
         return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
     if preds is not None and _units(preds) < 2:
         return None, "one row or cluster tells nothing of how rows vary"
-    if method in DRAWN and resampled is None:
+    if _is_drawn(asked, method) and resampled is None:
         return None, "beyond 200,000 rows the joint law of the classes is not resampled; resample='rows' does it"
     interval = _made(preds, asked, method, sure, resampled, null, rng, value)
     if interval.low < interval.high:
@@ -226,7 +243,7 @@ def _made(
     rng: np.random.Generator,
     value: float,
 ) -> Interval:
-    if method in ("sun", "debiased"):
+    if method == "sun" or (method == "debiased" and _is_root_mean_square(asked)):
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
         pooled = view.pool(one.index, one.size)
@@ -245,11 +262,15 @@ def _made(
     if method == "bca":
         assert preds is not None
         return intervals.bca(value, draws, asked.combined(jackknife(preds, asked)), sure.level)
-    assert resampled.spread is not None
+    if method == "debiased":
+        plug_in = asked.combined(np.array([asked.estimator.plug_in(view) for view in asked.views]))
+        return intervals.debiased(value, float(plug_in), draws, sure.level)
     assert null is not None
-    spread = asked.combined(resampled.spread)
     n = effective(asked.views[0]) if preds is None or preds.cluster is None else _units(preds)
-    return intervals.residual_norm(value, draws, spread, asked.combined(null), sure.level, n)
+    if method == "noise-floor":
+        return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
+    assert resampled.spread is not None
+    return intervals.residual_norm(value, draws, asked.combined(resampled.spread), asked.combined(null), sure.level, n)
 
 
 def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
@@ -285,7 +306,7 @@ def estimate_from_cells(
         interval, why = None, ""
     elif asked.views[0].joint:
         interval, why = None, "a tally does not keep how the residuals of a vector vary together"
-    elif isinstance(asked.estimator, ProperScore):
+    elif isinstance(asked.estimator, Mean):
         interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
     else:
         resampled = from_cells(asked, sure.resamples, rng) if method in DRAWN else None

@@ -72,6 +72,18 @@ def residual_norm(value: float, draws: Array, spread: Array, null: Array, level:
     return Interval(low, value + z**2 / (2 * n) + math.hypot(margin, z**2 / (2 * n)), level, "residual-norm")
 
 
+def noise_floor(value: float, draws: Array, null: Array, level: float, n: float, power: float = 1.0) -> Interval:
+    r"""The interval of an error that is no norm, but biased upward like one: the null draws alone say by how much.
+
+    As `residual_norm` with the null draws in place of the residuals' own noise; an error that is the square of a
+    norm (`power` 2) is taken to its root first, where noise adds rather than multiplies. Coverage is measured by
+    the study `estimators`.
+    """
+    v, d, z = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null))
+    found = residual_norm(float(v), d, z, z, level, n)
+    return Interval(found.low**power, found.high**power, level, "noise-floor")
+
+
 def normal(value: float, se: float, level: float) -> Interval:
     """The estimate plus and minus its standard error times the normal quantile."""
     z = float(ndtri((1 + level) / 2))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
-from trueodds.estimators.base import Linear, ProperScore
+from trueodds.estimators.base import Linear, Mean
 from trueodds.inference.asked import Asked
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -22,7 +22,7 @@ EVALUATIONS_AT_MOST = 5_000  # a statistic without bins is evaluated afresh for 
 def jackknife(preds: Predictions, asked: Asked) -> Array:
     """The statistic of each view with one row (or one cluster) left out, (views, n or clusters)."""
     unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
-    if isinstance(asked.estimator, ProperScore):
+    if isinstance(asked.estimator, Mean):
         return np.stack([_mean(asked.estimator.rows(view), view.w, unit) for view in asked.views])
     if asked.linear is not None:
         return np.stack([_bins(view, one, unit) for view, one in zip(asked.views, asked.linear, strict=True)])

@@ -52,9 +52,10 @@ def null_draws(
         return _both(preds, asked, resamples, rng, progress)
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
     out: list[Array | None] = [None] * len(asked)
-    on_bins = [i for i, each in enumerate(asked) if each.linear is not None]
-    by_rows = [i for i, each in enumerate(asked) if each.linear is None]
-    for chosen, work in ((on_bins, _flipped if flip else _redrawn), (by_rows, _row_by_row)):
+    voted = [i for i, each in enumerate(asked) if each.estimator.redraws == "votes"]
+    on_bins = [i for i, each in enumerate(asked) if i not in voted and each.linear is not None]
+    by_rows = [i for i, each in enumerate(asked) if i not in voted and each.linear is None]
+    for chosen, work in ((on_bins, _flipped if flip else _redrawn), (by_rows, _row_by_row), (voted, _votes)):
         if chosen:
             found = work(preds, [asked[i] for i in chosen], resamples, key, progress, share)
             for i, values in zip(chosen, found, strict=True):
@@ -199,6 +200,29 @@ def _row_by_row(
         if progress:
             progress(stop / resamples)
     return [np.array(values) for values in found]
+
+
+def _votes(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    _share: float | None,
+) -> list[Array]:
+    """Every row's votes drawn anew from its probabilities, as many as it has: what a perfect model would score."""
+    assert preds.counts is not None
+    P = preds.P.astype(np.float64)
+    P = P / P.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(key)
+    found = np.empty((len(asked), 1, resamples))
+    for r in range(resamples):
+        y = rng.multinomial(preds.counts, P) / preds.counts[:, None]
+        for i, each in enumerate(asked):
+            found[i, 0, r] = each.estimator.value(each.views[0].with_y(y))
+        if progress and r % 32 == 0:
+            progress(r / resamples)
+    return list(found)
 
 
 def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:

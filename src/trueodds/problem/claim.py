@@ -62,7 +62,7 @@ class Lens:
         # Independent labels are a yes or no each; bare confidence does not tell how many classes there were.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
         return tuple(
-            View(p, z, preds.w, name=name, classes=classes)
+            View(p, z, preds.w, name=name, classes=classes, votes=preds.counts)
             for name, p, z in zip(self.view_names(preds), self.said(preds), self._seen(preds), strict=True)
         )
 

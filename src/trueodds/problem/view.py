@@ -27,12 +27,13 @@ class View:
     (2, 0.85)
     """
 
-    __slots__ = ("_sums", "at", "classes", "n", "name", "p", "w", "y")
+    __slots__ = ("_sums", "at", "classes", "n", "name", "p", "votes", "w", "y")
 
     p: Array  # (n,) in [0, 1], or (n, m) with rows on the simplex
     y: Array  # same shape as p
     w: Array  # (n,) ≥ 0
     n: Array  # (n,) how many rows each cell holds; a row of weight 0 is none
+    votes: Array | None  # (n,) how many people chose in each row, where that is known
     at: Array  # (n,) or (n, m): where a partition looks to place the cell; p itself for rows
 
     def __init__(
@@ -46,6 +47,7 @@ class View:
         at: ArrayLike | None = None,
         name: str = "",
         classes: int = 2,
+        votes: ArrayLike | None = None,
     ) -> None:
         self.p = np.asarray(p)
         if self.p.dtype.kind != "f":
@@ -55,6 +57,7 @@ class View:
         self.n = (self.w > 0).astype(np.float64) if n is None else np.asarray(n, dtype=np.float64)
         self._sums = None if sums is None else dict(sums)
         self.at = self.p if at is None else np.asarray(at)
+        self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
 
@@ -120,7 +123,7 @@ class View:
 
     def with_y(self, y: Array) -> View:
         """The same rows with other outcomes."""
-        return View(self.p, y, self.w, n=self.n, at=self.at, name=self.name, classes=self.classes)
+        return View(self.p, y, self.w, n=self.n, at=self.at, name=self.name, classes=self.classes, votes=self.votes)
 
     def take(self, rows: Array) -> View:
         """The chosen rows, in that order, with repetition."""
@@ -133,4 +136,5 @@ class View:
             at=self.at[rows],
             name=self.name,
             classes=self.classes,
+            votes=None if self.votes is None else self.votes[rows],
         )

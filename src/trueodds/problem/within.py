@@ -35,8 +35,9 @@ class Within(Lens):
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """The lens's own views, with weight zero outside the subgroup."""
         inside = self.rows(preds).astype(np.float64)
+        label = f"{self.column}={self.value}"
         return tuple(
-            View(v.p, v.y, v.w * inside, n=inside, name=f"{v.name} | {self.column}={self.value}", classes=v.classes)
+            View(v.p, v.y, v.w * inside, n=inside, name=f"{v.name} | {label}", classes=v.classes, votes=v.votes)
             for v in self.lens.views(preds)
         )
 

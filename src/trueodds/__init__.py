@@ -12,17 +12,19 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time each name i
     from trueodds.audit.plan import audit
     from trueodds.core.errors import InputError
     from trueodds.problem.predictions import Predictions
+    from trueodds.scorer import scorer
     from trueodds.sources.reading import read
 
 __version__ = "0.1.0"
 
-__all__ = ["InputError", "Predictions", "audit", "draw", "fit", "load", "measure", "read", "tally", "test"]
+__all__ = ["InputError", "Predictions", "audit", "draw", "fit", "load", "measure", "read", "scorer", "tally", "test"]
 
 _WHERE = {
     "InputError": "trueodds.core.errors",
     "Predictions": "trueodds.problem.predictions",
     "audit": "trueodds.audit.plan",
     "read": "trueodds.sources.reading",
+    "scorer": "trueodds.scorer",
     **dict.fromkeys(("draw", "fit", "load", "measure", "tally", "test"), "trueodds.ask"),
 }
 

@@ -24,6 +24,7 @@ from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import Lens, as_lens, default_lens
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.region import within
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
@@ -40,7 +41,8 @@ def measure(
     level: float = 0.95,
     resamples: int | None = None,
     resample: str = "auto",
-    aggregate: str = "mean",
+    aggregate: str | None = None,
+    region: Any = None,
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
@@ -64,8 +66,10 @@ def measure(
         Bootstrap resamples, 2,000 if not said.
     resample : {"auto", "rows", "cells"}
         What is drawn with replacement; rows up to 200,000 of them, beyond that bins and outcomes.
-    aggregate : {"mean", "max", "sum", "prevalence"}
-        How the views of a lens such as `classwise` make one number.
+    aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
+        How the views of a lens such as `classwise` make one number: the mean, if not said (`weight` for `top-label`).
+    region : str, mapping or callable, optional
+        Only the rows whose predictions lie there: `"confidence > 0.9"`, `{"class:cat": (0.2, 0.8)}`, or P -> mask.
     mode : {"exact", "tally"}, optional
         Rows in memory, or cells of the fine grid.
     weight_kind : {"importance", "frequency"}
@@ -80,20 +84,21 @@ def measure(
     0.0925
     """
     sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
-    if aggregate not in AGGREGATES:
+    if aggregate is not None and aggregate not in AGGREGATES:
         raise InputError(
             "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
         )
     member = _member(ESTIMATORS, Estimator, estimator, settings)
     generator = as_generator(rng)
-    rows = resolved(data, mode, weight_kind)
+    rows = _looked_at(resolved(data, mode, weight_kind), region)
     chosen = lens_for(rows, lens, member)
+    together = aggregate or chosen.aggregate
     if isinstance(rows, Tally):
-        estimate = tallied.estimate(rows, member, chosen, aggregate, sure, REDRAWS, generator)
+        estimate = tallied.estimate(rows, member, chosen, together, sure, REDRAWS, generator)
     else:
-        asked = [Asked.of(member, chosen, rows, aggregate)]
+        asked = [Asked.of(member, chosen, rows, together)]
         (estimate,) = estimates(rows, asked, sure, generator, lambda every: floors(rows, every, generator))
-    return replace(estimate, settings=dict(estimate.settings) | _said(rng, rows, weight_kind))
+    return replace(estimate, settings=dict(estimate.settings) | _said(rng, rows, weight_kind, region))
 
 
 def test(
@@ -102,6 +107,7 @@ def test(
     *,
     lens: Any = None,
     level: float = 0.95,
+    region: Any = None,
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
@@ -120,7 +126,7 @@ def test(
         Several lenses are judged on the same draws: the p-value is then that of the family.
     level : float
         Accepted by every member; this test gives a p-value and does not use it.
-    mode, weight_kind, rng
+    region, mode, weight_kind, rng
         As for `measure`.
     progress : callable, optional
         Called with the share of the draws that is done.
@@ -134,7 +140,7 @@ def test(
     Sureness(level=level)
     member = _member(TESTS, HypothesisTest, test, settings)
     generator = as_generator(rng)
-    rows = resolved(data, mode, weight_kind)
+    rows = _looked_at(resolved(data, mode, weight_kind), region)
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
     if not several or len({str(each) for each in several}) < len(several):
         raise InputError(
@@ -146,7 +152,7 @@ def test(
         verdict = member.from_tally(rows, lenses, generator)
     else:
         verdict = member(rows, lenses, generator, progress)
-    return replace(verdict, settings=dict(verdict.settings) | _said(rng, rows, weight_kind))
+    return replace(verdict, settings=dict(verdict.settings) | _said(rng, rows, weight_kind, region))
 
 
 def fit(
@@ -290,8 +296,21 @@ def floors(
     return [next(found) if drawable(each) else None for each in asked]
 
 
-def _said(rng: Any, rows: Predictions | Tally, weight_kind: str) -> dict[str, Any]:
+def _looked_at(rows: Predictions | Tally, region: Any) -> Any:
+    """The rows of a region of the simplex, or all."""
+    if region is None:
+        return rows
+    if isinstance(rows, Tally):
+        raise InputError(
+            "TO403", "A region of the simplex needs the rows.", f"region={region!r} of a tally", "Use mode='exact'."
+        )
+    return within(rows, region)
+
+
+def _said(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
     said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
+    if region is not None:
+        said["region"] = getattr(region, "__name__", None) or str(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said

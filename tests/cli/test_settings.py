@@ -27,7 +27,8 @@ def taken(registry: Registry) -> set[str]:
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
     offered = {option.removeprefix("--").replace("-", "_") for option in FAMILIES[family]}
-    assert offered - taken(REGISTRIES[family]) <= (set(SURENESS) if family == "estimators" else set())
+    asked_of_all = {"estimators": set(SURENESS), "tests": {"region"}}.get(family, set())  # by measure and test
+    assert offered - taken(REGISTRIES[family]) <= asked_of_all
 
 
 def options(command: str) -> set[str]:

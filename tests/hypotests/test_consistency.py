@@ -135,10 +135,17 @@ def test_labels_of_a_multilabel_row_may_depend_on_each_other():
 
 def test_any_estimator_can_be_the_statistic():
     preds = calibrated(np.random.default_rng(10), 80)
+    judged = 0
     for name in ESTIMATORS.names():
-        found = verdict(preds, "canonical", statistic=name, resamples=19)
+        try:
+            found = verdict(preds, ESTIMATORS.load(name).lens or "confidence", statistic=name, resamples=19)
+        except InputError as refusal:  # measures of votes have no null law for single labels
+            assert refusal.code == "TO205"
+            continue
         assert 0 < found.pvalue <= 1
         assert found.settings["statistic"] == name
+        judged += 1
+    assert judged >= len(ESTIMATORS.names()) - 3
 
 
 def test_the_statistic_takes_its_own_settings():

@@ -17,7 +17,7 @@ from trueodds.problem.within import Within
 
 
 @dataclass(frozen=True)
-class RowByRow(BinnedError):  # noqa: N818  (an estimator, no exception)
+class RowByRow(BinnedError):
     """ECE that hides its bins, so that every draw is evaluated from whole views."""
 
     def linear(self, view):

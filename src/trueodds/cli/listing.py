@@ -16,7 +16,7 @@ _FAMILIES = {
 }
 # Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
 _WORDS = {
-    "lenses": ("canonical", "confidence", "positive", "classwise", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]"),
+    "lenses": ("canonical", "confidence", "positive", "classwise", "top-label", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]"),
     "partitions": ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid"),
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }

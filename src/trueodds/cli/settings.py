@@ -20,7 +20,8 @@ SETTINGS = {
     "--order": "Power of the mean over bins; inf takes the worst.",
     "--floor": "Smallest probability that a logarithm sees.",
     "--between": "What isotonic says between its knots: linear or step.",
-    "--aggregate": "How several views make one number: mean, max, sum, prevalence.",
+    "--aggregate": "How several views make one number: mean, max, sum, prevalence, weight.",
+    "--region": "Only rows whose predictions lie there: 'confidence > 0.9 and class:cat >= 0.1'.",
     "--interval": "auto, percentile, basic, bca, sun, debiased or none.",
     "--level": "Level of the interval or of the bars.",
     "--resamples": "How many resamples or redraws.",
@@ -29,7 +30,7 @@ SETTINGS = {
     "--statistic": "The estimator whose size a test judges.",
 }
 _BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
-_ERRORS = (*_BINS, "--distance", "--order", "--floor", "--aggregate")
+_ERRORS = (*_BINS, "--distance", "--order", "--floor", "--aggregate", "--region")
 FAMILIES = {
     "estimators": (*_ERRORS, "--interval", "--level", "--resamples", "--resample"),
     "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw"),
@@ -37,7 +38,7 @@ FAMILIES = {
     "calibrators": ("--bins", "--partition", "--floor", "--between"),
 }
 # What measuring takes beside the estimator's own settings.
-SURENESS = ("interval", "level", "resamples", "resample", "aggregate")
+SURENESS = ("interval", "level", "resamples", "resample", "aggregate", "region")
 _ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mode", "weight_kind": "--weight-kind"}
 
 

@@ -136,7 +136,7 @@ def single_rows(view: View, name: str) -> None:
         )
 
 
-AGGREGATES = ("mean", "max", "sum", "prevalence")
+AGGREGATES = ("mean", "max", "sum", "prevalence", "weight")
 
 
 def shares(views: Sequence[View], aggregate: str) -> Array:
@@ -147,13 +147,16 @@ def shares(views: Sequence[View], aggregate: str) -> Array:
     if aggregate == "prevalence":
         seen = np.array([float((view.w * view.y).sum()) for view in views])
         return seen / seen.sum() if seen.sum() > 0 else np.full(len(views), np.nan)  # nothing came: no weights exist
+    if aggregate == "weight":
+        held = np.array([view.total for view in views])
+        return held / held.sum()
     return np.ones(len(views))
 
 
 def _known(aggregate: str) -> None:
     if aggregate not in AGGREGATES:
         raise InputError(
-            "TO203", "aggregate is one of mean, max, sum, prevalence.", repr(aggregate), "Leave it out for the mean."
+            "TO203", "aggregate is one of mean, max, sum, prevalence, weight.", repr(aggregate), "Leave it out for the mean."
         )
 
 

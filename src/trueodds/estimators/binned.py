@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance
-from trueodds.problem.partition import Partition, as_partition, default_for
+from trueodds.problem.partition import RULES, Partition, as_partition, default_for
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -106,16 +106,27 @@ class BinnedError(Estimator):
     def said(self, view: View) -> dict[str, Any]:
         """Partition, distance and order as used."""
         partition = self.partition or default_for(view)
-        pooled = self.bins(view).pooled
+        found = self.bins(view)
+        pooled = found.pooled
         worst = np.isinf(self.order)
+        ruled = getattr(partition, "bins", None) in RULES
         return {
             "partition": str(partition),
+            **({"bins": found.size} if ruled else {}),
             "distance": str(as_distance(self.distance, self.order)),
             "order": "inf" if worst else self.order,
             **({"min_count": self.min_count} if worst else {}),
             "occupied_bins": len(pooled.w),
             "smallest_bin": int(pooled.n.min()),
         }
+
+    def parts(self, view: View) -> dict[str, float]:
+        """How much of the average is overconfidence (said above seen) and how much underconfidence."""
+        if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
+            return {}
+        pooled = self.bins(view).pooled
+        gap = pooled.w / pooled.w.sum() * (pooled.p - pooled.y)
+        return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
     def notes(self, view: View) -> list[Note]:
         """A word where bins hold few rows."""

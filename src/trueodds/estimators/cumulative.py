@@ -42,7 +42,17 @@ class CumulativeError(ScoredError):
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov(CumulativeError):
-    __doc__ = CumulativeError.__doc__
+    r"""The same quantity under its name in the literature on networks: the Kolmogorov–Smirnov calibration error.
+
+    .. math:: \max_s |C(s)|, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i)
+
+    Units: probability, in [0, 1]; 0 is best. Bias, cost and errors as for `ecce_mad`, which is the same number; no
+    table of the two-sample Kolmogorov–Smirnov test applies to it. Source: Gupta et al. (2021).
+
+    >>> round(float(KolmogorovSmirnov()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
+    0.2667
+    """
+
     name: ClassVar[str] = "ks"
 
 

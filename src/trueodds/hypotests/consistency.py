@@ -66,12 +66,12 @@ class Consistency(HypothesisTest):
     statistic: str | Estimator = "ece"
     redraw: str = "labels"
     resamples: int = 999
-    aggregate: str = "mean"
+    aggregate: str | None = None  # the lens's own, which is the mean of its views for most
 
     def __post_init__(self) -> None:
         if self.redraw not in ("labels", "both"):
             raise InputError("TO203", "redraw is 'labels' or 'both'.", repr(self.redraw), "Leave it out for labels.")
-        if self.aggregate not in AGGREGATES:
+        if self.aggregate is not None and self.aggregate not in AGGREGATES:
             raise InputError(
                 "TO203",
                 "There is no aggregate of that name.",
@@ -112,7 +112,7 @@ class Consistency(HypothesisTest):
         """The verdict on one lens, or on a family of several judged on the same draws."""
         preds, notes = self.one_label(preds, rng)
         statistic = self._statistic()
-        asked = [Asked.of(statistic, lens, preds, self.aggregate) for lens in lenses]
+        asked = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
         said = self._said(statistic, asked)
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
         return verdict_on(preds, asked, draws, rng, null_of(preds, self.redraw), said, notes)
@@ -127,7 +127,7 @@ class Consistency(HypothesisTest):
                 "Leave redraw out, or use mode='exact'.",
             )
         statistic = self._statistic()
-        asked = [tallied.asked_of(tally, statistic, lens, self.aggregate) for lens in lenses]
+        asked = [tallied.asked_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
         drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         notes = [*(note for each in asked for note in tallied.notes_of(tally, each)), note]
@@ -162,7 +162,7 @@ class Consistency(HypothesisTest):
     def _said(self, statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:
         said = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(each.views) > 1 for each in asked):
-            said["aggregate"] = self.aggregate
+            said["aggregate"] = self.aggregate or asked[0].lens.aggregate
         return said | settings_said(statistic, asked)
 
 
@@ -250,7 +250,7 @@ def judged(
     give where that is more than 1/(1 + B).
     """
     claims = [claim_on(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
-    floor, n = max(1 / (1 + draws[0].shape[1]), least), asked[0].views[0].n_rows
+    floor, n = max(1 / (1 + draws[0].shape[1]), least), asked[0].n_rows
     notes = [
         *notes,
         *(

@@ -51,6 +51,13 @@ class Asked:
         other = self.estimator.stand_in()
         return self if other is self.estimator else replace(self, estimator=other)
 
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows the views look at together."""
+        if len(self.views) > 1 and all(view.is_rows for view in self.views):
+            return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
+        return self.views[0].n_rows
+
     def combined(self, values: Array) -> Array:
         """Values by view (views, …) as the one number of the lens."""
         return values[0] if len(self.views) == 1 else combine(values, self._shares, self.aggregate)

@@ -175,7 +175,7 @@ def answer(
     if null is not None:
         settings["redraws"] = null.shape[-1]
     return Estimate(
-        estimator.name, str(asked.lens), value, asked.views[0].n_rows, interval, floor, _debiased(asked, value, floor),
+        estimator.name, str(asked.lens), value, asked.n_rows, interval, floor, _debiased(asked, value, floor),
         parts, settings, tuple(notes),
     )  # fmt: skip
 

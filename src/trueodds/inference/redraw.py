@@ -141,7 +141,7 @@ def _outcomes(preds: Predictions, asked: Sequence[Asked]) -> list[Outcomes | Non
 def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, asked: Sequence[Asked]) -> Array:
     """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
     tables: list[Array] = []
-    taken: list[set[int]] = []
+    taken: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
     columns = [c for each in asked for c in (each.lens.columns(preds) if preds.kind == "multilabel" else [])]
     for v, (one, m, offset) in enumerate(zip(layout.linear, layout.widths, layout.offsets, strict=False)):
         outcome = outcomes[v]
@@ -151,21 +151,27 @@ def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predicti
         else:
             code = outcome.code
             reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
-        table = next((t for t, used in enumerate(taken) if not used & reads), None)
-        if table is None:
-            tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
-            taken.append(set())
-            table = len(tables) - 1
-        taken[table] |= reads
         base = (offset + one.index * m)[:, None]
         counted = layout.views[v].w[:, None] > 0  # a row outside a subgroup adds nothing
+        table = next((t for t, used in enumerate(taken) if not any(_meet(counted, reads, *u) for u in used)), None)
+        if table is None:
+            tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
+            taken.append([])
+            table = len(tables) - 1
+        taken[table].append((counted, reads))
         if m > 1:
-            tables[table][:] = np.where(counted, base + code, -1)
+            tables[table] = np.where(counted, base + code, tables[table]).astype(np.int32)
         elif len(code) == 1:
-            tables[table][:, sorted(reads)] = np.where(counted, base, -1)
+            columns_read = sorted(reads)
+            tables[table][:, columns_read] = np.where(counted, base, tables[table][:, columns_read])
         else:
             tables[table] = np.where(counted & (code == 1), base, tables[table]).astype(np.int32)
     return np.stack(tables)
+
+
+def _meet(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
+    """Whether two views read the same label of the same row."""
+    return bool(labels & other_labels) and bool((rows & other_rows).any())
 
 
 def _row_by_row(

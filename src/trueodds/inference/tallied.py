@@ -119,7 +119,9 @@ def null_draws(tally: Tally, asked: Asked, redraws: int, rng: np.random.Generato
 
 def _on_report_cells(tally: Tally, asked: Asked) -> bool:
     """Whether the error's bins are the ones whose null covariance the tally keeps."""
-    partition = getattr(asked.estimator, "partition", None) or Uniform()
+    if not isinstance(asked.estimator, BinnedError):
+        return False
+    partition = asked.estimator.partition or Uniform()
     return isinstance(partition, Uniform) and partition.bins == tally.bins and partition.range is None
 
 

@@ -42,6 +42,7 @@ class Lens:
     """A claim about predictions. `said` gives the probabilities of each view, `outcomes` how labels are read."""
 
     name: str = ""
+    aggregate = "mean"  # how its views make one number, if not said otherwise
     vector = True  # whether the lens needs a probability for every class
 
     def said(self, preds: Predictions) -> list[Array]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.problem.checks import looks_like_a_number
 from trueodds.problem.claim import Lens as Lens
@@ -19,6 +19,13 @@ from trueodds.problem.claim import column, hit
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.psi import Custom as Custom
 from trueodds.problem.psi import Psi as Psi
+from trueodds.problem.ranked import Confidence as Confidence
+from trueodds.problem.ranked import Rank as Rank
+from trueodds.problem.ranked import TopK as TopK
+from trueodds.problem.ranked import TopLabel as TopLabel
+from trueodds.problem.ranked import accuracy as accuracy
+from trueodds.problem.ranked import descending as descending
+from trueodds.problem.ranked import predicted as predicted
 
 Array = NDArray[Any]
 
@@ -62,138 +69,6 @@ class Positive(Lens):
                 f"{preds.k} classes",
                 "Use lens='class:NAME' for one class of several.",
             )
-
-
-@dataclass(frozen=True, eq=False)
-class Confidence(Lens):
-    """The largest probability against whether that class came; the lowest class number wins a tie."""
-
-    name = "confidence"
-
-    def said(self, preds: Predictions) -> list[Array]:
-        """The largest probability of each row."""
-        if preds.kind == "confidence":
-            return [preds.p]
-        if preds.p.ndim == 1:
-            return [np.maximum(preds.p, 1 - preds.p)]
-        return [preds.p.max(axis=1)]
-
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """The event is that the predicted class came."""
-        if preds.kind == "confidence":
-            return [hit(1, 2)]
-        return [hit(predicted(preds), preds.k)]
-
-    def check(self, preds: Predictions) -> None:
-        """Classes that exclude each other."""
-        if preds.kind == "multilabel":
-            super().check(preds)
-
-    def notes(self, preds: Predictions) -> list[Note]:
-        """Tied maxima make the predicted class depend on the order of the classes."""
-        if preds.kind == "confidence":
-            return []
-        top = self.said(preds)[0]
-        ties = int(((top[:, None] == preds.P).sum(axis=1) > 1).sum())
-        if ties == 0:
-            return []
-        return [
-            Note(
-                "TN103",
-                f"{ties:,} {'row has' if ties == 1 else 'rows have'} several largest probabilities; the first class counts as predicted.",
-            )
-        ]
-
-
-def predicted(preds: Predictions) -> Array:
-    """The predicted class: the lowest number among the largest probabilities."""
-    if preds.p.ndim == 1:
-        return (preds.p > 1 - preds.p).astype(np.int64)
-    return np.argmax(preds.p, axis=1)
-
-
-def accuracy(preds: Predictions) -> float:
-    """The weighted share of rows whose predicted class came (of correct ones, where only that is known)."""
-    (view,) = Confidence().views(preds)
-    return float(view.w @ view.y / view.total)
-
-
-@dataclass(frozen=True, eq=False)
-class Rank(Lens):
-    """The r-th largest probability against whether that class came."""
-
-    rank: int
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """`rank:2`."""
-        return f"rank:{self.rank}"
-
-    def said(self, preds: Predictions) -> list[Array]:
-        """The r-th largest probability of each row."""
-        return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
-
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """The event is the r-th label."""
-        return [hit(self._which(preds), preds.k)]
-
-    def _which(self, preds: Predictions) -> Array:
-        return descending(preds.P)[:, self.rank - 1]
-
-    def check(self, preds: Predictions) -> None:
-        """A rank that exists."""
-        super().check(preds)
-        if not 1 <= self.rank <= preds.k:
-            raise InputError(
-                "TO204",
-                "The rank must be one of 1..K.",
-                f"{self.name} for {preds.k} classes",
-                "Ranks count from 1, the largest probability.",
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class TopK(Lens):
-    """The k largest probabilities and the rest, as one vector; `top-1` is confidence."""
-
-    size: int
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """`top-2`."""
-        return f"top-{self.size}"
-
-    def said(self, preds: Predictions) -> list[Array]:
-        """The k largest, in falling order, and the sum of the others."""
-        if self.size == 1:
-            return Confidence().said(preds)
-        ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
-        rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
-        return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
-
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """Which rank came, or the rest."""
-        if self.size == 1:
-            return Confidence().outcomes(preds)
-        place = np.empty((preds.n, preds.k), dtype=np.int64)
-        np.put_along_axis(place, descending(preds.P), np.arange(preds.k)[None, :], axis=1)
-        return [Outcomes(np.minimum(place, self.size))]
-
-    def check(self, preds: Predictions) -> None:
-        """Fewer than all classes."""
-        super().check(preds)
-        if not 1 <= self.size < preds.k:
-            raise InputError(
-                "TO204",
-                "top-k needs 1 ≤ k < K.",
-                f"{self.name} for {preds.k} classes",
-                "Use lens='canonical' for all classes.",
-            )
-
-
-def descending(P: Array) -> Array:
-    """Class numbers by falling probability, the lower number first among equals."""
-    return np.argsort(-P, axis=1, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +188,17 @@ def class_number(which: Any, classes: tuple[Any, ...]) -> int:
     )
 
 
-NAMES = ("canonical", "confidence", "positive", "classwise", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]")
+NAMES = (
+    "canonical",
+    "confidence",
+    "positive",
+    "classwise",
+    "top-label",
+    "top-2",
+    "rank:2",
+    "class:0",
+    "groups:[[0,1],[2]]",
+)
 
 
 def as_lens(lens: str | Lens | Psi) -> Lens:
@@ -326,7 +211,10 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return lens
     if callable(lens):
         return Custom(lens)
-    plain = {"canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise}
+    plain: dict[str, type[Lens]] = {
+        "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
+        "top-label": TopLabel,
+    }  # fmt: skip
     if isinstance(lens, str) and lens in plain:
         return plain[lens]()
     if found := re.fullmatch(r"top-(\d+)", str(lens)):

@@ -21,6 +21,9 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 
+RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
+
+
 class Partition:
     """A rule that chooses which rows are pooled; `freeze` looks at a view and fixes the cells."""
 
@@ -43,14 +46,17 @@ def _binary_only(view: View, rule: str) -> None:
 
 @dataclass(frozen=True)
 class Uniform(Partition):
-    """Bins of equal width on [0, 1], or on [1/K, 1] with `range="1/K"`; `bins="sqrt"` is ⌊√n⌋ of them."""
+    """Bins of equal width on [0, 1], or on [1/K, 1] with `range="1/K"`.
+
+    `bins="sqrt"` is ⌊√n⌋ of them, `"auto"` ⌈n^(2/5)⌉: few enough for their noise to fall as rows come in.
+    """
 
     bins: int | str = 15
     closed: Closed = "right"
     range: str | None = None
 
     def __post_init__(self) -> None:
-        if self.bins != "sqrt":
+        if self.bins not in RULES:
             _count(self.bins, "bins")
         _closed(self.closed)
         if self.range not in (None, "1/K"):
@@ -60,7 +66,7 @@ class Uniform(Partition):
 
     def freeze(self, view: View) -> Frozen:
         """The edges; on a joint view, the grid on all axes."""
-        k = _root(view) if self.bins == "sqrt" else int(self.bins)
+        k = count_of_bins(self.bins, view)
         if view.joint:
             if self.range:
                 raise InputError(
@@ -126,7 +132,7 @@ class EqualMass(Partition):
     cut: str = "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
 
     def __post_init__(self) -> None:
-        if self.bins != "sqrt":
+        if self.bins not in RULES:
             _count(self.bins, "bins")
         _closed(self.closed)
         if self.cut not in ("first", "floor"):
@@ -137,7 +143,7 @@ class EqualMass(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
         _binary_only(view, "equal-mass")
-        k = _root(view) if self.bins == "sqrt" else int(self.bins)
+        k = count_of_bins(self.bins, view)
         scores, mass = _ranked(view)
         return Bins(_mass_edges(scores, mass, _cuts(mass[-1], k, self.cut, whole=_whole(view.w))), self.closed)
 
@@ -344,8 +350,12 @@ def _count_of_rows(view: View) -> float:
     return view.total if _whole(view.w) else view.n_rows
 
 
-def _root(view: View) -> int:
-    return max(1, math.isqrt(round(_count_of_rows(view))))
+def count_of_bins(bins: int | str, view: View) -> int:
+    """How many bins a number or a rule of RULES stands for."""
+    if bins not in RULES:
+        return int(bins)
+    n = _count_of_rows(view)
+    return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4))
 
 
 def _ranked(view: View) -> tuple[Array, Array]:

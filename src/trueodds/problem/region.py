@@ -1,0 +1,95 @@
+"""Where on the simplex is looked: rows whose predictions lie in a region."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+from trueodds.problem.lens import Confidence, class_number
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+Region = str | Mapping[str, tuple[float, float]] | Callable[[Array], Array]
+
+_COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+_CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*")
+
+
+def within(preds: Predictions, region: Region) -> Predictions:
+    """The rows inside the region A: an expectation over them is conditional on g(X) ∈ A.
+
+    A region is a sentence of conditions such as `"confidence > 0.9 and class:cat >= 0.1"`, a mapping of the same
+    names to closed ranges, or a function of P (n, K) that gives a mask (n,). It may look at predictions only, so
+    that what was drawn under the null stays exact.
+
+    >>> within(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
+    2
+    """
+    inside = np.asarray(_inside(preds, region))
+    if inside.shape != (preds.n,) or inside.dtype != bool:
+        raise InputError(
+            "TO203",
+            "A region must give one yes or no per row.",
+            f"{inside.dtype} of shape {inside.shape} for {preds.n:,} rows",
+            "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
+        )
+    if not (inside & (preds.w > 0)).any():
+        raise InputError("TO108", "No row lies in the region.", f"region={region!r}", "Widen it.")
+    return preds[inside]
+
+
+def _inside(preds: Predictions, region: Region) -> Any:
+    if callable(region):
+        return region(preds.P)
+    if isinstance(region, Mapping):
+        mask = np.ones(preds.n, dtype=bool)
+        for name, ends in region.items():
+            try:
+                low, high = (float(end) for end in ends)
+            except (TypeError, ValueError):
+                raise _unread(f"{name}: {ends!r}") from None
+            score = _score(preds, str(name))
+            mask &= (score >= low) & (score <= high)
+        return mask
+    if not isinstance(region, str):
+        raise _unread(repr(region))
+    mask = np.ones(preds.n, dtype=bool)
+    for condition in re.split(r"\band\b", region):
+        found = _CONDITION.fullmatch(condition)
+        try:
+            name, sign, bound = (found[1], found[2], float(found[3])) if found else ("", "", float("nan"))
+        except ValueError:
+            found = None
+        if found is None:
+            raise _unread(repr(region))
+        mask &= _COMPARISONS[sign](_score(preds, name), bound)
+    return mask
+
+
+def _score(preds: Predictions, name: str) -> Array:
+    if name == "confidence" and preds.kind != "multilabel":
+        return Confidence().said(preds)[0].astype(np.float64, copy=False)
+    if name.startswith("class:") and preds.kind != "confidence":
+        return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)].astype(np.float64, copy=False)
+    raise InputError(
+        "TO203",
+        "A region speaks of confidence or of class:NAME.",
+        repr(name),
+        near(name, ["confidence", *(f"class:{each}" for each in preds.classes)]),
+    )
+
+
+def _unread(got: str) -> InputError:
+    return InputError(
+        "TO203",
+        "A region is a sentence of conditions, a mapping of names to ranges, or a function of P.",
+        got,
+        "For instance region='confidence > 0.9 and class:cat >= 0.1', or {'confidence': (0.9, 1)}.",
+    )

@@ -1,0 +1,75 @@
+"""How does model selection see calibration? Any estimator as a scorer for scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from trueodds.ask import measure
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.problem.lens import as_lens
+from trueodds.problem.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """An estimator called as scikit-learn calls a scorer, `scorer(model, X, y)`; greater is better."""
+
+    estimator: str | Estimator
+    lens: Any = None
+    aggregate: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The score of a fitted classifier on these rows: minus the error."""
+        preds = Predictions.from_estimator(model, X, y, weight=sample_weight)
+        found = measure(preds, self.estimator, lens=self.lens, aggregate=self.aggregate, interval=None, **self.settings)
+        best = ESTIMATORS.load(found.estimator).best
+        return -abs(found.value - best) if best else -found.value
+
+
+def scorer(estimator: str | Estimator, *, lens: Any = None, aggregate: str | None = None, **settings: Any) -> Scorer:
+    """A scorer for `cross_val_score`, `GridSearchCV` and whatever else takes `scoring=`.
+
+    The score is minus the error (minus the distance to the best value where that is not 0), so that the largest is
+    the best calibrated. Everything is checked here, not in the first fold. Beware: on few rows every error is pulled
+    up by noise, the more so for models that spread their scores; a proper score (`"log_loss"`, `"brier"`) or a
+    debiased error (`"debiased_l2"`, `"skce"`) chooses better than ECE.
+
+    Parameters
+    ----------
+    estimator : str or Estimator
+        A name of `trueodds list estimators`, or an instance.
+    lens, aggregate
+        As for `measure`.
+    **settings
+        The estimator's own.
+
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(300, random_state=0)
+    >>> bool((cross_val_score(GaussianNB(), X, y, scoring=scorer("ece", bins=10)) <= 0).all())
+    True
+    """
+    if isinstance(estimator, str):
+        ESTIMATORS.make(estimator, settings)
+    elif settings:
+        raise InputError(
+            "TO202",
+            "A member given as an instance has its own settings.",
+            ", ".join(settings),
+            "Set them on the instance, or give its name.",
+        )
+    if lens is not None:
+        as_lens(lens)
+    if aggregate is not None and aggregate not in AGGREGATES:
+        raise InputError(
+            "TO203", "There is no aggregate of that name.", repr(aggregate), f"One of {', '.join(AGGREGATES)}."
+        )
+    return Scorer(estimator, lens, aggregate, settings)

@@ -10,6 +10,7 @@ from trueodds.cli.fixes import apply, fit
 from trueodds.cli.listing import list_members
 from trueodds.cli.program import Program
 from trueodds.cli.questions import draw, measure, test
+from trueodds.cli.studies import study
 from trueodds.cli.tallies import merge, tally
 
 
@@ -31,5 +32,5 @@ def main() -> None:
     """
 
 
-for _command in (audit, measure, test, draw, fit, apply, tally, merge, list_members):
+for _command in (audit, measure, test, draw, fit, apply, tally, merge, study, list_members):
     main.add_command(_command)

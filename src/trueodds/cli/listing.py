@@ -13,11 +13,22 @@ _FAMILIES = {
     "tests": "trueodds.hypotests:TESTS",
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
+    "studies": "trueodds.studies:STUDIES",
 }
 # Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
 _WORDS = {
-    "lenses": ("canonical", "confidence", "positive", "classwise", "top-label", "top-2", "rank:2", "class:0", "groups:[[0,1],[2]]"),
-    "partitions": ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid"),
+    "lenses": (
+        "canonical",
+        "confidence",
+        "positive",
+        "classwise",
+        "top-label",
+        "top-2",
+        "rank:2",
+        "class:0",
+        "groups:[[0,1],[2]]",
+    ),
+    "partitions": ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid", "distinct"),
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }
 
@@ -25,7 +36,7 @@ _WORDS = {
 @click.command("list", short_help="Which names there are.")
 @click.argument("family", required=False, type=click.Choice([*_FAMILIES, *_WORDS]))
 def list_members(family: str | None) -> None:
-    """The names of estimators, tests, calibrators, diagrams, lenses, partitions and distances."""
+    """The names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
     if family is not None:
         click.echo("\n".join(names(family)))
         return

@@ -306,10 +306,14 @@ class Claim:
 
 def claim_on(asked: Asked, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
-    values = asked.values
-    statistic, combined = float(asked.combined(values)), asked.combined(draws)
+    raw = asked.values
+    statistic, mean = float(asked.combined(raw)), float(asked.combined(draws).mean())
+    if asked.estimator.best:  # a ratio or a rate of agreement: what surprises is to be far from it
+        raw, draws = np.abs(raw - asked.estimator.best), np.abs(draws - asked.estimator.best)
+    values, combined = raw, asked.combined(draws)
+    judged_by = float(asked.combined(values))
     if len(asked.views) == 1:
-        return Claim(statistic, pvalue(statistic, combined), float(combined.mean()), values, draws, None, {})
+        return Claim(statistic, pvalue(judged_by, combined), mean, values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
     adjusted = holm(singles)
     parts = {
@@ -318,8 +322,8 @@ def claim_on(asked: Asked, draws: Array, *, joint: bool) -> Claim:
     }
     everything = family(values, draws) if joint else min(adjusted)
     # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
-    whole = pvalue(statistic, combined) if joint else everything
-    return Claim(statistic, whole, float(combined.mean()), values, draws, everything, parts)
+    whole = pvalue(judged_by, combined) if joint else everything
+    return Claim(statistic, whole, mean, values, draws, everything, parts)
 
 
 def _accepted(member: str) -> tuple[str, ...]:

@@ -1,0 +1,92 @@
+"""What a study gives back: a table, a sentence, a picture, and how they are kept."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trueodds.core import saved
+from trueodds.core.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding:
+    """What a study found: one row per case, the sentence that sums it up, and the settings that made it."""
+
+    name: str
+    sentence: str
+    rows: tuple[Mapping[str, Any], ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in the order of the first row that has each."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def frame(self) -> Any:
+        """The table as a pandas or Polars data frame, whichever is installed, else as a dict of columns."""
+        table = {name: [row.get(name) for row in self.rows] for name in self.columns}
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(table)
+            except ImportError:
+                continue
+        return table
+
+    def markdown(self, columns: Sequence[str] | None = None) -> str:
+        """The table for a page of the documentation."""
+        kept = columns or self.columns
+        lines = [f"| {' | '.join(kept)} |", "|" + "---|" * len(kept)]
+        lines += [f"| {' | '.join(_cell(row.get(name)) for name in kept)} |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """The table as CSV and as text; returns the files."""
+        where = Path(folder)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([dict(row) for row in self.rows])
+        table, words = where / f"{self.name}.csv", where / f"{self.name}.md"
+        saved.write(table, text.getvalue(), "TO801")
+        saved.write(words, f"{self.sentence}\n\n{self.markdown()}", "TO801")
+        return [table, words]
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n\n{aligned(self.rows, self.columns)}"
+
+
+def aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """The table as text whose columns line up: words to the left, numbers to the right."""
+    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    words = [any(isinstance(row.get(name), str) for row in rows) for name in columns]
+    widths = [max(len(name), *(len(line[c]) for line in cells)) for c, name in enumerate(columns)]
+
+    def line(texts: Sequence[str]) -> str:
+        placed = zip(texts, widths, words, strict=True)
+        return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in placed).rstrip()
+
+    return "\n".join([line(list(columns)), *(line(each) for each in cells)])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def folder(out: str | Path | None) -> Path | None:
+    """The folder for what a study keeps, made if it is not there."""
+    if out is None:
+        return None
+    where = Path(out)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError("TO801", "The folder cannot be made.", str(problem), "Choose another --out.") from None
+    return where

@@ -1,0 +1,89 @@
+"""In which form is each estimator judged, and what is the truth that it estimates?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.ask import lens_for
+from trueodds.estimators.base import Estimator, combine, shares
+from trueodds.studies.designs import Crowd, Design, DirichletModel
+
+
+@dataclass(frozen=True)
+class Case:
+    """A member with the settings of a study, and the truth it is held against.
+
+    `target` is `own` (the member itself on the whole world: for errors whose definition is on fixed bins or has
+    none), `l1` or `l2` (the mean distance of said and true, which members with a bandwidth or with growing bins aim
+    at).
+    """
+
+    name: str
+    said: str = ""  # what tells it from the other cases of the member
+    asked: tuple[tuple[str, Any], ...] = ()  # its settings
+    growing: bool = False  # ⌈n^(2/5)⌉ bins instead of a fixed number
+    lens: str | None = None
+    target: str = "own"
+    worlds: str = "scores"  # "scores", "vectors" (both take binary worlds), or "crowds"
+    most: int = 10**9  # rows, for members whose cost is quadratic
+
+    @property
+    def label(self) -> str:
+        """The name in the table."""
+        return f"{self.name} {self.said}".strip()
+
+    def settings(self, n: int) -> dict[str, Any]:
+        """The settings for n rows."""
+        return dict(self.asked) | ({"bins": math.ceil(n**0.4)} if self.growing else {})
+
+    def fits(self, world: Design) -> bool:
+        """Whether the member has a meaning in this world."""
+        if isinstance(world, Crowd):
+            return self.worlds == "crowds"
+        if isinstance(world, DirichletModel):
+            return self.worlds in ("scores", "vectors", "only vectors")
+        return self.worlds in ("scores", "vectors", "binary")
+
+
+def truth(case: Case, estimator: Estimator, world: Design) -> float:
+    """What the estimator would give on endless rows."""
+    whole = world.whole()
+    lens = lens_for(whole, case.lens, estimator)
+    views = lens.views(whole)
+    if case.target == "own":
+        values = np.array([estimator.value(view) for view in views])
+    else:
+        power = {"l1": 1.0, "l2": 2.0}[case.target]
+        gaps = [np.abs(v.y - v.p) if not v.joint else np.abs(v.y - v.p).sum(axis=1) / 2 for v in views]
+        values = np.array(
+            [float((v.w @ gap**power) / v.total) ** (1 / power) for v, gap in zip(views, gaps, strict=True)]
+        )
+    return (
+        float(values[0]) if len(views) == 1 else float(combine(values, shares(views, lens.aggregate), lens.aggregate))
+    )
+
+
+def _cases(*cases: Case) -> dict[str, tuple[Case, ...]]:
+    table: dict[str, tuple[Case, ...]] = {}
+    for case in cases:
+        table[case.name] = (*table.get(case.name, ()), case)
+    return table
+
+
+CASES = _cases(
+    Case("ece"),
+    Case("ece", "n^(2/5) bins", growing=True, target="l1"),
+    Case("ece", "classwise", lens="classwise", worlds="only vectors"),
+    Case("ece", "canonical", lens="canonical", worlds="only vectors", target="l1", most=1000),
+    Case("mce", "10 bins", (("bins", 10),)),
+    Case("rmsce"),
+    Case("ks"),
+    Case("ecce_mad"),
+    Case("ecce_r"),
+    Case("brier", worlds="vectors"),
+    Case("log_loss", worlds="vectors"),
+)

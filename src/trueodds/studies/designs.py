@@ -1,0 +1,167 @@
+"""Which worlds have a known truth? Simulated models whose calibration function is known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+NODES = 4001  # of the quadrature over one latent score
+DRAWS = 3000  # of the quadrature over vectors
+
+
+@dataclass(frozen=True)
+class Design:
+    """A world to draw rows from, and the same world whole: every prediction with the rate at which its classes come."""
+
+    name: str
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the model is right in this world."""
+        raise NotImplementedError
+
+    def rows(self, rng: np.random.Generator, n: int) -> Predictions:
+        """Predictions and hard labels of n independent rows."""
+        raise NotImplementedError
+
+    def whole(self) -> Predictions:
+        """Quadrature nodes with their weight; the outcomes are the true probabilities, as shares."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Logistic(Design):
+    """A latent score x ~ N(center, spread) whose outcome comes with probability σ(x); the model says σ(slope x + shift).
+
+    The map from what is said to what comes is one to one, so that the calibration function needs no smoothing.
+    """
+
+    slope: float = 1.0
+    shift: float = 0.0
+    center: float = 0.0
+    spread: float = 1.3
+
+    @property
+    def calibrated(self) -> bool:
+        """Slope 1 and no shift."""
+        return (self.slope, self.shift) == (1.0, 0.0)
+
+    def said(self, x: Array) -> Array:
+        """What the model says at these latent scores."""
+        return np.asarray(expit(self.slope * x + self.shift))
+
+    def rows(self, rng: np.random.Generator, n: int) -> Predictions:
+        """Scores first, then labels: two models on the same generator see the same rows."""
+        x = rng.normal(self.center, self.spread, n)
+        return Predictions((rng.random(n) < expit(x)).astype(np.int64), self.said(x))
+
+    def whole(self) -> Predictions:
+        """Equal steps over ten standard deviations; tails beyond weigh 1e-22."""
+        z = np.linspace(-10, 10, NODES)
+        x = self.center + self.spread * z
+        return _binary(self.said(x), expit(x), np.exp(-z * z / 2))
+
+
+@dataclass(frozen=True)
+class Mixture(Design):
+    """The Gaussian mixture of Vaicenavicius et al. (2019): Y = ±1 equally often, x ~ N(Y, 1).
+
+    The model says σ(first + second x) for Y = −1; the truth is σ(−2x). With (1, 1) its error is 0.56375 in tv.
+    """
+
+    first: float = 1.0
+    second: float = 1.0
+
+    @property
+    def calibrated(self) -> bool:
+        """The true coefficients."""
+        return (self.first, self.second) == (0.0, -2.0)
+
+    def rows(self, rng: np.random.Generator, n: int) -> Predictions:
+        """Class 1 is Y = −1."""
+        minus = rng.random(n) < 0.5
+        x = rng.normal(np.where(minus, -1.0, 1.0), 1.0)
+        return Predictions(minus.astype(np.int64), expit(self.first + self.second * x))
+
+    def whole(self) -> Predictions:
+        """Equal steps from −10 to 10."""
+        x = np.linspace(-10, 10, NODES)
+        density = np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2)
+        return _binary(expit(self.first + self.second * x), expit(-2 * x), density)
+
+
+@dataclass(frozen=True)
+class DirichletModel(Design):
+    """Vectors from a Dirichlet law whose label is uniform in `noise` of the rows, else drawn as said.
+
+    Then r(μ) = (1 − noise) μ + noise / k; the canonical error in tv has a closed form (Widmann et al., 2019).
+    """
+
+    k: int = 3
+    alpha: float = 1.0
+    noise: float = 0.0
+
+    @property
+    def calibrated(self) -> bool:
+        """No noise."""
+        return self.noise == 0
+
+    def rows(self, rng: np.random.Generator, n: int) -> Predictions:
+        """Labels by the inverse distribution function of the true probabilities."""
+        P = rng.dirichlet(np.full(self.k, self.alpha), n)
+        y = (np.cumsum(self._true(P), axis=1) < rng.random(n)[:, None]).sum(axis=1)
+        return Predictions(np.minimum(y, self.k - 1), P)
+
+    def whole(self) -> Predictions:
+        """A fixed sample of vectors, each with its true probabilities."""
+        P = np.random.default_rng(20_190_416).dirichlet(np.full(self.k, self.alpha), DRAWS)
+        return Predictions(self._true(P), P)
+
+    def _true(self, P: Array) -> Array:
+        return (1 - self.noise) * P + self.noise / self.k
+
+
+@dataclass(frozen=True)
+class Crowd(Design):
+    """Votes of m people per item: their probabilities are the said ones, mixed with the uniform law by `noise`."""
+
+    k: int = 3
+    people: int = 30
+    noise: float = 0.0
+
+    @property
+    def calibrated(self) -> bool:
+        """No noise: a model that knows the crowd."""
+        return self.noise == 0
+
+    def rows(self, rng: np.random.Generator, n: int) -> Predictions:
+        """Counts of votes."""
+        P = rng.dirichlet(np.ones(self.k), n)
+        return Predictions(rng.multinomial(self.people, (1 - self.noise) * P + self.noise / self.k), P)
+
+    def whole(self) -> Predictions:
+        """Forty thousand items with their votes: the target of a mean includes the noise of the votes."""
+        return self.rows(np.random.default_rng(20_220_401), 40_000)
+
+
+def _binary(p: Array, r: Array, w: Array) -> Predictions:
+    return Predictions(np.stack([1 - r, r], axis=1), p, weight=w / w.sum())
+
+
+BINARY = (
+    Logistic("calibrated"),
+    Logistic("mild", slope=1.3),
+    Logistic("strong", slope=1.8, shift=0.35),
+    Logistic("rare", slope=1.3, shift=0.6, center=-3.5),
+    Mixture("mixture"),
+)
+VECTORS = (DirichletModel("dirichlet calibrated"), DirichletModel("dirichlet noisy", noise=0.4))
+CROWDS = (Crowd("crowd calibrated"), Crowd("crowd noisy", noise=0.3))

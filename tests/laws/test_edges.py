@@ -1,0 +1,110 @@
+"""Does every estimator give a number with a note, or a coded error, where data are at their worst?
+
+Members come from the registry. A number may be infinite or absent only where a note says why.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from trueodds import InputError, Predictions
+from trueodds.core.results import Estimate
+from trueodds.estimators import ESTIMATORS
+from trueodds.problem.lens import default_lens
+
+RNG = np.random.default_rng(0)
+
+
+def many_classes() -> Predictions:
+    P = RNG.dirichlet(np.full(1000, 0.05), 30)
+    return Predictions(RNG.integers(0, 1000, 30), P)
+
+
+def votes(n: int = 40) -> Predictions:
+    P = RNG.dirichlet([1, 1, 1], n)
+    return Predictions(RNG.multinomial(7, P), P)
+
+
+SETS = {
+    "one row": Predictions([1], [0.7]),
+    "one row of three classes": Predictions([2], [[0.2, 0.5, 0.3]]),
+    "one class came": Predictions([1] * 30, RNG.random(30)),
+    "the other class came": Predictions([0] * 30, RNG.random(30)),
+    "one of three classes came": Predictions([0] * 30, RNG.dirichlet([1, 1, 1], 30)),
+    "all scores equal": Predictions([0, 1] * 15, [0.3] * 30),
+    "all vectors equal": Predictions([0, 1, 2] * 10, [[0.2, 0.3, 0.5]] * 30),
+    "all right": Predictions([0, 1] * 15, [0.0, 1.0] * 15),
+    "all right, not sure": Predictions([0, 1] * 15, [0.1, 0.9] * 15),
+    "all wrong": Predictions([1, 0] * 15, [0.0, 1.0] * 15),
+    "all wrong of three": Predictions([1, 2, 0] * 10, np.tile(np.eye(3), (10, 1))),
+    "scores on edges": Predictions(np.arange(33) % 2, np.arange(33) % 11 / 10),
+    "two scores": Predictions([0, 1, 1, 0, 1, 0], [0.25, 0.25, 0.25, 0.75, 0.75, 0.75]),
+    "a thousand classes, thirty rows": many_classes(),
+    "votes": votes(),
+    "one row of votes": votes(1),
+    "shares without counts": Predictions([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]], [0.6, 0.2, 0.5]),
+    "confidence alone": Predictions.from_confidence([0.9, 0.6, 0.7], [1, 0, 1]),
+    "several labels": Predictions.from_multilabel([[0, 1], [1, 1], [1, 0]], [[0.2, 0.9], [0.6, 0.7], [0.5, 0.5]]),
+    "float16": Predictions(np.arange(40) % 2, RNG.random(40).astype(np.float16)),
+    "weights of zero": Predictions([0, 1, 1], [0.2, 0.7, 0.9], weight=[0, 1, 0]),
+    "clusters": Predictions(np.arange(40) % 2, RNG.random(40), cluster=np.arange(40) // 4),
+}
+
+
+def answer(name: str, preds: Predictions) -> Estimate | None:
+    try:
+        return to.measure(preds, name, resamples=30)
+    except InputError as refusal:
+        if refusal.code in ("TO204", "TO205") and refusal.fix:
+            return None
+        raise
+
+
+@pytest.mark.parametrize("what", SETS)
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, what: str) -> None:
+    found = answer(name, SETS[what])
+    if found is None:
+        return
+    if not math.isfinite(found.value):
+        assert found.notes, f"{found.value} without a note"
+    for each in (found.noise_floor, found.debiased, *found.parts.values()):
+        assert each is None or not math.isnan(each) or found.notes
+    if found.interval:
+        assert found.interval.low < found.interval.high
+        assert not math.isnan(found.interval.low + found.interval.high)
+    else:
+        assert found.notes, "no interval, and no note that says why"
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "nan" not in str(found) or not math.isfinite(found.value)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_a_member_is_refused_for_few_kinds_of_data_only(name: str) -> None:
+    """What refuses everything judges nothing."""
+    assert sum(answer(name, preds) is not None for preds in SETS.values()) >= 3
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_float16_and_float32_give_the_number_of_their_float64_values(name: str) -> None:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet([1, 1, 1], 60).astype(np.float32)
+    counts = rng.multinomial(9, P.astype(np.float64) / P.astype(np.float64).sum(axis=1, keepdims=True))
+    labels = counts if ESTIMATORS.load(name).redraws == "votes" else rng.integers(0, 3, 60)
+    lens = ESTIMATORS.load(name).lens
+    for dtype in (np.float16, np.float32):
+        narrow = P.astype(dtype)
+        a, b = (
+            to.measure(Predictions(labels, x, sum_tolerance=0.01), name, lens=lens, interval=None).value
+            for x in (narrow, narrow.astype(np.float64))
+        )
+        assert a == pytest.approx(b, rel=1e-12, abs=1e-15) or (math.isnan(a) and math.isnan(b))
+
+
+def test_the_default_lens_of_every_kind_is_known() -> None:
+    assert {default_lens(preds).name for preds in SETS.values()} == {"positive", "confidence", "classwise"}

@@ -1,0 +1,83 @@
+"""Does the study of estimators measure what it says, stop and go on, and judge every member?"""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+import trueodds as to
+from trueodds.cli import main
+from trueodds.estimators import ESTIMATORS
+from trueodds.studies.base import Finding, aligned
+from trueodds.studies.cases import CASES, Case, truth
+from trueodds.studies.designs import BINARY
+from trueodds.studies.estimators import Plan, estimators
+
+SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
+
+
+def test_every_estimator_is_judged():
+    assert set(CASES) == set(ESTIMATORS.names())
+
+
+def test_a_row_tells_what_its_cell_gave():
+    found = estimators(members=["ece"], plan=SMALL)
+    row = found.rows[0]
+    values = []
+    for repetition in range(SMALL.sets):
+        preds = BINARY[0].rows(SMALL.rng(BINARY[0], 60, repetition), 60)
+        values.append(to.measure(preds, "ece", interval=None).value)
+    assert (row["estimator"], row["world"], row["n"], row["truth"]) == ("ece", "calibrated", 60, 0.0)
+    assert row["bias"] == pytest.approx(sum(values) / 3)
+    assert row["rmse"] == pytest.approx((sum(v * v for v in values) / 3) ** 0.5)
+    assert row["rmse_of_0"] == 0
+    assert row["covers"] + row["above"] + row["below"] == pytest.approx(1)
+
+
+def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
+    # Vaicenavicius et al., Theorem 2: on fixed bins the error converges to a lower bound.
+    ece = ESTIMATORS.make("ece", {"bins": 5})
+    world = BINARY[2]
+    assert 0 < truth(Case("ece", target="own"), ece, world) < truth(Case("ece", target="l1"), ece, world)
+
+
+def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
+    whole = estimators(members=["ks"], plan=SMALL, out=tmp_path / "whole")
+    kept = tmp_path / "part" / "estimators.cells.jsonl"
+    kept.parent.mkdir()
+    lines = (tmp_path / "whole" / "estimators.cells.jsonl").read_text().splitlines()
+    marked = json.loads(lines[1])
+    marked[1]["bias"] = 42.0  # so that it shows that this cell was not measured again
+    kept.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
+    again = estimators(members=["ks"], plan=SMALL, out=kept.parent)
+    assert again.rows[0]["bias"] == 42.0
+    assert again.rows[1:] == whole.rows[1:]
+
+
+def test_cells_of_another_plan_are_measured_again(tmp_path):
+    estimators(members=["ks"], plan=SMALL, out=tmp_path)
+    other = Plan(sets=2, rows=(60,), resamples=20, redraws=19)
+    assert estimators(members=["ks"], plan=other, out=tmp_path).rows == estimators(members=["ks"], plan=other).rows
+
+
+def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypatch):
+    monkeypatch.setattr("trueodds.studies.estimators.QUICK", SMALL)
+    ran = CliRunner().invoke(
+        main, ["study", "estimators", "--quick", "--member", "ece", "--out", str(tmp_path)], standalone_mode=False
+    )
+    assert "cover the truth" in ran.output
+    assert {"estimators.csv", "estimators.md", "estimators.svg"} <= {file.name for file in tmp_path.iterdir()}
+    assert ET.parse(tmp_path / "estimators.svg").getroot().tag.endswith("svg")
+
+
+def test_an_unknown_study_or_member_is_refused():
+    with pytest.raises(to.InputError) as refusal:
+        estimators(members=["eec"], plan=SMALL)
+    assert refusal.value.code == "TO201"
+
+
+def test_a_table_lines_up():
+    text = aligned([{"name": "a", "x": 1.5}, {"name": "long", "x": None}], ["name", "x"])
+    assert text.splitlines() == ["name    x", "a     1.5", "long"]
+    assert Finding("f", "Said.", ({"a": 1.0},), {}).markdown() == "| a |\n|---|\n| 1 |\n"

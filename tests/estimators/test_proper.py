@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import trueodds as to
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions
+from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper import Brier, LogLoss
+from trueodds.estimators.ranked import RankedProbability
+from trueodds.estimators.spherical import Spherical
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
+
+SCORES = (Brier(), LogLoss(), Spherical(), RankedProbability(), RankedProbability(normalize=True))
 
 
 def canonical(preds: Predictions) -> View:
@@ -29,6 +35,9 @@ def test_reference_numbers() -> None:
     assert float(LogLoss()(four)) == pytest.approx(truth["b.logloss"]["value"], rel=1e-10)
     assert float(Brier()(two)) == pytest.approx(truth["c.brier_binary"]["value"], rel=1e-10)
     assert float(LogLoss()(two)) == pytest.approx(truth["c.logloss_binary"]["value"], rel=1e-10)
+    assert 1 - float(Spherical()(four)) == pytest.approx(truth["b.spherical_reward"]["value"], rel=1e-10)
+    assert float(RankedProbability()(four)) == pytest.approx(truth["b.rps_sum"]["value"], rel=1e-10)
+    assert float(RankedProbability(normalize=True)(four)) == pytest.approx(truth["b.rps_norm"]["value"], rel=1e-10)
 
 
 @pytest.mark.reference
@@ -69,7 +78,7 @@ def test_a_vote_of_seven_tenths_is_two_weighted_rows(joint: bool) -> None:
     p = [0.6, 0.3, 0.1] if joint else 0.6
     votes = [0.7, 0.0, 0.3] if joint else 0.7
     pure = [[1, 0, 0], [0, 0, 1]] if joint else [1, 0]
-    for score in (Brier(), LogLoss()):
+    for score in SCORES:
         one, two = View([p], [votes]), View([p, p], pure, [0.7, 0.3])
         assert float(score(one)) == pytest.approx(float(score(two)), rel=1e-14)
 
@@ -128,7 +137,7 @@ def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
     rng = np.random.default_rng(3)
     P = rng.dirichlet([1, 1, 1], 100)
     cumulative = P.cumsum(axis=1)
-    for score in (Brier(), LogLoss()):
+    for score in SCORES:
         drawn = []
         for _ in range(400):
             y = (rng.random(100)[:, None] > cumulative).sum(axis=1).clip(0, 2)
@@ -138,6 +147,124 @@ def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
 
 def test_the_best_constant_is_the_rate() -> None:
     y = np.arange(10) < 3
-    for score in (Brier(), LogLoss()):
+    for score in SCORES:
         said = [float(score(View(np.full(10, p), y))) for p in (0.2, 0.25, 0.3, 0.35, 0.4)]
         assert int(np.argmin(said)) == 2
+
+
+# Spherical and ranked
+
+
+def test_the_spherical_score_by_hand() -> None:
+    # (.6, 0, .8) has length 1, so its multiple of sum 1, (.6, 0, .8)/1.4, has the cosines .6, 0, .8
+    p = np.array([0.6, 0.0, 0.8]) / 1.4
+    for k, loss in enumerate([0.4, 1.0, 0.2]):
+        assert float(Spherical()(View([p], np.eye(3)[[k]]))) == pytest.approx(loss, rel=1e-14)
+    # binary: the vector (1 − p, p); p = .6 gives the norm √.52
+    assert float(Spherical()(View([0.6], [1]))) == pytest.approx(1 - 0.6 / 0.52**0.5, rel=1e-14)
+    assert float(Spherical()(View([0.6], [0]))) == pytest.approx(1 - 0.4 / 0.52**0.5, rel=1e-14)
+
+
+def test_even_odds_cost_what_the_docstring_says() -> None:
+    for k in (2, 3, 10, 1000):
+        even = View(np.full((4, k), 1 / k), np.eye(k)[[0, 1, k - 1, 0]])
+        assert float(Spherical()(even)) == pytest.approx(1 - k**-0.5, rel=1e-12)
+        assert Spherical().expected(even) == pytest.approx(1 - k**-0.5, rel=1e-12)
+
+
+def test_the_ranked_score_by_hand() -> None:
+    # F = (.5, .8); y = 0: (.5 − 1)² + (.8 − 1)² = .29; y = 1: .25 + .04 = .29; y = 2: .25 + .64 = .89
+    for k, loss in enumerate([0.29, 0.29, 0.89]):
+        view = View([[0.5, 0.3, 0.2]], np.eye(3)[[k]])
+        assert float(RankedProbability()(view)) == pytest.approx(loss, rel=1e-14)
+        assert float(RankedProbability(normalize=True)(view)) == pytest.approx(loss / 2, rel=1e-14)
+
+
+def test_the_ranked_score_is_the_sum_of_the_brier_scores_of_its_cuts() -> None:
+    rng = np.random.default_rng(5)
+    P, w = rng.dirichlet([0.5] * 4, 60), rng.random(60)
+    votes = rng.dirichlet([0.3] * 4, 60)
+    cuts = [View(P[:, :k].sum(axis=1), votes[:, :k].sum(axis=1), w) for k in (1, 2, 3)]
+    ranked, view = RankedProbability(), View(P, votes, w)
+    assert ranked.value(view) == pytest.approx(sum(Brier().value(cut) for cut in cuts), rel=1e-12)
+    assert ranked.expected(view) == pytest.approx(sum(Brier().expected(cut) for cut in cuts), rel=1e-12)
+    for score in (ranked, RankedProbability(normalize=True)):
+        assert score.value(cuts[0]) == pytest.approx(Brier().value(cuts[0]), rel=1e-14)
+
+
+def test_only_the_order_of_classes_counts_and_not_its_direction() -> None:
+    rng = np.random.default_rng(6)
+    P, y = rng.dirichlet([1, 1, 1], 40), np.eye(3)[rng.integers(0, 3, 40)]
+    straight = RankedProbability().value(View(P, y))
+    assert RankedProbability().value(View(P[:, ::-1], y[:, ::-1])) == pytest.approx(straight, rel=1e-12)
+    swapped = [1, 0, 2]
+    assert abs(RankedProbability().value(View(P[:, swapped], y[:, swapped])) - straight) > 1e-3
+
+
+@pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
+def test_sharp_and_right_keeps_its_digits(score: Any) -> None:
+    # 1 − p/‖p‖ is 0 in double precision for p = 1 − 1e-9, where the score is q²/(‖p‖(‖p‖ + p)) = 5e-19
+    off = 2.0**-30
+    once = {"spherical": off**2 / 2, "rps": off**2}[score.name]
+    assert float(score(View([[off, 1 - off, 0.0]], [[0, 1, 0]]))) == pytest.approx(once, rel=1e-8, abs=0)
+    assert float(score(View([1 - off], [1]))) == pytest.approx(once, rel=1e-8, abs=0)
+    assert float(score(View([off], [0]))) == pytest.approx(once, rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize("score", [Spherical(), RankedProbability(normalize=True)], ids=["spherical", "rps"])
+def test_scores_on_the_edge_of_the_data(score: Any) -> None:
+    # exact 0s and 1s: right costs 0, wrong at the far end costs 1; a single row, one class, all alike, K beyond n
+    for view, loss in [
+        (View([1.0, 0.0], [1, 0]), 0.0),
+        (View([1.0, 0.0], [0, 1]), 1.0),
+        (View([[1.0, 0.0, 0.0]], [[1, 0, 0]]), 0.0),
+        (View([[1.0, 0.0, 0.0]], [[0, 0, 1]]), 1.0),
+        (View(np.eye(1000)[:30], np.eye(1000)[:30]), 0.0),
+    ]:
+        assert float(score(view)) == loss
+        assert score.expected(view) == 0
+    assert 0 <= float(score(View([1 + 2**-52], [1]))) < 1e-30  # rounding above 1 is kept, and is no error
+
+
+@pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
+def test_half_precision_is_summed_in_double(score: Any) -> None:
+    # torchmetrics: float16 with n > 65,504 rows gives exactly 0
+    rng = np.random.default_rng(7)
+    P = np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125]], np.float16)[rng.integers(0, 2, 70_000)]
+    y = np.eye(3)[rng.integers(0, 3, 70_000)]
+    for said, seen in ((P, y), (P[:, 1], y[:, 1])):
+        exact = score.value(View(said.astype(np.float64), seen))
+        assert score.value(View(said, seen)) == exact > 0.1
+        assert score.expected(View(said, seen)) == score.expected(View(said.astype(np.float64), seen))
+
+
+@pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
+def test_cells_do_not_pretend_to_know_a_score_of_rows(score: Any) -> None:
+    rows = View(np.linspace(0, 1, 20), np.arange(20) % 2)
+    with refused("TO205", "4 cells of 20 rows", fix="rows"):
+        score(rows.pool(np.arange(20) % 4, 4))
+
+
+@pytest.mark.parametrize("asked", ["yes", 1, None])
+def test_a_convention_that_is_none_is_refused(asked: Any) -> None:
+    with refused("TO203", repr(asked)):
+        RankedProbability(normalize=asked)
+
+
+def test_the_convention_is_read_back() -> None:
+    assert RankedProbability()(View([0.5], [1])).settings == {"normalize": False}
+    assert RankedProbability(normalize=True)(View([0.5], [1])).settings == {"normalize": True}
+
+
+@pytest.mark.parametrize("name", ["spherical", "rps"])
+def test_the_facade_gives_an_interval_around_the_score_and_its_exact_floor(name: str) -> None:
+    rng = np.random.default_rng(8)
+    P = rng.dirichlet([1, 1, 1], 300)
+    y = (rng.random(300)[:, None] > P.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    found = to.measure(to.Predictions(y, P), name, resamples=200)
+    assert found.lens == "canonical"
+    assert found.interval is not None
+    assert found.interval.method == "bca"
+    assert found.interval.low < found.value < found.interval.high
+    assert found.noise_floor == pytest.approx(ESTIMATORS.make(name, {}).expected(View(P, P)), rel=1e-12)
+    assert found.debiased is None

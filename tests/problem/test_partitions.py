@@ -19,6 +19,7 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import (
     Bins,
+    Distinct,
     EqualMass,
     Given,
     MedianVariance,
@@ -247,7 +248,8 @@ def test_exact_zeros_are_a_bin_of_their_own_where_a_cut_falls_among_them() -> No
 
 
 @pytest.mark.parametrize(
-    "partition", [EqualMass(4), EqualMass(4, "left"), Sweep(), Sweep("uniform"), Uniform(4), MedianVariance(3)]
+    "partition",
+    [EqualMass(4), EqualMass(4, "left"), Sweep(), Sweep("uniform"), Uniform(4), MedianVariance(3), Distinct()],
 )
 def test_tied_scores_are_never_split_and_row_order_is_irrelevant(partition: Partition) -> None:
     # torch-uncertainty: adaptive ECE .05 to .37 by row order within ties; scoringrules: the curve depends on it
@@ -273,6 +275,7 @@ def test_tied_scores_are_never_split_and_row_order_is_irrelevant(partition: Part
         Uniform("sqrt"),
         MedianVariance(4),
         MedianVariance(4, 3),
+        Distinct(),
     ],
     ids=str,
 )
@@ -292,7 +295,7 @@ def test_rows_of_weight_zero_move_no_cell() -> None:
     p, w = rng.random(50), rng.random(50)
     y = (rng.random(50) < p).astype(float)
     extra = np.concatenate([p, rng.random(30)])
-    for partition in (EqualMass(6), EqualMass("sqrt"), Uniform("sqrt"), Sweep(), MedianVariance(5)):
+    for partition in (EqualMass(6), EqualMass("sqrt"), Uniform("sqrt"), Sweep(), MedianVariance(5), Distinct()):
         plain = cells(partition, row_view(p, y, w))
         padded = cells(partition, row_view(extra, np.append(y, np.ones(30)), np.append(w, np.zeros(30))))
         assert blocks(plain) == blocks(padded[:50]), str(partition)
@@ -345,7 +348,7 @@ def test_the_sweep_over_uniform_bins_is_its_loop(seed: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
-    "rule", [Sweep(), Sweep("uniform"), EqualMass(15), EqualMass("sqrt"), Uniform("sqrt"), MedianVariance()]
+    "rule", [Sweep(), Sweep("uniform"), EqualMass(15), EqualMass("sqrt"), Uniform("sqrt"), MedianVariance(), Distinct()]
 )
 def test_one_or_two_rows_are_enough_for_any_rule(rule: Partition, n: int) -> None:
     # torch-uncertainty: n < bins gives NaN; most: n = 1 crashes
@@ -438,6 +441,43 @@ def test_the_grid_of_a_binary_view_is_the_line() -> None:
     assert cells(SimplexGrid(10), view).tolist() == cells(Uniform(10), view).tolist()
 
 
+# Distinct predictions
+
+
+def test_each_prediction_is_a_cell_of_its_own() -> None:
+    assert cells(Distinct(), row_view([0.3, 0.1, 0.3, 1.0, 0.1])).tolist() == [1, 0, 1, 2, 0]
+    joint = row_view([[0.2, 0.8, 0.0], [0.8, 0.2, 0.0], [0.2, 0.8, 0.0], [0.2, 0.0, 0.8]])
+    assert blocks(cells(Distinct(), joint)) == {frozenset({0, 2}), frozenset({1}), frozenset({3})}
+
+
+@pytest.mark.parametrize("shape", [(300,), (300, 3)])
+def test_distinct_cells_are_those_of_a_dictionary_in_any_float_type(shape: tuple[int, ...]) -> None:
+    x = (np.random.default_rng(0).integers(0, 4, shape) / 4).astype(np.float16)
+    x[:2], x[2:4] = 0.0, -0.0  # one prediction, whatever its sign
+    by_value: dict[Any, set[int]] = {}
+    for i, row in enumerate(x.reshape(300, -1)):
+        by_value.setdefault(tuple(float(each) for each in row), set()).add(i)
+    expected = {frozenset(rows) for rows in by_value.values()}
+    for dtype in (np.float16, np.float32, np.float64):
+        view = View(x.astype(dtype), np.zeros(shape))
+        assert blocks(cells(Distinct(), view)) == expected
+    assert blocks(Distinct().freeze(View(x, x)).index(x.astype(np.float64))) == expected
+
+
+def test_scores_that_differ_in_the_last_bit_are_two() -> None:
+    assert Distinct().freeze(row_view([0.3, np.nextafter(0.3, 1)])).size == 2
+
+
+def test_the_error_over_distinct_scores_by_hand() -> None:
+    # .3 came 1 of 2, gap .2, weight 2/3; .8 came 1 of 1, gap .2
+    assert float(BinnedError(Distinct())(View([0.3, 0.3, 0.8], [0, 1, 1]))) == pytest.approx(0.2, rel=1e-14)
+
+
+def test_a_prediction_not_met_before_is_refused() -> None:
+    with refused("TO205", "1 such row", "row 1"):
+        Distinct().freeze(row_view([0.2, 0.4])).index(np.array([0.2, 0.3]))
+
+
 # Words
 
 
@@ -447,6 +487,7 @@ def test_words_become_partitions() -> None:
     assert as_partition("uniform", bins="sqrt", closed="left", range="1/K") == Uniform("sqrt", "left", "1/K")
     assert as_partition("equal-mass", bins=np.int64(7)) == EqualMass(7)
     assert as_partition("sweep") == Sweep()
+    assert as_partition("distinct") == Distinct()
     assert as_partition(min_size=20) == MedianVariance(20)
     assert as_partition("simplex-grid", bins=4) == SimplexGrid(4)
     for given_edges in ([0, 0.5, 1], (0, 0.5, 1), np.array([0, 0.5, 1])):
@@ -473,6 +514,7 @@ def test_words_become_partitions() -> None:
         ({"range": "0-1"}, "TO203"),
         ({"min_size": 0}, "TO203"),
         ({"partition": "sweep", "bins": 15}, "TO202"),
+        ({"partition": "distinct", "bins": 15}, "TO202"),
         ({"partition": "equal-mass", "min_size": 15}, "TO202"),
         ({"partition": "uniform", "min_size": 15}, "TO202"),
         ({"partition": "median-variance", "bins": 15}, "TO202"),
@@ -502,6 +544,6 @@ def test_the_default_is_15_bins_or_the_tree() -> None:
 
 def test_a_partition_says_all_that_changes_it() -> None:
     said = [Uniform(7), Uniform(7, "left"), Uniform(7, range="1/K"), EqualMass(7), EqualMass(7, "left"), SimplexGrid(7),
-            SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5),
+            SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5), Distinct(),
             Given((0, 1 / 3, 1)), Given((0, 0.333333, 1)), Given((0, 0.333333, 1), "left")]  # fmt: skip
     assert len({str(each) for each in said}) == len(said)

@@ -67,6 +67,14 @@ class Estimator:
         """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
         return self.value(view)
 
+    def expected(self, view: View) -> float | None:
+        """The mean statistic if every probability were right, where it is known without draws."""
+        return None
+
+    def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
+        """Resamples of each view (views, draws) by units of the estimator's own, and their name; None: by rows."""
+        return None
+
     def parts(self, view: View) -> dict[str, float]:
         """Named numbers that belong to the value, such as the terms of a decomposition."""
         return {}

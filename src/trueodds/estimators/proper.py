@@ -1,4 +1,4 @@
-"""How good the probabilities are altogether: proper scores."""
+"""How good the probabilities are altogether: Brier's score and log loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.base import ProperScore
+from trueodds.estimators.base import single_rows
+from trueodds.estimators.decomposition import (
+    Decomposed,
+    Terms,
+    calibration_refinement,
+    ferro_fricker,
+    inside_cells,
+    murphy,
+)
 from trueodds.problem.view import View
 from trueodds.tally import scores
 
@@ -17,7 +25,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Brier(ProperScore):
+class Brier(Decomposed):
     r"""Mean squared distance between probabilities and outcome.
 
     .. math:: \tfrac1w \sum_i w_i (p_i - y_i)^2 \quad\text{or}\quad \tfrac1w \sum_i w_i \sum_k (p_{ik} - y_{ik})^2
@@ -26,12 +34,30 @@ class Brier(ProperScore):
     is better: calibration and sharpness both count. Unbiased. A vote of .7 is a row of weight .7 and one of .3.
     Cost: O(nK). Merges exactly. Source: Brier (1950).
 
+    `decomposition` says how much of it is calibration, in `parts`, on the cells of a partition (`bins`, `partition`,
+    …; 15 uniform bins or, for vectors, the median-variance tree; `distinct` keeps each prediction apart):
+
+    - `murphy`, one score per row: reliability − resolution + uncertainty + within_bin_variance −
+      within_bin_covariance is the score. Reliability is the miscalibration, resolution what the model knows,
+      uncertainty what a constant rate would pay (Murphy 1973; Stephenson, Coelho & Jolliffe 2008).
+    - `ferro-fricker`: the same terms without the bias that noisy outcome rates give them; they can be negative, and
+      weights are importance weights (Ferro & Fricker 2012).
+    - `calibration-refinement`, also for vectors: calibration + refinement + within_bins is the score, and refinement
+      is uncertainty − resolution. Calibration is the mean squared distance of the cells (DeGroot & Fienberg 1983).
+
+    Raises TO202 for bins without a decomposition, TO203 for an unknown one, TO205 for Murphy's terms of vectors.
+
     >>> float(Brier()(View(p=[0.5, 1.0], y=[1, 1])))
     0.125
+    >>> from trueodds.problem.partition import Uniform
+    >>> terms = Brier(decomposition="murphy", partition=Uniform(1)).parts(View(p=[0.5, 1.0], y=[0, 1]))
+    >>> {name: round(term, 4) for name, term in terms.items() if term}
+    {'reliability': 0.0625, 'uncertainty': 0.25, 'within_bin_variance': 0.0625, 'within_bin_covariance': 0.25}
     """
 
     name: ClassVar[str] = "brier"
     lens: ClassVar[str | None] = "canonical"
+    decompositions: ClassVar[tuple[str, ...]] = ("murphy", "ferro-fricker", "calibration-refinement")
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
@@ -53,9 +79,24 @@ class Brier(ProperScore):
             return float(view.w @ (1 - (p * p).sum(axis=1)) / view.total)
         return float((view.w * p - view.sums("wpp")).sum() / view.total)
 
+    def terms(self, view: View, index: Array, pooled: View) -> Terms:
+        """The terms of the chosen decomposition."""
+        if self.decomposition == "calibration-refinement":
+            gap = (pooled.p - pooled.y) ** 2
+            squared = gap.sum(axis=1) if view.joint else gap
+            return calibration_refinement(scores.brier, pooled, squared, _inside(view, index, pooled))
+        if view.joint:
+            raise InputError(
+                "TO205",
+                "Murphy's terms are of one score per row; those of vectors are calibration and refinement.",
+                f"decomposition={self.decomposition!r} through {view.name}",
+                "Use decomposition='calibration-refinement', or a lens such as confidence.",
+            )
+        return (murphy if self.decomposition == "murphy" else ferro_fricker)(view, index, pooled)
+
 
 @dataclass(frozen=True)
-class LogLoss(ProperScore):
+class LogLoss(Decomposed):
     r"""Mean surprise at the outcome, in nats.
 
     .. math:: -\tfrac1w \sum_i w_i \sum_k y_{ik} \log p_{ik}
@@ -64,6 +105,13 @@ class LogLoss(ProperScore):
     is kept; `floor` replaces smaller probabilities where a finite number is needed, and the number of rows
     it touched is noted. Unbiased. Cost: O(n). Needs rows. Source: Good (1952).
 
+    `decomposition="calibration-refinement"` says in `parts` how much of it is calibration, on the cells of a partition
+    (`bins`, `partition`, …; 15 uniform bins, or for vectors the median-variance tree): calibration + refinement +
+    within_bins is the score, and refinement is uncertainty − resolution. Calibration is the mean Kullback–Leibler
+    divergence of a cell's outcome rates from its mean prediction, refinement the mean entropy of those rates.
+
+    Raises TO202 for bins without a decomposition, TO203 for an unknown one.
+
     >>> round(float(LogLoss()(View(p=[0.5, 1.0], y=[1, 1]))), 4)
     0.3466
     """
@@ -71,9 +119,11 @@ class LogLoss(ProperScore):
     name: ClassVar[str] = "log_loss"
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
+    decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)
     floor: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.floor, str) or not 0 <= self.floor < 1:
             raise InputError("TO203", "floor must lie in [0, 1).", repr(self.floor), "For instance floor=1e-12.")
 
@@ -90,9 +140,21 @@ class LogLoss(ProperScore):
         """The mean entropy: what even a calibrated model pays."""
         return float(view.w @ scores.log_loss(view.p, view.p, self.floor) / view.total)
 
+    def terms(self, view: View, index: Array, pooled: View) -> Terms:
+        """Calibration, refinement and what varies inside the cells."""
+        single_rows(view, "The decomposition of log_loss")
+        pair = view if view.joint else View(_pair(view.p), _pair(view.y), view.w)  # a mean of 1 − p keeps its digits
+        cells = pooled if view.joint else pair.pool(index, len(pooled.w))
+        inside = inside_cells(self._loss, pair, index, cells)
+        surplus = self._loss(cells.p, cells.y) - scores.log_loss(cells.y, cells.y)
+        return calibration_refinement(scores.log_loss, cells, surplus, inside)
+
+    def _loss(self, said: Array, seen: Array) -> Array:
+        return scores.log_loss(said, seen, self.floor)
+
     def said(self, view: View) -> dict[str, Any]:
-        """The floor, where there is one."""
-        return {"floor": self.floor} if self.floor else {}
+        """The floor and the decomposition, where they were asked for."""
+        return super().said(view) | ({"floor": self.floor} if self.floor else {})
 
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""
@@ -111,7 +173,21 @@ class LogLoss(ProperScore):
         touched = scores.below(view.p[counted], self.floor) if self.floor else 0
         if touched:
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
-        return said
+        return [*said, *super().notes(view)]
+
+
+def _inside(view: View, index: Array, pooled: View) -> float:
+    """What of Brier's score comes from scores that differ inside a bin; for one score per row also from cells."""
+    if view.joint:
+        _rows_only(view)
+        return inside_cells(scores.brier, view, index, pooled)
+    terms = murphy(view, index, pooled)
+    return terms["within_bin_variance"] - terms["within_bin_covariance"]
+
+
+def _pair(x: Array) -> Array:
+    x = x.astype(np.float64, copy=False)
+    return np.stack([1 - x, x], axis=1)
 
 
 def _rows_only(view: View) -> None:

@@ -39,9 +39,14 @@ def bootstrap(
     Partitions chosen without labels are held fixed. Rows are drawn as `rng.integers(0, n, (resamples, n))`.
     """
     found: dict[int, Resampled] = {}
-    means = [i for i, each in enumerate(asked) if isinstance(each.estimator, Mean)]
-    linear = [i for i, each in enumerate(asked) if not isinstance(each.estimator, Mean) and each.linear is not None]
-    others = [i for i in range(len(asked)) if i not in means and i not in linear]
+    if resample == "auto" and preds.cluster is None:
+        for i, each in enumerate(asked):
+            if (own := each.estimator.resampled(each.views, resamples, rng)) is not None:
+                found[i] = Resampled(own[0], None, own[1])
+    left = [i for i in range(len(asked)) if i not in found]
+    means = [i for i in left if isinstance(asked[i].estimator, Mean)]
+    linear = [i for i in left if i not in means and asked[i].linear is not None]
+    others = [i for i in left if i not in means and i not in linear]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
             "TO205",

@@ -66,6 +66,8 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
         return "sun"
     if asked.estimator.interval == "residual-norm" and not _has_norm(asked):
         return None
+    if asked.estimator.interval == "bca" and cells:
+        return "percentile"  # what BCa comes to for a smooth statistic of so many rows
     return asked.estimator.interval
 
 
@@ -158,9 +160,8 @@ def answer(
     estimator, bare = asked.estimator, sure.interval is None
     value = float(asked.combined(asked.values))
     settings = estimator.said(asked.views[0])
-    parts = {} if bare and len(asked.views) == 1 else estimator.parts(asked.views[0])
+    parts = {} if bare and len(asked.views) == 1 else parts_of(asked)
     if len(asked.views) > 1:
-        parts = {view.name: float(each) for view, each in zip(asked.views, asked.values, strict=True)}
         settings = {
             key: kept for key, kept in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
@@ -180,23 +181,43 @@ def answer(
     )  # fmt: skip
 
 
+def parts_of(asked: Asked) -> dict[str, float]:
+    """The parts of one view; of several the value of each, and a score's terms put together like the score."""
+    if len(asked.views) == 1:
+        return asked.estimator.parts(asked.views[0])
+    parts = {view.name: float(each) for view, each in zip(asked.views, asked.values, strict=True)}
+    if isinstance(asked.estimator, ProperScore) and asked.aggregate != "max":  # the largest terms are of several views
+        each = [asked.estimator.parts(view) for view in asked.views]
+        parts |= {term: float(asked.combined(np.array([one[term] for one in each]))) for term in each[0]}
+    return parts
+
+
 def _floor(asked: Asked, null: Array | None) -> float | None:
-    """The mean statistic of a calibrated model: exact for a proper score, else the mean of the draws."""
-    if isinstance(asked.estimator, ProperScore):
-        return float(asked.combined(np.array([asked.estimator.expected(view) for view in asked.views])))
-    return None if null is None else float(asked.combined(null).mean())
+    """The mean statistic of a calibrated model: the mean of the draws, or what is known without them."""
+    if null is not None:
+        return float(asked.combined(null).mean())
+    known = [asked.estimator.expected(view) for view in asked.views]
+    return None if any(each is None for each in known) else float(asked.combined(np.array(known)))
 
 
 def _debiased(asked: Asked, value: float, floor: float | None) -> float | None:
-    """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor."""
+    """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor.
+
+    The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
+    """
     if _is_root_mean_square(asked):
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
         t, _ = intervals.squared_error(view.pool(one.index, one.size))
         return float(np.sign(t) * np.sqrt(abs(t)))
-    if isinstance(asked.estimator, ProperScore) or floor is None or not value < 2 * floor:
+    # A mean, which a calibrated model need not bring to 0, or debiased by itself.
+    settled = asked.estimator.interval in ("bca", "debiased")
+    if settled or floor is None or not 0 <= value:
         return None
-    return float(np.sqrt(max(0.0, value**2 - floor**2)))
+    root = 1 / asked.estimator.power
+    if not value**root < 2 * floor**root:
+        return None
+    return float(max(0.0, value ** (2 * root) - floor ** (2 * root)) ** (1 / (2 * root)))
 
 
 def interval_of(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.errors import InputError
 from trueodds.core.kernels import draws, flips
 from trueodds.core.rng import stream_key
 from trueodds.inference.asked import Asked, Layout, by_asked
@@ -216,19 +217,34 @@ def _votes(
     progress: Callable[[float], None] | None,
     _share: float | None,
 ) -> list[Array]:
-    """Every row's votes drawn anew from its probabilities, as many as it has: what a perfect model would score."""
-    assert preds.counts is not None
-    P = preds.P.astype(np.float64)
-    P = P / P.sum(axis=1, keepdims=True)
+    """Every row's votes drawn anew from its probabilities, as many as it has: what a perfect model would score.
+
+    A row with a label instead of votes has one.
+    """
+    if preds.votes is not None and preds.counts is None:
+        raise InputError(
+            "TO205",
+            "Votes can be drawn anew only where their number is known.",
+            "votes as shares",
+            "Pass the votes as whole counts.",
+        )
+    outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
+    found = [np.empty((len(each.views), resamples)) for each in asked]
     rng = np.random.default_rng(key)
-    found = np.empty((len(asked), 1, resamples))
+    P = preds.P.astype(np.float64)
+    if preds.kind != "multilabel":
+        P = P / P.sum(axis=1, keepdims=True)
+    count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)
     for r in range(resamples):
-        y = rng.multinomial(preds.counts, P) / preds.counts[:, None]
-        for i, each in enumerate(asked):
-            found[i, 0, r] = each.estimator.value(each.views[0].with_y(y))
+        shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
+        for each, codes, values in zip(asked, outcomes, found, strict=True):
+            for v, view in enumerate(each.views):
+                m = view.p.shape[1] if view.joint else 1
+                y = shares[:, each.lens.columns(preds)[v]] if codes is None else codes[v].of_shares(shares, m)
+                values[v, r] = each.estimator.value(view.with_y(y))
         if progress and r % 32 == 0:
             progress(r / resamples)
-    return list(found)
+    return found
 
 
 def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:

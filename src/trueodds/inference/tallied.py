@@ -14,7 +14,7 @@ from trueodds.estimators.base import Estimator, Linear, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimate_from_cells
+from trueodds.inference.estimate import Sureness, estimate_from_cells, parts_of
 from trueodds.problem.lens import Classwise, Lens
 from trueodds.problem.partition import Bins, Uniform
 from trueodds.problem.view import View
@@ -65,8 +65,9 @@ def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "m
 def notes_of(tally: Tally, asked: Asked) -> list[Note]:
     """The tally's own notes, its resolution, and a word where bins do not fall on cell edges."""
     notes = [*tally.notes(asked.lens), Note("TN405", f"Made from a {tally.resolution}.")]
-    if isinstance(asked.estimator, BinnedError) and asked.estimator.partition is not None and not asked.views[0].joint:
-        cells = asked.estimator.partition.freeze(asked.views[0])
+    partition = getattr(asked.estimator, "partition", None)
+    if partition is not None and not asked.views[0].joint:
+        cells = partition.freeze(asked.views[0])
         if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
             notes.append(Note("TN404", "Some bin edges are no cell edges; the nearest cell edges were used."))
     return notes
@@ -105,7 +106,15 @@ def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Es
         views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
         spread = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
         floor = float(np.mean(spread) if tally.kind == "multilabel" else np.sum(spread))
-    return Estimate(estimator.name, str(lens), value, tally.n, interval, floor, settings=settings, notes=tuple(notes))
+    parts = {}
+    if getattr(estimator, "decomposition", None):
+        asked = asked_of(tally, estimator, lens)
+        parts = {} if sure.interval is None else parts_of(asked)
+        settings = estimator.said(asked.views[0]) | settings
+        notes = [*notes_of(tally, asked), *(estimator.notes(asked.views[0]) if len(asked.views) == 1 else [])]
+    return Estimate(
+        estimator.name, str(lens), value, tally.n, interval, floor, parts=parts, settings=settings, notes=tuple(notes)
+    )
 
 
 def null_draws(tally: Tally, asked: Asked, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:

@@ -35,6 +35,8 @@ class Outcomes:
         """The outcome shares of each row's votes."""
         if m == 1:
             return np.where(self.code == 1, shares, 0.0).sum(axis=1)
+        if np.array_equal(self.code, np.arange(shares.shape[1])[None]):  # every class for itself
+            return shares
         return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
 
 

@@ -15,6 +15,7 @@ from trueodds.core.registry import near
 from trueodds.problem.bins import Bins as Bins
 from trueodds.problem.bins import Closed as Closed
 from trueodds.problem.bins import Frozen as Frozen
+from trueodds.problem.cells import Occupied, of_the_prediction, on_the_grid
 from trueodds.problem.tree import Tree, grow
 from trueodds.problem.view import View
 
@@ -209,38 +210,22 @@ class SimplexGrid(Partition):
     def freeze(self, view: View) -> Frozen:
         """The grid; a binary view is the line."""
         line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
-        return GridCells(line, _tuples(line, view.at)) if view.joint else line
+        return Occupied(on_the_grid(line), view.at) if view.joint else line
 
     def __str__(self) -> str:
         return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
 
 
-class GridCells:
-    """The occupied cells of a grid on the simplex."""
+@dataclass(frozen=True)
+class Distinct(Partition):
+    """One cell for each prediction that was made: rows with the same score, or the same vector, are pooled."""
 
-    def __init__(self, line: Bins, occupied: Array) -> None:
-        self.line = line
-        self.keys = np.unique(occupied)
-        self.size = len(self.keys)
+    def freeze(self, view: View) -> Frozen:
+        """The predictions of this view."""
+        return Occupied(of_the_prediction, view.at)
 
-    def index(self, at: Array) -> Array:
-        """The cell of each vector; one that falls into a cell not met before is refused, never moved."""
-        tuples = _tuples(self.line, at)
-        where = np.minimum(np.searchsorted(self.keys, tuples), self.size - 1)
-        if (self.keys[where] != tuples).any():
-            raise InputError(
-                "TO205",
-                "A row falls into a grid cell that held no row when the grid was fixed.",
-                f"{int((self.keys[where] != tuples).sum()):,} such rows, the first is row {int(np.argmax(self.keys[where] != tuples))}",
-                "Freeze the grid on all rows.",
-            )
-        return where
-
-
-def _tuples(line: Bins, at: Array) -> Array:
-    """One sortable key per row of grid coordinates (its bytes, big-endian)."""
-    coordinates = np.stack([line.index(column) for column in at.T], axis=1).astype(">u4")
-    return np.ascontiguousarray(coordinates).view(f"S{4 * at.shape[1]}")[:, 0]
+    def __str__(self) -> str:
+        return "distinct"
 
 
 @dataclass(frozen=True)
@@ -269,7 +254,7 @@ class MedianVariance(Partition):
         return f"median-variance min {self.min_size}" + (f" max {self.max_bins}" if self.max_bins else "")
 
 
-NAMES = ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid")
+NAMES = ("uniform", "equal-mass", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
 
 
 def as_partition(
@@ -304,6 +289,7 @@ def as_partition(
         "sweep": (Sweep, ()),
         "median-variance": (MedianVariance, ("min_size",)),
         "simplex-grid": (SimplexGrid, ("bins", "closed")),
+        "distinct": (Distinct, ()),
     }
     if not isinstance(partition, str) or partition not in rules:
         raise InputError("TO203", "There is no partition of that name.", repr(partition), near(str(partition), NAMES))

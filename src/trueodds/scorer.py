@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.ask import measure
@@ -29,8 +30,10 @@ class Scorer:
         """The score of a fitted classifier on these rows: minus the error."""
         preds = Predictions.from_estimator(model, X, y, weight=sample_weight)
         found = measure(preds, self.estimator, lens=self.lens, aggregate=self.aggregate, interval=None, **self.settings)
-        best = ESTIMATORS.load(found.estimator).best
-        return -abs(found.value - best) if best else -found.value
+        member = self.estimator
+        if isinstance(member, str):
+            member = ESTIMATORS.make(member, self.settings)
+        return -float(member.off(np.float64(found.value)))
 
 
 def scorer(estimator: str | Estimator, *, lens: Any = None, aggregate: str | None = None, **settings: Any) -> Scorer:

@@ -67,6 +67,10 @@ class Estimator:
         """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
         return self.value(view)
 
+    def off(self, values: Any) -> Any:
+        """How bad values are, greater being worse: the distance from the best where that is not the least."""
+        return np.abs(values - self.best) if self.best else values
+
     def expected(self, view: View) -> float | None:
         """The mean statistic if every probability were right, where it is known without draws."""
         return None
@@ -85,6 +89,10 @@ class Estimator:
 
     def notes(self, view: View) -> list[Note]:
         """Facts about this view that bear on the value."""
+        return []
+
+    def notes_together(self, views: Sequence[View]) -> list[Note]:
+        """Facts about several views told once; what each has to say alone would fill a page for a thousand classes."""
         return []
 
     def __call__(self, view: View) -> Estimate:

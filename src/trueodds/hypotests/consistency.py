@@ -308,10 +308,8 @@ def claim_on(asked: Asked, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
     raw = asked.values
     statistic, mean = float(asked.combined(raw)), float(asked.combined(draws).mean())
-    if asked.estimator.best:  # a ratio or a rate of agreement: what surprises is to be far from it
-        raw, draws = np.abs(raw - asked.estimator.best), np.abs(draws - asked.estimator.best)
-    values, combined = raw, asked.combined(draws)
-    judged_by = float(asked.combined(values))
+    values, draws = asked.estimator.off(raw), asked.estimator.off(draws)
+    combined, judged_by = asked.combined(draws), float(asked.combined(values))
     if len(asked.views) == 1:
         return Claim(statistic, pvalue(judged_by, combined), mean, values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]

@@ -296,19 +296,29 @@ def _made(
 
 def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
     """What the data, the lens and the estimator have to say."""
-    own = asked.estimator.notes(asked.views[0]) if len(asked.views) == 1 else []
+    views, estimator = asked.views, asked.estimator
+    own = estimator.notes(views[0]) if len(views) == 1 else estimator.notes_together(views)
     return [*preds.notes, *asked.lens.notes(preds), *own]
 
 
 def estimate_from_cells(
-    asked: Asked, sure: Sureness, rng: np.random.Generator, null: Array | None, notes: list[Note]
+    asked: Asked,
+    sure: Sureness,
+    rng: np.random.Generator,
+    null: Array | None,
+    notes: list[Note],
+    theirs: Array | None = None,
 ) -> Estimate:
-    """One question answered from the cells of a tally; aggregates over classes get no interval there."""
+    """One question answered from the cells of a tally; aggregates over classes get no interval there.
+
+    `theirs` are the null draws of the estimator whose interval is shown, where that is another one.
+    """
     if sure.resample == "rows":
         raise InputError(
             "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
         )
-    method = method_for(asked, sure, clustered=False, cells=True)
+    judge = asked.judge
+    method = method_for(judge, sure, clustered=False, cells=True)
     if method in ("bca", "debiased"):
         raise InputError(
             "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
@@ -330,6 +340,6 @@ def estimate_from_cells(
     elif isinstance(asked.estimator, Mean):
         interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
     else:
-        resampled = from_cells(asked, sure.resamples, rng) if method in DRAWN else None
-        interval, why = interval_of(None, asked, method, sure, resampled, null, rng)
+        resampled = from_cells(judge, sure.resamples, rng) if method in DRAWN else None
+        interval, why = interval_of(None, judge, method, sure, resampled, null if judge is asked else theirs, rng)
     return answer(asked, interval, why, null, sure, resampled.how if resampled else None, notes=notes)

@@ -231,7 +231,7 @@ def _votes(
     outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
     found = [np.empty((len(each.views), resamples)) for each in asked]
     rng = np.random.default_rng(key)
-    P = preds.P.astype(np.float64)
+    P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     if preds.kind != "multilabel":
         P = P / P.sum(axis=1, keepdims=True)
     count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)

@@ -43,7 +43,10 @@ def estimate(
         if sure.interval is None or isinstance(estimator, ProperScore)
         else null_draws(tally, asked, redraws, rng)[0]
     )
-    return estimate_from_cells(asked, sure, rng, null, notes_of(tally, asked))
+    theirs = None
+    if null is not None and asked.judge is not asked:
+        theirs = null_draws(tally, asked.judge, redraws, rng)[0]
+    return estimate_from_cells(asked, sure, rng, null, notes_of(tally, asked), theirs)
 
 
 def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Asked:
@@ -70,7 +73,7 @@ def notes_of(tally: Tally, asked: Asked) -> list[Note]:
         cells = partition.freeze(asked.views[0])
         if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
             notes.append(Note("TN404", "Some bin edges are no cell edges; the nearest cell edges were used."))
-    return notes
+    return [*notes, *(asked.estimator.notes(asked.views[0]) if len(asked.views) == 1 else [])]
 
 
 def tally_scores(tally: Tally, lens: Lens) -> bool:
@@ -111,7 +114,7 @@ def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Es
         asked = asked_of(tally, estimator, lens)
         parts = {} if sure.interval is None else parts_of(asked)
         settings = estimator.said(asked.views[0]) | settings
-        notes = [*notes_of(tally, asked), *(estimator.notes(asked.views[0]) if len(asked.views) == 1 else [])]
+        notes = notes_of(tally, asked)
     return Estimate(
         estimator.name, str(lens), value, tally.n, interval, floor, parts=parts, settings=settings, notes=tuple(notes)
     )

@@ -95,7 +95,14 @@ class TopLabel(Lens):
         (whole,) = Confidence().views(preds)
         classes = predicted(preds)
         return tuple(
-            View(whole.p, whole.y, whole.w * (classes == c), name=f"predicted:{preds.classes[c]}", classes=preds.k)
+            View(
+                whole.p,
+                whole.y,
+                whole.w * (classes == c),
+                name=f"predicted:{preds.classes[c]}",
+                classes=preds.k,
+                votes=whole.votes,
+            )  # fmt: skip
             for c in self._predicted(preds)
         )
 

@@ -197,13 +197,12 @@ def _asked(estimator: Estimator, case: Case, preds: Predictions) -> Asked:
 def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
     """The share of data sets in which the mild distortion gets the smaller error, on the same rows."""
     mild = next(world for world in BINARY if world.name == RIVAL[0])
-    best = type(estimator).best
     right = 0.0
     for repetition, value in enumerate(strong):
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
         asked = _asked(estimator, cell.case, preds)
         other = float(asked.combined(asked.values))
-        gap = abs(value - best) - abs(other - best) if best else value - other
+        gap = float(estimator.off(value) - estimator.off(np.float64(other)))
         right += 0.5 if gap == 0 else float(gap > 0)
     return right / len(strong)
 

@@ -85,6 +85,8 @@ def measure(
     0.0925
     """
     sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
+    if isinstance(estimator, str) and isinstance(rng, int) and ESTIMATORS.takes(estimator, "rng"):
+        settings.setdefault("rng", rng)  # folds follow the seed of the call
     if aggregate is not None and aggregate not in AGGREGATES:
         raise InputError(
             "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)

@@ -43,10 +43,17 @@ class Registry:
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
+    def takes(self, name: str, setting: str) -> bool:
+        """Whether the member has a setting of that name."""
+        return setting in self._accepted(name)
+
+    def _accepted(self, name: str) -> tuple[str, ...]:
+        member = self.load(name)
+        return tuple(member.accepts() if hasattr(member, "accepts") else settings_of(member))
+
     def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
         """Refuse a setting that neither the member nor its caller (`also`) takes, and say which they take."""
-        member = self.load(name)
-        known = (*(member.accepts() if hasattr(member, "accepts") else settings_of(member)), *also)
+        known = (*self._accepted(name), *also)
         for key in settings:
             if key not in known:
                 fix = near(key, known) if known else "It has no settings."

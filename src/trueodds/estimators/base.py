@@ -47,6 +47,7 @@ class Estimator:
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
     interval: ClassVar[str | None] = "noise-floor"  # what interval="auto" stands for; see inference/intervals.py
     power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
+    smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
     redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason

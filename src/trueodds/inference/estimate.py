@@ -285,13 +285,15 @@ def _made(
         return intervals.bca(value, draws, asked.combined(jackknife(preds, asked)), sure.level)
     if method == "debiased":
         plug_in = asked.combined(np.array([asked.estimator.plug_in(view) for view in asked.views]))
-        return intervals.debiased(value, float(plug_in), draws, sure.level)
+        return intervals.of_pairs(value, float(plug_in), draws, sure.level)
     assert null is not None
     n = effective(asked.views[0]) if preds is None or preds.cluster is None else _units(preds)
     if method == "noise-floor":
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     assert resampled.spread is not None
-    return intervals.residual_norm(value, draws, asked.combined(resampled.spread), asked.combined(null), sure.level, n)
+    spread, floors = asked.combined(resampled.spread), asked.combined(null)
+    smooth = asked.estimator.smooth and asked.aggregate != "max" and not np.isinf(getattr(asked.estimator, "order", 1.0))
+    return intervals.residual_norm(value, draws, spread, floors, sure.level, n, smooth=smooth)
 
 
 def notes_of(preds: Predictions, asked: Asked) -> list[Note]:

@@ -48,14 +48,17 @@ def bca(value: float, draws: Array, jackknife: Array, level: float) -> Interval:
     return Interval(float(low), float(high), level, "bca")
 
 
-def residual_norm(value: float, draws: Array, spread: Array, null: Array, level: float, n: float) -> Interval:
+def residual_norm(
+    value: float, draws: Array, spread: Array, null: Array, level: float, n: float, *, smooth: bool = True
+) -> Interval:
     r"""[max(0, V − q), V + m]: q is the quantile of the norm of the residuals' own noise, m a margin above.
 
     By the triangle inequality the error cannot exceed the truth by more than the norm of the residuals' noise,
     which keeps the lower end honest although the error is biased upward. That noise is read from the resamples
     and from the null draws, whichever is larger: a bin of one row shows a resample no noise at all. Where the error
     stands clear of both (more than three times their means) it behaves like a mean: the lower end is then
-    V − bias − z sd(V*), with the bias that the resamples show, if that is higher. The upper margin
+    V − bias − z sd(V*), with the bias that the resamples show, if that is higher; the worst of several bins, which is
+    not `smooth`, never does. The upper margin
 
     .. math:: m = \frac{z^2}{2n} + \sqrt{(z\,\mathrm{sd})^2 + \frac{z^4}{4n^2}}
 
@@ -67,7 +70,7 @@ def residual_norm(value: float, draws: Array, spread: Array, null: Array, level:
     z = float(ndtri((1 + level) / 2))
     margin = z * float(draws.std(ddof=1))
     low = max(0.0, value - q)
-    if value > 3 * max(float(spread.mean()), float(null.mean())):
+    if smooth and value > 3 * max(float(spread.mean()), float(null.mean())):
         low = max(low, value - max(0.0, float(draws.mean()) - value) - margin)
     return Interval(low, value + z**2 / (2 * n) + math.hypot(margin, z**2 / (2 * n)), level, "residual-norm")
 
@@ -135,6 +138,16 @@ def debiased(t: float, v: float, draws: Array, level: float) -> Interval:
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(t - (high - v)), float(t - (low - v)), level, "debiased")
+
+
+def of_pairs(t: float, v: float, draws: Array, level: float) -> Interval:
+    """As `debiased`, for the mean T over pairs of rows, with the longer of both margins above.
+
+    The resamples of such a T scatter to the right, where the truth is then said to lie too near: with the margins as
+    they are 86 to 93 % of the intervals of `skce` cover a truth of a few noise floors, with this one 95 to 100 %.
+    """
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
 
 
 def root(interval: Interval) -> Interval:

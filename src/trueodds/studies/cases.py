@@ -17,7 +17,7 @@ from trueodds.studies.designs import Crowd, Design, DirichletModel
 class Case:
     """A member with the settings of a study, and the truth it is held against.
 
-    `target` is `own` (the member itself on the whole world: for errors whose definition is on fixed bins or has
+    `target` is `own` (the member itself, or its stand-in, on the whole world: for errors whose definition is on fixed bins or has
     none), `l1` or `l2` (the mean distance of said and true, which members with a bandwidth or with growing bins aim
     at).
     """
@@ -55,10 +55,12 @@ def truth(case: Case, estimator: Estimator, world: Design) -> float:
     lens = lens_for(whole, case.lens, estimator)
     views = lens.views(whole)
     if case.target == "own":
-        values = np.array([estimator.value(view) for view in views])
+        values = np.array([estimator.stand_in().value(view) for view in views])
     else:
-        power = {"l1": 1.0, "l2": 2.0}[case.target]
+        power = 2.0 if case.target == "l2" else 1.0
         gaps = [np.abs(v.y - v.p) if not v.joint else np.abs(v.y - v.p).sum(axis=1) / 2 for v in views]
+        if case.target == "l1 of vectors":  # ‖r − p‖₁, twice the total variation where there are vectors
+            gaps = [gap * (2 if v.joint else 1) for v, gap in zip(views, gaps, strict=True)]
         values = np.array(
             [float((v.w @ gap**power) / v.total) ** (1 / power) for v, gap in zip(views, gaps, strict=True)]
         )
@@ -81,9 +83,44 @@ CASES = _cases(
     Case("ece", "canonical", lens="canonical", worlds="only vectors", target="l1", most=1000),
     Case("mce", "10 bins", (("bins", 10),)),
     Case("rmsce"),
+    Case("rmsce", "n^(2/5) equal mass", (("partition", "equal-mass"),), growing=True),
+    Case("ace"),
+    Case("tace"),
+    Case("sce"),
+    Case("sweep"),
+    Case("average_ce"),
+    Case("debiased_l2", growing=True),
+    Case("debiased_l1", growing=True),
+    Case("ece_linear", "10 bins", (("bins", 10),)),
+    Case("ece_kde", target="l1"),
+    Case("kde_mixnmatch", target="l1"),
+    Case("dirichlet_kde", worlds="vectors", target="l1 of vectors", most=1000),
+    Case("smece"),
     Case("ks"),
     Case("ecce_mad"),
     Case("ecce_r"),
+    Case("laplace_kce"),
+    Case("mmce"),
+    Case("skce", worlds="vectors", most=1000),
+    Case("macroce"),
+    Case("ice"),
+    Case("interval_ce", most=1000),
+    Case("corp"),
+    Case("ici", target="l1", most=1000),
+    Case("e50", most=1000),
+    Case("e90", most=1000),
+    Case("emax", most=1000),
+    Case("o_e"),
     Case("brier", worlds="vectors"),
     Case("log_loss", worlds="vectors"),
+    Case("spherical", worlds="vectors"),
+    Case("rps", worlds="vectors"),
+    Case("murphy_loss", worlds="binary"),
+    Case("entce", worlds="crowds"),
+    Case("distce", worlds="crowds"),
+    Case("rankcs", worlds="crowds"),
+    Case("cross_fitted", target="l1"),
+    Case("decision_regret", worlds="binary", most=1000),
+    Case("utility", worlds="vectors"),
+    Case("truthful"),
 )

@@ -1,0 +1,79 @@
+"""Which action do probabilities call for, and what does it cost once the outcome is known?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
+
+TIED = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding
+
+
+def vectors(p: Array) -> Array:
+    """Probabilities as rows over all outcomes, (n, m) float64: a binary score p is (1 − p, p)."""
+    p = p.astype(np.float64, copy=False)
+    return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+
+
+def checked(cost: Cost) -> Any:
+    """A cost matrix as nested tuples, so that settings compare; a callable as it is."""
+    if callable(cost):
+        return cost
+    try:
+        table = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2 or table.shape[1] < 2 or not len(table) or not np.isfinite(table).all():
+        raise InputError(
+            "TO203",
+            "cost must be a table of finite numbers: a row per action, a column per true class.",
+            repr(cost)[:60],
+            "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 where class 1 comes, acting costs 1 where not.",
+        )
+    return tuple(map(tuple, table.tolist()))
+
+
+class Costs:
+    """The cost of each action and outcome, the same for every row or one table per row."""
+
+    def __init__(self, cost: Cost, P: Array, view: View, name: str) -> None:
+        n, m = P.shape
+        self.table = np.asarray(cost(P) if callable(cost) else cost, dtype=np.float64)  # (A, m) or (n, A, m)
+        good = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
+        if not good or (self.table.ndim == 3 and len(self.table) != n):
+            raise InputError(
+                "TO205",
+                f"{name} needs a cost for each of the {m} outcomes that the lens {view.name} sees.",
+                f"costs of shape {self.table.shape}",
+                f"Give one column per outcome, (actions, {m}); a callable may give (n, actions, {m}).",
+            )
+        self.tie = TIED * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
+
+    def called_for(self, P: Array, instead_of: Array | None = None) -> Array:
+        """The action of least expected cost, the lowest of several; `instead_of` is kept where it is one of them."""
+        expected = self._mixed(P)
+        least = expected.min(axis=1, keepdims=True)
+        tied = expected <= least + self.tie
+        action = tied.argmax(axis=1)
+        if instead_of is None:
+            return action
+        return np.where(tied[np.arange(len(P)), instead_of], instead_of, action)
+
+    def paid(self, action: Array, Y: Array) -> Array:
+        """What each row's action costs at its outcome, (n,); shares of votes are averaged over."""
+        return (self.of(action) * Y).sum(axis=1)
+
+    def of(self, action: Array) -> Array:
+        """The costs of each row's action by outcome, (n, m)."""
+        return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
+
+    def _mixed(self, P: Array) -> Array:
+        return P @ self.table.T if self.table.ndim == 2 else np.einsum("nk,nak->na", P, self.table)

@@ -1,0 +1,123 @@
+"""How much of the calibration error does a calibrator find that has not seen the row it judges?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.estimators.out_of_sample import Judged, OutOfSample
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+SAME = 1e-9  # a recalibrated probability this near to the stated one is the same but for rounding
+
+_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
+
+
+@dataclass(frozen=True)
+class CrossFitted(OutOfSample):
+    r"""What an out-of-sample calibrator recovers of the calibration error: 0 in expectation if there is none.
+
+    Answers: how far off are the probabilities, by a number that noise alone does not raise? ECE takes the absolute
+    gap of each bin, so chance always counts as error. Here a calibrator fitted on other rows only says in which
+    *direction* each row is off, and the row's own outcome says by how much:
+
+    .. math:: \tfrac1w \sum_i w_i \langle s_i, y_i - p_i \rangle, \quad
+        s_i = \arg\max_{\|s\|_* \le 1} \langle s, \hat r_{-i}(p_i) - p_i \rangle
+
+    For one score this is the mean of sign(r̂(p) − p)(y − p). The supremum over all s is the full error
+    E‖r(p) − p‖; a calibrator that errs about the direction recovers less, so the expectation is a lower bound of it.
+    (The mean distance |r̂(p) − p| itself is as biased as ECE.) `parts`, for one score: `over`, where r̂ < p and the
+    model said too much, and `under`, where r̂ > p; they add up to the value.
+
+    Shapes: a binary view (n,) or a joint one (n, m). Units: probability, in [-1, 1] for `tv`; 0 is best, and below it
+    nothing was recovered. Bias: none at calibration, else downward. The interval takes the fits as given (BCa over
+    rows) and is for what this calibrator recovers; in simulations it covered 92 to 97 % at 95 % with the default
+    `fit_on`. The noise floor is exactly 0 and needs no draws: given the predictions, an outcome is independent of the
+    fit that judges it. That needs independent rows: those of one origin in two folds raise the value.
+    Cost: `folds` fits. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for an unknown
+    calibrator, TO203 for other settings, TO205 for cells of many rows.
+    Source: the dual form of a cross-fitted error; over- and under-confidence after Berta et al. (2026).
+
+    Parameters
+    ----------
+    distance : {"tv", "l1", "l2", "max"} or "lp:3" and the like
+        The norm of the error; s has the dual one.
+    calibrator : str or Rule, optional
+        A name of `trueodds list calibrators`; `isotonic` for one score, `temperature` for vectors if not said.
+    folds : int
+        Rows are dealt into so many parts at random.
+    fit_on : {"earlier", "others"}
+        Each part is judged by a fit on the parts before it (the first is not judged), or on all others.
+    rng : int
+        The seed that deals the parts.
+
+    >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
+    >>> round(CrossFitted(folds=2).value(view), 4)  # never came: each judge was told to expect less than .9
+    0.9
+    """
+
+    name: ClassVar[str] = "cross_fitted"
+    distance: str = "tv"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _power(self.distance)
+
+    def gained(self, judged: Judged, view: View) -> Array:
+        """⟨s, y − p⟩ of each row."""
+        return (self._direction(judged.P, judged.Q) * (judged.Y - judged.P)).sum(axis=1)
+
+    def parts(self, view: View) -> dict[str, float]:
+        """Over- and under-confidence, where there is one score."""
+        if view.joint:
+            return {}
+        judged = self.judged(view)
+        share = judged.scale * view.w[judged.row] * self.gained(judged, view) / view.total
+        less, more = judged.Q[:, 1] < judged.P[:, 1], judged.Q[:, 1] > judged.P[:, 1]
+        return {"over": float(share[less].sum()), "under": float(share[more].sum())}
+
+    def said(self, view: View) -> dict[str, Any]:
+        """The distance, calibrator and folds."""
+        return {"distance": self.distance, **super().said(view)}
+
+    def _direction(self, P: Array, Q: Array) -> Array:
+        """The s of dual norm 1 that has the largest product with Q − P; 0 where they are the same."""
+        d = np.where(np.abs(Q - P) > SAME, Q - P, 0.0)
+        power = _power(self.distance)
+        if power == 1:
+            return np.sign(d) / (2 if self.distance == "tv" else 1)
+        size = np.abs(d).max(axis=1, keepdims=True)
+        scaled = np.divide(d, size, out=np.zeros_like(d), where=size > 0)  # so that no power underflows
+        if math.isinf(power):
+            largest = (np.abs(scaled) >= 1 - SAME) & (size > 0)
+            return np.sign(d) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
+        raw = np.sign(scaled) * np.abs(scaled) ** (power - 1)
+        dual = power / (power - 1)
+        norm = (np.abs(raw) ** dual).sum(axis=1, keepdims=True) ** (1 / dual)
+        return np.divide(raw, norm, out=np.zeros_like(raw), where=norm > 0)
+
+
+def _power(distance: Any) -> float:
+    """The power of the norm behind a name."""
+    if distance in _POWERS:
+        return _POWERS[distance]
+    if isinstance(distance, str) and distance.startswith("lp:"):
+        try:
+            power = float(distance.removeprefix("lp:"))
+        except ValueError:
+            power = 0.0
+        if power >= 1:
+            return power
+    raise InputError(
+        "TO203",
+        "A cross-fitted error is measured in a norm.",
+        repr(distance),
+        "distance is 'tv', 'l1', 'l2', 'max' or 'lp:3' with a power of at least 1.",
+    )

@@ -1,0 +1,132 @@
+"""What would a calibrator have said of each row, had it never seen that row's outcome?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import Rule
+from trueodds.core.errors import InputError, Note
+from trueodds.core.rng import as_generator
+from trueodds.estimators.actions import vectors
+from trueodds.estimators.base import Mean, single_rows
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+FIT_ON = ("earlier", "others")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows that a fit on other rows has judged."""
+
+    row: Array  # (j,) their numbers in the view
+    P: Array  # (j, m) as stated
+    Y: Array  # (j, m) as they came
+    Q: Array  # (j, m) as the calibrator would have said
+    scale: float  # all weight over the judged rows' weight
+
+
+@dataclass(frozen=True)
+class OutOfSample(Mean):
+    """A mean over rows of what a calibrator fitted on other rows recovers of each.
+
+    The rows are dealt into `folds` at random, never by label: folds stratified by label would tell the fit of the
+    outcomes that it leaves out. `fit_on="earlier"` judges each fold by a fit on the folds before it, and the first
+    not at all; each term is then new given what came before, so the spread of the rows is the spread of the mean.
+    `fit_on="others"` judges every fold by a fit on all others, with larger fits, but outcomes then serve both as
+    judges and as teachers of one another, and the mean varies more than its rows tell.
+    """
+
+    needs_rows: ClassVar[bool] = True
+    exempt: ClassVar[dict[str, str]] = {
+        "row order": "which rows share a fold depends on their order",
+        "weight two": "the copies of a row fall into different folds",
+    }
+    recovers: ClassVar[str] = "error"
+    at_calibration: ClassVar[str] = "0"
+    calibrator: str | Rule | None = None
+    folds: int = 5
+    fit_on: str = "earlier"
+    rng: int = 0
+
+    def __post_init__(self) -> None:
+        if self.calibrator is not None and not isinstance(self.calibrator, Rule):
+            CALIBRATORS.make(str(self.calibrator), {})
+        if isinstance(self.folds, bool) or not isinstance(self.folds, (int, np.integer)) or self.folds < 2:
+            raise InputError(
+                "TO203", "folds must be a whole number of at least 2.", repr(self.folds), "Leave it out for 5."
+            )
+        if self.fit_on not in FIT_ON:
+            raise InputError(
+                "TO203", "fit_on is 'earlier' or 'others'.", repr(self.fit_on), "Leave it out for 'earlier'."
+            )
+        if isinstance(self.rng, np.random.Generator):  # a second call would deal other folds
+            raise InputError("TO203", "The folds are dealt from a seed.", "a Generator", "Pass rng=0.")
+        as_generator(self.rng)
+
+    def expected(self, view: View) -> float | None:
+        """0: given the predictions, an outcome is independent of the fit that judges it."""
+        return 0.0
+
+    def rule(self, view: View) -> Rule:
+        """The calibrator: isotonic for one score, one temperature for vectors, if none is named."""
+        if isinstance(self.calibrator, Rule):
+            return self.calibrator
+        made: Rule = CALIBRATORS.make(self.calibrator or ("temperature" if view.joint else "isotonic"), {})
+        return made
+
+    def judged(self, view: View) -> Judged:
+        """Every row of weight that a fit without it judges."""
+        single_rows(view, self.name)
+        row = np.flatnonzero(view.w > 0)
+        P, Y, w = vectors(view.p[row]), vectors(view.y[row]), view.w[row]
+        rule, folds = self.rule(view), min(int(self.folds), len(row))
+        fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
+        Q, seen = np.empty(P.shape), np.zeros(len(row), dtype=bool)
+        for f in range(folds):
+            out = fold == f
+            fit = fold < f if self.fit_on == "earlier" else ~out
+            if fit.any():
+                Q[out] = rule.fit(P[fit], Y[fit], w[fit]).apply(P[out])
+                seen |= out
+        scale = float(w.sum() / w[seen].sum()) if seen.any() else 1.0
+        return Judged(row[seen], P[seen], Y[seen], Q[seen], scale)
+
+    def gained(self, judged: Judged, view: View) -> Array:
+        """What the calibrator recovers of each judged row, (j,)."""
+        raise NotImplementedError
+
+    def rows(self, view: View) -> Array:
+        """What is recovered of each row; judged rows count for the others too, which are 0."""
+        judged = self.judged(view)
+        found = np.zeros(len(view.w))
+        found[judged.row] = judged.scale * self.gained(judged, view)
+        return found
+
+    def said(self, view: View) -> dict[str, Any]:
+        """Calibrator and folds as used."""
+        return {
+            "calibrator": self.rule(view).name,
+            "folds": min(int(self.folds), view.n_rows),
+            "fit_on": self.fit_on,
+            "fold_seed": int(self.rng),
+        }
+
+    def notes(self, view: View) -> list[Note]:
+        """What the interval is for, and a word where nothing can be fitted."""
+        text = f"The interval is for what this recalibrator recovers: a lower bound on the full {self.recovers}. Of a calibrated model it recovers {self.at_calibration} in expectation."
+        said = [Note("TN135", text)]
+        if self.fit_on == "others":
+            text = "With fit_on='others' the interval takes for independent what is not: 95 % intervals were seen to cover 80 to 89 %. fit_on='earlier' gives one that covers."
+            said.append(Note("TN137", text))
+        if view.n_rows < 2:
+            said.append(
+                Note("TN136", "One row leaves no other to fit on: nothing can be recovered, and the value is 0.")
+            )
+        return said

@@ -1,0 +1,210 @@
+"""Is what a decision maker expects to gain what they gain? Utility calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.estimators.actions import Cost, vectors
+from trueodds.estimators.actions import checked as checked_cost
+from trueodds.estimators.base import Estimator, Linear, single_rows
+from trueodds.estimators.payoffs import Utility, checked, payoffs
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+SAME = 1e-12  # expected utilities that differ by less, relative to the largest payoff, are equal but for rounding
+DISTINCT = 4096  # expected utilities that draws tell apart; beyond, neighbours share a cell there, never in the value
+CELLS = 2**20  # cells times outcomes of the draws
+KINDS = 64  # payoff tables by which rows are pooled for draws
+
+
+@dataclass(frozen=True)
+class UtilityError(Estimator):
+    r"""The worst gap between expected and realized utility over any interval of expected utilities (UC).
+
+    Answers: someone takes the probabilities at their word and reckons what the outcome will be worth to them. Over
+    which range of such expectations are they most disappointed, or pleased, in total? With a payoff per class u and
+    the expectation v(p) = Σ_k u(p, k) p_k:
+
+    .. math:: \sup_{I} \Big| \tfrac1w \sum_{i:\, v(p_i) \in I} w_i \big(u(p_i, y_i) - v(p_i)\big) \Big|
+
+    over intervals I, the interval's own share of the rows included. It is `ecce_r` of the real-valued score v: of the
+    top class with `utility="top"` (the confidence lens's `ecce_r`), of one class with `"class:2"`; `"top-5"` pays 1 if
+    the outcome is among the five largest. A payoff per class is any linear utility, several rows of payoffs give the
+    worst of them (each in `parts`), and `cost=` pays −cost of the action that the probabilities call for, which is
+    decision calibration. Where it is small, whoever acts above a threshold of v gains little by any monotone change of
+    v. Nothing is rescaled: the source has payoffs in [-1, 1], and values of such payoffs are comparable.
+
+    Shapes: a joint view (n, m); a binary view is (1 − p, p). Units: those of the utility, in [0, max u − min u];
+    0 is best. Bias: upward, about 1.6 sqrt(mean Var u / n) for a calibrated model, which `noise_floor` reports.
+    Cost: O(nm + n log n), draws O(cells · m) each, at most 4,096 cells that differ in v. Needs rows; does not merge.
+    Raises TO203 for an unknown utility, TO205 for cells of many rows, or payoffs that do not fit the outcomes.
+    Source: Hegazy, Jordan & Dieuleveut (2025), arXiv 2510.25458.
+
+    Parameters
+    ----------
+    utility : str, sequence of K, sequence of such, or callable
+        `top`, `top-5`, `class:0`, payoffs of the classes, or a function of P (n, K) that gives payoffs (n, K).
+    cost : table (actions, K) or callable, optional
+        Instead of `utility`; a callable of P may give (n, actions, K).
+
+    >>> view = View(p=[[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], y=[[0, 1, 0], [0, 0, 1]])
+    >>> float(UtilityError()(view))  # expected .5 and .6; came 0 and 1: ±.5/2, then .4/2
+    0.25
+    >>> round(float(UtilityError([0, 1, 2])(view)), 4)  # expected .7 and 1.4; came 1 and 2: (.3 + .6) / 2
+    0.45
+    """
+
+    name: ClassVar[str] = "utility"
+    lens: ClassVar[str | None] = "canonical"
+    interval: ClassVar[str | None] = "residual-norm"
+    needs_rows: ClassVar[bool] = True
+    utility: Utility = "top"
+    cost: Cost | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "utility", checked(self.utility))
+        if self.cost is not None:
+            if self.utility != "top":
+                raise InputError(
+                    "TO203", "A cost is a utility of its own.", f"utility={self.utility!r}, cost=…", "Give one of them."
+                )
+            object.__setattr__(self, "cost", checked_cost(self.cost))
+
+    def value(self, view: View) -> float:
+        """The largest gap of the utilities asked for."""
+        return max(each.value() for each in self._expectations(view).values())
+
+    def parts(self, view: View) -> dict[str, float]:
+        """Each of several utilities."""
+        each = self._expectations(view)
+        return {name: one.value() for name, one in each.items()} if len(each) > 1 else {}
+
+    def linear(self, view: View) -> Linear | None:
+        """The same for draws; None where rows and outcomes are too many to hold."""
+        each = list(self._expectations(view).values())
+        if len(each) == 1 and (cells := each[0].cells()) is not None:
+            index, first, group = cells
+            return Cells(index, first, [(each[0], group)])
+        row = np.arange(len(view.w))
+        if len(row) * each[0].U.shape[-1] > 4 * CELLS:
+            return None
+        return Cells(row, row, [(one, one.rank) for one in each])
+
+    def said(self, view: View) -> dict[str, Any]:
+        """The utility, and the range of its payoffs."""
+        tables = [one.U for one in self._expectations(view).values()]
+        what = "cost" if self.cost is not None else "utility"
+        given = getattr(self, what)
+        return {
+            what: getattr(given, "__name__", "a function") if callable(given) else given,
+            "payoffs": [float(min(U.min() for U in tables)), float(max(U.max() for U in tables))],
+        }
+
+    def notes(self, view: View) -> list[Note]:
+        """A word where the utility has nothing to be wrong about."""
+        if any((one.U != one.U[..., :1]).any() for one in self._expectations(view).values()):
+            return []
+        return [Note("TN134", "The utility pays the same whatever comes, so no expectation of it can be wrong.")]
+
+    def _expectations(self, view: View) -> dict[str, Expectation]:
+        single_rows(view, self.name)
+        P = vectors(view.p)
+        tables = payoffs(self.utility, self.cost, P, view, self.name)
+        return {name: Expectation(view, P, U) for name, U in tables.items()}
+
+
+class Expectation:
+    """One utility of one view: its payoffs, and the rows in the order of the utility that they lead to expect."""
+
+    def __init__(self, view: View, P: Array, U: Array) -> None:
+        self.view, self.U = view, U  # (m,) or (n, m)
+        v = P @ U if U.ndim == 1 else np.einsum("nk,nk->n", P, U)
+        kept = np.flatnonzero(view.w > 0)
+        order = kept[np.argsort(v[kept], kind="stable")]
+        # Expectations that are equal by arithmetic may differ in their last digits; they are one score.
+        new = np.diff(v[order]) > SAME * max(float(np.abs(U).max()), np.finfo(float).tiny)
+        self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expectation; a row of weight 0 is no row
+        self.rank[order] = np.concatenate(([0], np.cumsum(new)))
+
+    def value(self) -> float:
+        """The range of the sums of realized minus expected utility as the expectation rises."""
+        view = self.view
+        off = self.residual(view.p.astype(np.float64, copy=False), view.y)
+        return float(_range(np.bincount(self.rank, view.w * off)) / view.total)
+
+    def residual(self, wp: Array, wy: Array, of: Array | slice = slice(None)) -> Array:
+        """Realized minus expected utility, from what was said and seen of each outcome by row (…, n[, m])."""
+        U = self.U if self.U.ndim == 1 else self.U[of]
+        if not self.view.joint:
+            gain = U[..., 1].astype(np.float64) - U[..., 0]
+            return np.asarray(gain * (wy - wp))
+        U = np.broadcast_to(U.astype(np.float64, copy=False), (wy.shape[-2], wy.shape[-1]))
+        return np.asarray(np.einsum("...nk,nk->...n", wy, U) - np.einsum("...nk,nk->...n", wp, U))
+
+    def cells(self) -> tuple[Array, Array, Array] | None:
+        """Rows of equal payoffs and neighbouring expectations: the cell of each row, a row and the rank of each cell."""
+        kind = np.zeros(len(self.rank), dtype=np.int64)
+        if self.U.ndim == 2:
+            kinds, kind = np.unique(self.U, axis=0, return_inverse=True)
+            kind = kind.reshape(-1)
+            if len(kinds) > KINDS:
+                return None
+        mass = np.bincount(self.rank, self.view.w)
+        middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+        groups = DISTINCT if len(mass) > DISTINCT else len(mass)
+        while True:
+            coarse = np.arange(len(mass)) if groups == len(mass) else (middle * groups).astype(np.int64)
+            group = coarse[self.rank]
+            _, first, index = np.unique(group * KINDS + kind, return_index=True, return_inverse=True)
+            if len(first) * self.U.shape[-1] <= CELLS or groups <= 256:
+                return index.reshape(-1), first, group[first]
+            groups = min(groups, DISTINCT) // 2
+
+
+class Cells:
+    """One view's cells for one utility or several: the sums of draws, and how a range is read off them."""
+
+    def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:
+        self.index, self.first, self.size = index, first, len(first)
+        self.each = [one for one, _ in ranked]
+        orders = [np.argsort(rank, kind="stable") for _, rank in ranked]
+        ends = [np.flatnonzero(np.diff(rank[o], append=-1)) for (_, rank), o in zip(ranked, orders, strict=True)]
+        self.runs = list(zip(orders, ends, strict=True))
+
+    def value(self) -> float:
+        """The error of the view itself, every expectation told apart."""
+        return max(one.value() for one in self.each)
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The error of each draw from its sums per cell."""
+        total = w.sum(axis=-1)[..., None]
+        return self._largest([off / total for off in self._off(wp, wy)])
+
+    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+        """The same seminorm of (residuals of the draw − observed residuals)."""
+        dw, dwp, dwy = draws
+        total = dw.sum(axis=-1)[..., None]
+        pairs = zip(self._off(dwp, dwy), self._off(wp, wy), strict=True)
+        return self._largest([drawn / total - seen / w.sum() for drawn, seen in pairs])
+
+    def _off(self, wp: Array, wy: Array) -> list[Array]:
+        return [one.residual(wp, wy, self.first) for one in self.each]
+
+    def _largest(self, off: list[Array]) -> Array:
+        found = [
+            _range(np.cumsum(each[..., order], axis=-1)[..., ends], summed=True)
+            for each, (order, ends) in zip(off, self.runs, strict=True)
+        ]
+        return np.asarray(np.max(found, axis=0))
+
+
+def _range(x: Array, *, summed: bool = False) -> Array:
+    """The largest minus the smallest cumulative sum, the start at 0 included."""
+    path = x if summed else np.cumsum(x, axis=-1)
+    return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))

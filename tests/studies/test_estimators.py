@@ -1,6 +1,7 @@
 """Does the study of estimators measure what it says, stop and go on, and judge every member?"""
 
 import json
+import math
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -10,15 +11,24 @@ import trueodds as to
 from trueodds.cli import main
 from trueodds.estimators import ESTIMATORS
 from trueodds.studies.base import Finding, aligned
-from trueodds.studies.cases import CASES, Case, truth
-from trueodds.studies.designs import BINARY
-from trueodds.studies.estimators import Plan, estimators
+from trueodds.studies.cases import CASES, Case, cases_of, truth
+from trueodds.studies.designs import BINARY, CROWDS, VECTORS
+from trueodds.studies.estimators import Cell, Plan, estimators, measured
 
 SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 
 
-def test_every_estimator_is_judged():
-    assert set(CASES) == set(ESTIMATORS.names())
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_every_estimator_can_be_judged(name):
+    (case, *_) = cases_of(name)
+    world = next(world for world in (*BINARY, *VECTORS, *CROWDS) if case.fits(world))
+    row = measured(Cell(case, world, 60), Plan(sets=2, rows=(60,), resamples=20, redraws=19))
+    assert row["rmse"] >= 0
+    assert math.isfinite(row["truth"])
+
+
+def test_special_cases_are_of_members():
+    assert set(CASES) <= set(ESTIMATORS.names())
 
 
 def test_a_row_tells_what_its_cell_gave():

@@ -45,7 +45,7 @@ class Estimator:
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
-    interval: ClassVar[str | None] = "noise-floor"  # what interval="auto" stands for; see inference/intervals.py
+    interval: ClassVar[str | None] = None  # what interval="auto" stands for; see inference/intervals.py
     power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
     smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
     redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities

@@ -24,7 +24,7 @@ from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.base import Finding, folder
-from trueodds.studies.cases import CASES, Case, truth
+from trueodds.studies.cases import Case, cases_of, truth
 from trueodds.studies.designs import BINARY, CROWDS, VECTORS, Design
 from trueodds.studies.pictures import coverage
 
@@ -106,7 +106,7 @@ def estimators(
 def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
     for name in members or ESTIMATORS.names():
         ESTIMATORS.load(name)  # an unknown one is refused by the table
-        for case in CASES[name]:
+        for case in cases_of(name):
             for world in (*BINARY, *VECTORS, *CROWDS):
                 if case.fits(world):
                     yield from (Cell(case, world, n) for n in plan.rows if n <= case.most)

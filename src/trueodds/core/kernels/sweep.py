@@ -20,7 +20,7 @@ def _cut(at, k, whole, slack):  # type: ignore[no-untyped-def]
     """The first of the cuts j · whole / k, j from 1, that is not below `at`."""
     if not at > 0:
         return 1
-    j = max(np.int64(np.ceil((at + slack) / whole * k)), 1)
+    j = np.int64(np.ceil((at + slack) / whole * k))  # up to rounding
     while j > 1 and (j - 1) * whole / k - slack >= at:
         j -= 1
     while j * whole / k - slack < at:
@@ -148,5 +148,6 @@ def sweep(w: Array, wp: Array, wy: Array, s: Array, *, most: int, by_mass: bool,
     values, bins = np.empty(draws), np.empty(draws, np.int64)
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
     most, order = max(1, most), float(order)
-    list(in_blocks(lambda a, b: _sweep(*arrays, most, by_mass, order, a, b, values, bins), draws, 32))
+    block = max(32, 2**17 // len(s))  # few scores are not worth a thread
+    list(in_blocks(lambda a, b: _sweep(*arrays, most, by_mass, order, a, b, values, bins), draws, block))
     return values, bins

@@ -1,0 +1,266 @@
+"""How far is said from seen once the part that chance alone would show is taken off? Debiased L2 and L1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import settings_of
+from trueodds.estimators.adaptive import with_partition
+from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError
+from trueodds.estimators.pairs import ByBin, Pairs, over, several
+from trueodds.problem.partition import RULES, EqualMass, Partition
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+FORMS = ("t_mn", "kumar", "dpe")
+AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
+
+
+@dataclass(frozen=True)
+class _Debiased(Estimator):
+    """What both have: bins of one score, and weights as importance weights."""
+
+    interval: ClassVar[str | None] = "debiased"  # what is shown is that of the plug-in, which stands in
+    exempt: ClassVar[dict[str, str]] = {
+        "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",
+        "cells": "equal-mass bins are cut between cells and not between rows",
+    }
+    below_zero: ClassVar[str] = "The debiased error is {:.3g}"
+    partition: Partition = AUTO
+
+    def __post_init__(self) -> None:
+        BinnedError(self.partition)  # refuses what is no partition
+        if self.partition.uses_outcomes:
+            raise InputError(
+                "TO203",
+                "Debiasing needs bins that the outcomes did not choose.",
+                f"partition {self.partition}",
+                "Use equal-mass or uniform bins.",
+            )
+
+    @classmethod
+    def accepts(cls) -> tuple[str, ...]:
+        """The settings the façade may pass."""
+        return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
+
+    @classmethod
+    def from_settings(cls, _name: str, **settings: Any) -> _Debiased:
+        """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""
+        return cls(**with_partition(settings, "equal-mass"))
+
+    def pooled(self, view: View) -> View:
+        """The bins of this view with their sums; every sum is linear in the rows."""
+        one_score(view, self.name)
+        frozen = self.partition.freeze(view)
+        return view.pool(frozen.index(view.at), frozen.size)
+
+    def linear(self, view: View) -> Linear:
+        """The same for draws, on bins fixed without the labels."""
+        one_score(view, self.name)
+        return ByBin(view, self.partition, self.of_bins)
+
+    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """The statistic from Σw, Σwp, Σwy and Σw² of bins, all broadcast, along the last axis."""
+        raise NotImplementedError
+
+    def signed(self, view: View) -> float:
+        """The number before a negative one is shown as 0."""
+        return self.value(view)
+
+    def said(self, view: View) -> dict[str, Any]:
+        """The bins as used."""
+        pooled = self.pooled(view)
+        said: dict[str, Any] = {"partition": str(self.partition)}
+        if getattr(self.partition, "bins", None) in RULES:
+            said["bins"] = len(pooled.w)
+        return said | {"occupied_bins": len(pooled.w), "smallest_bin": int(pooled.n.min())}
+
+    def notes(self, view: View) -> list[Note]:
+        """A word where the number is negative, or bins hold one row, from which nothing can be taken off."""
+        pooled, said = self.pooled(view), []
+        if alone := int((~several(pooled.w, pooled.sums("ww"))).sum()):
+            text = f"{alone} of {len(pooled.w)} occupied bins hold a single row, which cannot tell noise from error."
+            said.append(Note("TN112", text))
+        if (found := self.signed(view)) < 0:
+            said.append(Note("TN110", f"{self.below_zero.format(found)}: chance alone explains what was seen."))
+        return said
+
+    def notes_together(self, views: Sequence[View]) -> list[Note]:
+        """In how many views the number is negative, or not to be had."""
+        found, said = np.array([self.signed(view) for view in views]), []
+        if undefined := int(np.isnan(found).sum()):
+            said.append(
+                Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so there is no number.")
+            )
+        if below := int((found < 0).sum()):
+            said.append(Note("TN110", f"Chance alone explains what was seen in {below} of {len(views)} views."))
+        return said
+
+
+@dataclass(frozen=True)
+class DebiasedL2(_Debiased):
+    r"""The root mean square error with the part that chance adds taken off (debiased L2, T_mn).
+
+    Answers: how large is the error itself, if the scatter of a finite sample is not counted as error? A calibrated
+    model is below zero about as often as above, before the root.
+
+    .. math:: \theta = \sum_b \tfrac{w_b}{w}
+        \frac{(\sum w u)^2 - \sum w^2 u^2}{(\sum w)^2 - \sum w^2}, \quad u = y - p, \qquad \sqrt{\max(0, \theta)}
+
+    The parts hold θ with its sign (`squared`), its signed root and the plug-in. The sum over pairs of different rows
+    is unbiased for the mean squared expected residual per bin, also where predictions vary within a bin; bins of one
+    row hold no pair and add 0. `form="kumar"` is Kumar's and Bröcker's
+
+    .. math:: \sum_b \tfrac{w_b}{w} \Big[(\bar p_b - \bar y_b)^2 - \frac{\bar y_b (1 - \bar y_b)}{n_b - 1}\Big]
+
+    which takes off slightly too much where true probabilities vary within a bin; `form="dpe"` is T-Cal's, T_mn
+    shrunk by :math:`(n_b - 1)/n_b`. With weights :math:`n_b = (\sum w)^2 / \sum w^2`.
+
+    Shapes: one score per row, (n,). Units: probability, in [0, 1]; 0 is best. Bias: θ has none for the error of these
+    bins, which is at most the true one; the root is biased toward 0 where θ is negative at times. The default of
+    ⌈n^(2/5)⌉ equal-mass bins grows with n as the interval needs. The interval is that of `rmsce` on the same bins
+    (Sun's). Cost: O(n log n) time, O(bins) memory. Merges exactly on uniform bins. Raises TO203 for other settings,
+    TO205 for a vector per row. NaN, with a note, where no bin holds two rows.
+    Source: Lee et al. (2023) and Sun et al. (2024) for pairs of rows; Bröcker (2012), Kumar, Liang & Ma (2019).
+
+    Parameters
+    ----------
+    partition : Partition
+        Must not look at the outcomes.
+    form : {"t_mn", "kumar", "dpe"}
+        Which estimate of the square.
+
+    >>> from trueodds.problem.partition import Uniform
+    >>> view = View(p=[0.6, 0.8, 0.8], y=[0, 0, 1])  # u = −.6, −.8, .2: ((−1.2)² − 1.04)/(9 − 3) = .4/6
+    >>> round(DebiasedL2(Uniform(1)).signed(view), 4), round(float(DebiasedL2(Uniform(1))(view)), 4)
+    (0.0667, 0.2582)
+    """
+
+    name: ClassVar[str] = "debiased_l2"
+    below_zero: ClassVar[str] = "The debiased square is {:.3g} and its root shown as 0"
+    form: str = "t_mn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form not in FORMS:
+            raise InputError("TO203", f"form is one of {', '.join(FORMS)}.", repr(self.form), "Leave it out for t_mn.")
+
+    def signed(self, view: View) -> float:
+        """θ with its sign: below zero where the bins are nearer to calibrated than chance lets them be."""
+        pooled = self.pooled(view)
+        w, ww = pooled.w, pooled.sums("ww")
+        if self.form == "kumar":
+            return float(self._kumar(w, w * pooled.p, w * pooled.y, ww))
+        return float(self._of_pairs(w, w * (pooled.y - pooled.p), pooled.sums("wwr"), ww))
+
+    def value(self, view: View) -> float:
+        """The root of θ, 0 where θ is negative."""
+        return float(_root(np.asarray(self.signed(view))))
+
+    def linear(self, view: View) -> Linear:
+        """The same for draws: on bins for Kumar's form, else row by row, since pairs need each row's square."""
+        one_score(view, self.name)
+        return super().linear(view) if self.form == "kumar" else Pairs(view, self.partition, self.of_pairs)
+
+    def stand_in(self) -> Estimator:
+        """The plug-in on the same bins."""
+        return RootMeanSquareError(self.partition)
+
+    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """Kumar's form from the sums of bins."""
+        return _root(self._kumar(w, wp, wy, ww))
+
+    def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        rate, gap = over(wy, w), over(wp - wy, w)
+        return _mean(w, ww, gap**2 - rate * (1 - rate) * over(ww, w**2 - ww))
+
+    def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+        """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
+        return _root(self._of_pairs(w, residual, squares, ww))
+
+    def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+        return _mean(w, ww, over(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
+
+    def said(self, view: View) -> dict[str, Any]:
+        """The form and the bins as used."""
+        return {**super().said(view), "form": self.form}
+
+    def parts(self, view: View) -> dict[str, float]:
+        """θ, its signed root, and what it was before chance was taken off."""
+        theta, plug_in = self.signed(view), self.stand_in().value(view)
+        return {"squared": theta, "signed_root": float(np.sign(theta) * abs(theta) ** 0.5), "plug_in": plug_in}
+
+
+@dataclass(frozen=True)
+class DebiasedL1(_Debiased):
+    r"""The expected calibration error with the part that chance adds taken off (debiased ECE).
+
+    Answers: what would ECE be, on these bins, if the scatter of a finite sample did not count as error? The scatter
+    is guessed from the data: if the outcome rate of a bin were normal around what was seen, how much larger would its
+    distance be on average?
+
+    .. math:: 2 \sum_b \tfrac{w_b}{w} |\Delta_b| - \sum_b \tfrac{w_b}{w} E|N(\Delta_b, s_b^2)|, \quad
+        s_b^2 = \frac{\bar y_b (1 - \bar y_b)}{n_b}, \quad
+        E|N(\mu, s^2)| = s \sqrt{2/\pi}\, e^{-\mu^2 / 2 s^2} + \mu (1 - 2 \Phi(-\mu / s))
+
+    with :math:`\Delta_b = \bar y_b - \bar p_b` and :math:`n_b = (\sum w)^2 / \sum w^2`. The authors draw 1,000 normal
+    numbers; this is what they tend to. A bin of one row has s = 0. Shapes: one score per row, (n,). Units:
+    probability, at most 1; 0 is best. It is negative where chance explains more than was seen, and is shown so: it is
+    never clipped. Bias: smaller than that of ECE and still upward near calibration, where the guess is too low: of a
+    calibrated model's ECE about 2 − √2 = .59 remains, and `noise_floor` reports it. The interval is that of `ece` on
+    the same bins. Cost: O(n log n) time, O(bins) memory. Merges exactly on uniform bins. Raises TO203 for other
+    settings, TO205 for a vector per row. Source: Kumar, Liang & Ma (2019).
+
+    Parameters
+    ----------
+    partition : Partition
+        ⌈n^(2/5)⌉ equal-mass bins; it must not look at the outcomes.
+
+    >>> from trueodds.problem.partition import Uniform
+    >>> view = View(p=[0.5] * 4, y=[1, 1, 0, 0])  # no gap, s = 1/4: minus the mean of |N(0, 1/16)|
+    >>> round(float(DebiasedL1(Uniform(1))(view)), 4)
+    -0.1995
+    """
+
+    name: ClassVar[str] = "debiased_l1"
+
+    def value(self, view: View) -> float:
+        """Twice the error minus what its own noise would make of it."""
+        return self.linear(view).value()
+
+    def stand_in(self) -> Estimator:
+        """The plug-in on the same bins."""
+        return BinnedError(self.partition)
+
+    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """The closed form from the sums of bins."""
+        rate, gap = over(wy, w), np.abs(over(wy - wp, w))
+        noise = np.where(several(w, ww), rate * (1 - rate) * over(ww, w**2), 0.0)
+        s = np.sqrt(np.maximum(noise, 0.0))  # flipped residuals can lead a rate out of [0, 1]
+        z = over(gap, s)
+        folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * np.where(s > 0, 1 - 2 * ndtr(-z), 1.0)
+        return np.asarray((w * (2 * gap - folded)).sum(axis=-1) / w.sum(axis=-1))
+
+    def parts(self, view: View) -> dict[str, float]:
+        """What it was before, and what was taken off."""
+        plug_in = self.stand_in().value(view)
+        return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
+
+
+def _mean(w: Array, ww: Array, square: Array) -> Array:
+    """The mean over bins; those of one row add 0, and without a pair of rows there is no number."""
+    pairs = several(w, ww)
+    total = (w * np.where(pairs, square, 0.0)).sum(axis=-1) / w.sum(axis=-1)
+    return np.asarray(np.where(pairs.any(axis=-1), total, np.nan))
+
+
+def _root(theta: Array) -> Array:
+    return np.asarray(np.sqrt(np.maximum(theta, 0.0)))

@@ -1,0 +1,234 @@
+"""How far off are the probabilities by the kernel density estimate of Mix-n-Match, whose bandwidth looks at the outcomes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.estimators.bandwidth import rows_worth, spread
+from trueodds.estimators.density import KERNELS
+from trueodds.estimators.scored import Reader, ScoredError, Scores
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
+CELLS = 1024  # of [0, 1], for draws
+EMPTY = 1e-6  # a density that counts as none
+LEAST = 1e-3  # the bandwidth where the scores that came true are all but equal
+AT_ONCE = 2**18
+BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
+
+
+@dataclass(frozen=True)
+class MixNMatchError(ScoredError):
+    r"""Distance between said and seen by two kernel densities, of all scores and of those that came true.
+
+    Answers: what would the reference program of Mix-n-Match report? It is the number to compare with published ones;
+    for a number of your own prefer `ece_kde`, whose bandwidth does not look at the outcomes.
+
+    .. math:: \int |x - \hat r(x)|^q f(x)\,dx \Big/ \int f(x)\,dx, \qquad \hat r = \min(1, \hat\pi f_1 / f)
+
+    f is the density of all scores, f_1 that of the scores whose event came, π̂ the share of those. Both use the triweight
+    kernel of standard deviation sd(scores that came true) · (2n)^(−1/5), so of three times that half-width; scores
+    below 1/2 are mirrored at 0, the others at 1. The value is the q-th power, **no root**, as published. Places without
+    density add nothing; the published program repeats the place before, which can take scores far apart above 1.
+    Shapes: a binary view (n,). Units: probability to the power q, in [0, 1]; 0 is best.
+    Bias: upward by noise, which `noise_floor` reports, and toward smooth curves, most of all where scores pile up at the ends.
+    The bandwidth hangs on the outcomes, so every draw makes it anew; draws use 1,024 cells and tell 4,096 scores apart.
+    Cost: O(n log n + G log G) time with G = 2^14 places; kernel sums are exact to about 1e-10.
+    It merges from tallies, exact up to the width of their cells.
+    Raises TO203 for an order that is no number of at least 1, TO205 for a lens with a vector per row.
+    Source: Zhang, Kailkhura & Han (2020).
+
+    Parameters
+    ----------
+    order : float
+        The power q, 1 or 2 in the source.
+
+    >>> round(float(MixNMatchError()(View(p=[0.3, 0.3, 0.3], y=[1, 0, 1]))), 4)
+    0.3667
+    """
+
+    name: ClassVar[str] = "kde_mixnmatch"
+    interval: ClassVar[str | None] = "noise-floor"
+    norm: ClassVar[bool] = False
+    exempt: ClassVar[dict[str, str]] = {"cells": "scores within a cell are seen at their mean"}
+    order: float = 1.0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.order, (int, float, np.number)) and not isinstance(self.order, bool)
+        if not (number and 1 <= self.order < np.inf):
+            raise InputError(
+                "TO203", "order must be a number of at least 1.", repr(self.order), "Use order=1, or 2 for squares."
+            )
+
+    @property
+    def power(self) -> float:  # type: ignore[override]
+        """Of the norm that the value is: there is no root."""
+        return float(self.order)
+
+    def value(self, view: View) -> float:
+        """The integral on the published grid, from exact kernel sums."""
+        return Refitted(self, view).value()
+
+    def linear(self, view: View) -> Refitted:
+        """The same for draws, on a coarser grid; every draw makes its own bandwidth."""
+        return Refitted(self, view)
+
+    def reads(self, s: Array, share: Array, view: View) -> Reader:
+        """The integral on the draws' grid."""
+        grid, n = Grid(s), rows_worth(view)
+
+        def reader(w: Array, _wp: Array, wy: Array) -> Array:
+            w, wy = np.atleast_2d(w), np.atleast_2d(wy)
+            step = max(1, AT_ONCE // CELLS)
+            return np.concatenate([self._draws(grid, n, *some) for some in _some(w, wy, step)])
+
+        return reader
+
+    def _draws(self, grid: Grid, n: float, w: Array, wy: Array) -> Array:
+        came = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
+        total = np.maximum(came.sum(axis=-1), 1e-300)
+        mean = (came * grid.scores).sum(axis=-1) / total
+        square = (came * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
+        width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, LEAST)
+        f, f1 = grid.smoothed((w, wy), width)
+        f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
+        apart = np.abs(grid.s * f - np.clip(f1, 0.0, f))
+        if self.order != 1:
+            apart = (apart / np.maximum(f, EMPTY / CELLS)) ** self.order * f
+        none = (w * grid.scores**self.order).sum(axis=-1)  # nothing came: what was said is the error
+        return np.where(came.sum(axis=-1) > 0, _trapezoid(apart) / _trapezoid(f), none)
+
+    def said(self, view: View) -> dict[str, Any]:
+        """Kernel and order, and the grid of the draws."""
+        return {"kernel": "triweight", "order": self.order, "draws": f"{CELLS} cells"}
+
+    def parts(self, view: View) -> dict[str, float]:
+        """The bandwidth, where anything came true."""
+        found = Refitted(self, view).bandwidth
+        return {} if found is None else {"bandwidth": found}
+
+    def notes(self, view: View) -> list[Note]:
+        """A word where the bandwidth cannot be made."""
+        found = Refitted(self, view).bandwidth
+        if found is None:
+            return [
+                Note("TN117", "Nothing that was said came true, so there is no bandwidth; the error is what was said.")
+            ]
+        if found == LEAST:
+            return [
+                Note("TN117", f"The scores that came true are all but equal, so the bandwidth is the least, {LEAST}.")
+            ]
+        return []
+
+
+class Refitted(Scores):
+    """One view's scores: the published grid for the value, a coarser one for draws."""
+
+    error: MixNMatchError
+
+    @property
+    def bandwidth(self) -> float | None:
+        """The standard deviation of the kernel, from the scores that came true; None where none did."""
+        wy = self.exact[2]
+        if not wy.sum() > 0:
+            return None
+        return max(spread(self.distinct, wy) * (2 * rows_worth(self.view)) ** -0.2, LEAST)
+
+    def value(self) -> float:
+        """The trapezoid sum over the published grid; places without density add nothing."""
+        w, _, wy = self.exact
+        order, width = self.error.order, self.bandwidth
+        if width is None:
+            return float((w * self.distinct**order).sum() / w.sum())
+        places = np.linspace(FIRST, LAST, NODES)
+        inside = np.flatnonzero((places >= 0) & (places <= 1))
+        f, f1 = (_kernel_sums(self.distinct, x, 3 * width)[inside] for x in (w / w.sum(), wy / wy.sum()))
+        s, rate = places[inside], wy.sum() / w.sum()
+        known = np.maximum(f, f1) > EMPTY
+        seen = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
+        return float(_trapezoid(np.where(known, np.abs(s - seen) ** order * f, 0.0)) / _trapezoid(f))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The value of each draw; one that repeats what was observed has its very value, or tests would miss ties."""
+        return np.maximum(super().statistic(w, wp, wy) + self._apart, 0.0)
+
+    @cached_property
+    def _apart(self) -> float:
+        w, wp, wy = (np.bincount(self.group, x, self.size) for x in self.exact)
+        return self.value() - float(super().statistic(w, wp, wy)[0])
+
+
+def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
+    """Σ mass · K(s − x) at every place s of the grid, scores below 1/2 mirrored at 0 and the others at 1.
+
+    The kernel is a polynomial, so what a score adds to all places is a sum over the powers of its distance to the
+    nearest place, exactly; each power is one convolution.
+    """
+    step = (LAST - FIRST) / (NODES - 1)
+    x, mass = np.concatenate([x, np.where(x < 0.5, -x, 2 - x)]), np.concatenate([mass, mass])
+    cell = np.rint((x - FIRST) / step).astype(np.int64)
+    offset = (FIRST + cell * step - x) / half
+    lags = np.arange(NODES)
+    u = np.concatenate([lags, lags - NODES]) * step / half
+    near = np.abs(u) < 1
+    wave: Any = 0.0
+    term, factor = BUMP, mass
+    for k in range(BUMP.degree() + 1):
+        kernel = np.where(near, term(u), 0.0)
+        wave = wave + np.fft.rfft(np.bincount(cell, factor, NODES), 2 * NODES) * np.fft.rfft(kernel)
+        term, factor = term.deriv() / (k + 1), factor * offset
+    return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
+
+
+class Grid:
+    """The places 0, 1/G, … 1 on which draws are smoothed, each with its own bandwidth."""
+
+    def __init__(self, scores: Array) -> None:
+        self.scores = scores
+        self.s = np.arange(CELLS + 1) / CELLS
+        place = np.clip(scores, 0.0, 1.0) * CELLS
+        cell = np.minimum(np.maximum.accumulate(place.astype(np.int64)), CELLS - 1)
+        self.upper = place - cell
+        self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        self.cell = cell[self.starts]
+        # The line from −1 to 2, closed to a ring: no kernel that starts from −1/2 … 3/2 reaches round it.
+        self.frequency = 2 * np.pi * np.arange(3 * CELLS // 2 + 1) / 3
+        # Dividing by sinc² takes out, on average, what sharing between places smears.
+        self.sharper = np.sinc(np.arange(3 * CELLS // 2 + 1) / (3 * CELLS)) ** -2
+
+    def smoothed(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
+        """Kernel sums of each mass (draws, m) at the places, (draws, G + 1), with one width per draw."""
+        kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.sharper
+        waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)
+        return [np.fft.irfft(wave, 3 * CELLS)[:, CELLS : 2 * CELLS + 1] for wave in waves]
+
+    def _ring(self, mass: Array) -> Array:
+        cells = np.zeros((len(mass), CELLS + 1))
+        above = mass * self.upper
+        cells[:, self.cell] = np.add.reduceat(mass - above, self.starts, axis=-1)
+        cells[:, self.cell + 1] += np.add.reduceat(above, self.starts, axis=-1)
+        ring = np.zeros((len(mass), 3 * CELLS))
+        half = CELLS // 2
+        ring[:, CELLS : 2 * CELLS + 1] = cells
+        ring[:, CELLS - half + 1 : CELLS + 1] += cells[:, half - 1 :: -1]
+        ring[:, 2 * CELLS : 3 * CELLS - half + 1] += cells[:, : half - 1 : -1]
+        return ring
+
+
+def _some(w: Array, wy: Array, step: int) -> Iterator[tuple[Array, Array]]:
+    for start in range(0, len(wy), step):
+        yield (w if len(w) == 1 else w[start : start + step]), wy[start : start + step]
+
+
+def _trapezoid(x: Array) -> Array:
+    return np.asarray(x.sum(axis=-1) - (x[..., 0] + x[..., -1]) / 2)

@@ -1,0 +1,94 @@
+"""Which sums does debiasing need of a draw? Those of bins, or of single rows where it counts pairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.problem.partition import Partition
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+OfBins = Callable[[Array, Array, Array, Array], Array]
+
+
+class ByBin:
+    """Bins as the cells of draws, for a statistic of Σw, Σwp, Σwy and Σw² by bin."""
+
+    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
+        self.of = of
+        frozen = partition.freeze(view)
+        self.index, self.size = frozen.index(view.at), frozen.size
+        terms = (view.w, view.w * view.p, view.w * view.y, view.sums("ww"))
+        self.sums = tuple(np.bincount(self.index, x, self.size) for x in terms)
+        self.each = over(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        return float(self.of(*self.sums))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw from its sums per bin."""
+        return self.of(w, wp, wy, w * self.each)
+
+    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+        """A debiased error is no norm."""
+
+
+class Pairs:
+    """Rows, or cells of a tally, in the order of their bins, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin.
+
+    A pair of rows takes the square of each row off the square of their sum, so draws are read row by row.
+    """
+
+    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
+        self.of = of
+        bins = partition.freeze(view).index(view.at)
+        order = np.argsort(bins, kind="stable")
+        self.size = len(bins)
+        self.index = np.empty(self.size, dtype=np.int64)
+        self.index[order] = np.arange(self.size)
+        self.starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
+        sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
+        self.sums = tuple(self._by_bin(x[order]) for x in sums)
+        w = view.w[order]
+        self.each = over(view.sums("ww")[order], w)  # the weight of one row of a cell
+        self.is_rows = view.is_rows
+        if not self.is_rows:
+            self.hard = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
+            self.wpp, self.wwr = (over(view.sums(name)[order], w) for name in ("wpp", "wwr"))
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        return float(self.of(*self.sums))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw from its sums per row or cell."""
+        residual = wy - wp
+        squares = residual * residual * over(self.each, w) if self.is_rows else self._squares(w, wp, wy)
+        return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.each)))
+
+    def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
+        """Σw²u² of cells: yes and no have y² = y, and flipped shares of votes keep their squares."""
+        if not self.hard:
+            return self.wwr * w
+        return self.each * (wy - 2 * over(wp, w) * wy + self.wpp * w)
+
+    def _by_bin(self, x: Array) -> Array:
+        return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
+
+    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+        """A debiased error is no norm."""
+
+
+def several(w: Array, ww: Array) -> Array:
+    """Whether a bin holds more than one row: (Σw)² beyond Σw²."""
+    return np.asarray(w**2 - ww > 1e-12 * w**2)
+
+
+def over(a: Array, b: Array) -> Array:
+    """a / b, 0 where b is 0."""
+    return np.asarray(np.where(b != 0, a / np.where(b != 0, b, 1.0), 0.0))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.kernels.sweep import sweep
 from trueodds.core.registry import near
 from trueodds.problem.bins import Bins as Bins
 from trueodds.problem.bins import Closed as Closed
@@ -172,25 +173,16 @@ class Sweep(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores and outcomes."""
         _binary_only(view, "sweep")
-        order = np.argsort(view.at, kind="stable")
-        at = view.at[order].astype(np.float64, copy=False)
-        mass = np.cumsum(view.w[order])
-        seen = np.cumsum((view.w * view.y)[order])
-        best, whole = Bins(np.array([0.0, 1.0])), _whole(view.w)
-        for k in range(2, round(_count_of_rows(view))):
-            edges = (
-                np.arange(k + 1) / k
-                if self.base == "uniform"
-                else _mass_edges(at, mass, _cuts(mass[-1], k, "ceil", whole=whole))
-            )
-            last = np.append(np.searchsorted(at, edges[1:-1], "right"), len(at))
-            w = np.diff(np.concatenate(([0.0], mass))[last], prepend=0.0)
-            y = np.diff(np.concatenate(([0.0], seen))[last], prepend=0.0)
-            rates = y[w > 0] / w[w > 0]
-            if (np.diff(rates) < -1e-12).any():  # equal rates may differ by the rounding of their weights
-                break
-            best = Bins(edges)
-        return best
+        w, y = view.w, view.y
+        kept = w > 0
+        s, place = np.unique(view.at[kept].astype(np.float64, copy=False), return_inverse=True)
+        mass, seen = np.bincount(place, w[kept]), np.bincount(place, (w * y)[kept])
+        most, by_mass = round(_count_of_rows(view)) - 1, self.base == "equal-mass"
+        _, found = sweep(mass[None], mass[None] * s, seen[None], s, most=most, by_mass=by_mass, order=1.0)
+        k = int(found[0])
+        if not by_mass:
+            return Bins(np.arange(k + 1) / k)
+        return Bins(_mass_edges(s, np.cumsum(mass), _cuts(mass.sum(), k, "ceil", whole=_whole(w))))
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"

@@ -102,7 +102,7 @@ class TopLabel(Lens):
                 name=f"predicted:{preds.classes[c]}",
                 classes=preds.k,
                 votes=whole.votes,
-            )  # fmt: skip
+            )
             for c in self._predicted(preds)
         )
 

@@ -72,7 +72,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("fit x.csv --out y --set rng=3", "TO603", "Use --seed"),
         ("measure x.csv --bins 5 --set bins=10", "TO603", "Leave one"),
         ("measure x.csv --set progress=1", "TO202", "resamples"),
-        ("measure x.csv --estimator brier --bins 5", "TO202", "level"),
+        ("measure x.csv --estimator spherical --bins 5", "TO202", "level"),
         ("measure x.csv --set intervall=none", "TO202", "interval"),
         ("test x.csv --set level=0.9", "TO202", ""),
         ("test x.csv --set redrw=both", "TO202", "redraw"),

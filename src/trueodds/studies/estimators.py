@@ -38,10 +38,10 @@ CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an 
 class Plan:
     """How much is simulated; every cell has its own stream, so that a study stopped and resumed gives the same."""
 
-    sets: int = 400
-    rows: tuple[int, ...] = (200, 1000, 5000)
-    resamples: int = 500
-    redraws: int = 199
+    sets: int = 200
+    rows: tuple[int, ...] = (200, 1000)
+    resamples: int = 300
+    redraws: int = 99
     seed: int = 0
 
     def rng(self, world: Design, n: int, repetition: int) -> np.random.Generator:
@@ -49,7 +49,7 @@ class Plan:
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
 
-QUICK = Plan(sets=40, rows=(200, 1000), resamples=200, redraws=99)
+QUICK = Plan(sets=20, rows=(200, 1000), resamples=200, redraws=99)
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         highs.append(found.interval.high if found.interval else math.nan)
     v, low, high = np.array(values), np.array(lows), np.array(highs)
     some = np.isfinite(low)
+    high = np.where(cell.case.from_below & some, np.inf, high)
     best = type(estimator).best
     row: dict[str, Any] = {
         "estimator": cell.case.label, "world": cell.world.name, "n": cell.n, "truth": target,
@@ -176,7 +177,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "covers": _finite(float(((low <= target) & (target <= high))[some].mean())) if some.any() else None,
         "above": float((target > high)[some].mean()) if some.any() else None,
         "below": float((target < low)[some].mean()) if some.any() else None,
-        "width": float((high - low)[some].mean()) if some.any() else None,
+        "width": _finite(float((high - low)[some].mean())) if some.any() else None,
         "without": int((~some).sum()),
         "clear": bool(abs(target - best) > CLEAR * abs(float(np.mean(floor)) - best)),
     }  # fmt: skip

@@ -1,0 +1,149 @@
+"""How alike are two predictions?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.core.kernels.pairs import apart
+from trueodds.core.registry import near
+from trueodds.estimators.hashed import evenly_by_weight, hashed_order
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite
+
+KERNELS = ("exponential", "gaussian", "tv-exponential")
+ROWS = 1_000  # predictions whose distances give the median
+
+
+@dataclass(frozen=True)
+class Kernel:
+    r"""A similarity of predictions: 1 for equal ones, falling with their distance over the bandwidth ν.
+
+    `exponential` is :math:`e^{-\lVert p-q\rVert_2/\nu}`, `gaussian` :math:`e^{-\lVert p-q\rVert_2^2/2\nu^2}`,
+    `tv-exponential` :math:`e^{-\mathrm{TV}(p,q)/\nu}` (a Laplace kernel: TV is half of L1). All three are positive
+    definite; a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so two scores are
+    √2 |p − q| apart for the first two kernels and |p − q| for the third.
+
+    >>> Kernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
+    [[0.3679]]
+    """
+
+    shape: str | Similarity
+    bandwidth: float
+
+    def of(self, P: Array, Q: Array) -> Array:
+        """The similarity of each row of P (a, m) with each of Q (b, m), as (a, b); binary scores have one column."""
+        if not isinstance(self.shape, str):
+            return _given(self.shape, _vectors(P), _vectors(Q))
+        k = _distances(P, Q, self.shape)
+        k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
+        if self.shape == "gaussian":
+            np.square(k, out=k)
+            k *= -0.5
+        return np.exp(k, out=k)
+
+    def own(self, P: Array) -> Array:
+        """The similarity of each row with itself, (n,)."""
+        if isinstance(self.shape, str):
+            return np.ones(len(P))
+        return np.array([self.of(row[None], row[None])[0, 0] for row in P])
+
+    def decay(self, p: Array) -> Array | None:
+        """For sorted scores, the factor from each to the next; the kernel of two is the product. None: has no such."""
+        if self.shape not in ("exponential", "tv-exponential"):
+            return None
+        step = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
+        return np.concatenate(([0.0], np.exp(-step / self.bandwidth)))
+
+
+def check(kernel: Any, bandwidth: Any) -> None:
+    """Refuse a kernel or a bandwidth that means nothing."""
+    if not callable(kernel) and kernel not in KERNELS:
+        raise InputError(
+            "TO203",
+            "There is no kernel of that name.",
+            repr(kernel),
+            f"{near(str(kernel), KERNELS)} Or give a function k(P, Q) that returns the matrix of similarities.",
+        )
+    if bandwidth == "median" and isinstance(bandwidth, str):
+        return
+    if isinstance(bandwidth, (str, bool)) or bandwidth is None or not 0 < bandwidth < np.inf:
+        raise InputError(
+            "TO203", "bandwidth is 'median' or a number above 0.", repr(bandwidth), "Leave it out for the median."
+        )
+
+
+def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Kernel:
+    """The kernel with the bandwidth it takes on this view; a function brings its own."""
+    if not isinstance(kernel, str):
+        return Kernel(kernel, 1.0)
+    return Kernel(kernel, float(bandwidth) if not isinstance(bandwidth, str) else median_distance(view, kernel))
+
+
+def matrix(view: View) -> Array:
+    """The predictions of the view as float64 (n, m); a binary view has one column."""
+    return np.asarray(view.p if view.joint else view.p[:, None], dtype=np.float64)
+
+
+def median_distance(view: View, shape: str = "exponential") -> float:
+    """The median distance of two predictions drawn with replacement, each with itself included, chosen without labels.
+
+    Above 1,000 rows from 1,000 of them that stand evenly in the weight, whatever the order of the rows. Where most
+    pairs are equal the median of those that differ; 1 where none do.
+    """
+    kept = view.w > 0
+    P, w = matrix(view)[kept], view.w[kept]
+    if len(P) > ROWS:
+        order = hashed_order(P)
+        P = P[order[evenly_by_weight(w[order], ROWS)]]
+        w = np.ones(ROWS)
+    d = _distances(P, P, shape).ravel()
+    mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
+    found = _median(d, mass)
+    if found > 0:
+        return found
+    positive = d > 0
+    return _median(d[positive], None if mass is None else mass[positive]) if positive.any() else 1.0
+
+
+def _median(d: Array, mass: Array | None) -> float:
+    """The middle value; between two, their mean. Two rows of weight 1 count as one of weight 2."""
+    if mass is None:
+        return float(np.median(d))
+    order = np.argsort(d)
+    reached = np.cumsum(mass[order])
+    half, slack = reached[-1] / 2, 1e-9 * reached[-1]  # scaled weights round, and must not move a tie
+    return float(d[order[np.searchsorted(reached, [half - slack, half + slack])]].mean())
+
+
+def _distances(P: Array, Q: Array, shape: str) -> Array:
+    if P.shape[1] == 1:  # (p, 1 − p) and (q, 1 − q)
+        return np.abs(P - Q.T) * (1.0 if shape == "tv-exponential" else np.sqrt(2))
+    d = apart(P, Q, absolute=shape == "tv-exponential")
+    if shape == "tv-exponential":
+        d *= 0.5
+        return d
+    return np.sqrt(d, out=d)
+
+
+def _vectors(P: Array) -> Array:
+    return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
+
+
+def _given(kernel: Similarity, P: Array, Q: Array) -> Array:
+    k = np.array(kernel(P, Q), dtype=np.float64)
+    if k.shape != (len(P), len(Q)) or not np.isfinite(k).all():
+        raise InputError(
+            "TO203",
+            "A kernel must return a finite number for each row of P and each row of Q.",
+            f"shape {k.shape} for {len(P)} and {len(Q)} rows",
+            "For instance lambda P, Q: P @ Q.T.",
+        )
+    return k

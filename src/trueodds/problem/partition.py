@@ -175,6 +175,8 @@ class Sweep(Partition):
         _binary_only(view, "sweep")
         w, y = view.w, view.y
         kept = w > 0
+        if not kept.any():
+            return Bins(np.array([0.0, 1.0]))
         s, place = np.unique(view.at[kept].astype(np.float64, copy=False), return_inverse=True)
         mass, seen = np.bincount(place, w[kept]), np.bincount(place, (w * y)[kept])
         most, by_mass = round(_count_of_rows(view)) - 1, self.base == "equal-mass"

@@ -1,12 +1,15 @@
 """The façade: one call, defaults that are said, and errors that name the near ones."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import trueodds as to
 from tests import reference
+from trueodds import InputError, Predictions
+from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
 from trueodds.problem.partition import EqualMass
 
@@ -178,3 +181,39 @@ def test_every_public_name_is_there():
         assert getattr(to, name) is not None
     with pytest.raises(AttributeError):
         to.compare  # noqa: B018
+
+
+def test_what_belongs_to_the_rows_is_said_to_belong_there() -> None:
+    preds = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
+    for name, hint in (("weight", "Predictions"), ("cluster", "cluster="), ("seed", "rng=")):
+        with pytest.raises(InputError, match=re.escape(hint)) as refusal:
+            to.measure(preds, "ece", **{name: 1})
+        assert refusal.value.code == "TO202"
+
+
+def test_a_name_in_capitals_is_recognized() -> None:
+    with pytest.raises(InputError, match=r"Did you mean ece\?"):
+        to.measure(Predictions([0, 1], [0.2, 0.7]), "ECE")
+
+
+def test_every_estimator_runs_with_its_defaults_and_a_seed() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1], 60)
+    preds = Predictions(rng.multinomial(5, P), P)
+    for name in ESTIMATORS.names():
+        assert to.measure(preds, name, interval=None, rng=3).settings["seed"] == 3
+
+
+def test_few_resamples_are_noted() -> None:
+    preds = Predictions([0, 1] * 20, [0.2, 0.7] * 20)
+    few, many = (to.measure(preds, "ece", resamples=n) for n in (20, 200))
+    assert "TN211" in {note.code for note in few.notes}
+    assert "TN211" not in {note.code for note in many.notes}
+
+
+def test_ratios_of_classes_make_no_mean() -> None:
+    preds = Predictions([0, 1, 2], [[0.2, 0.3, 0.5]] * 3)
+    with pytest.raises(InputError) as refusal:
+        to.measure(preds, "o_e", lens="classwise")
+    assert refusal.value.code == "TO205"
+    assert to.measure(preds, "o_e", lens="class:1", interval=None).value == pytest.approx(1 / 0.9)

@@ -256,7 +256,20 @@ def tally(
     return total
 
 
+BELONG = {
+    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit looks at each.",
+    "seed": "The seed is rng=.",
+    "random_state": "The seed is rng=.",
+}
+
+
 def _member(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
+    for name in settings.keys() & BELONG.keys():
+        raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
     if isinstance(asked, kind):
         if settings:
             raise InputError(

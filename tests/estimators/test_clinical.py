@@ -380,6 +380,14 @@ def test_a_full_answer_has_an_interval_around_the_truth(name: str, settings: dic
         assert found.settings["smoother"] == settings.get("smoother", "loess")
 
 
+def test_the_isotonic_median_has_no_interval_and_says_why() -> None:
+    p, y = some(100)
+    found = to.measure(Predictions(y.astype(int), p), "e50", smoother="isotonic", resamples=20)
+    assert found.interval is None
+    assert "TN201" in [note.code for note in found.notes]
+    assert found.noise_floor is not None
+
+
 def test_isotonic_ici_is_the_mean_distance_to_isotonic_regression() -> None:
     p, y = some(200)
     order = np.argsort(p)

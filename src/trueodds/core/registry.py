@@ -14,7 +14,10 @@ from trueodds.core.errors import InputError
 def near(word: str, known: Iterable[str]) -> str:
     """The fix for a misspelt word: the closest known ones, else all of them."""
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    lower = word.lower()
+    if lower in known:
+        return f"Did you mean {lower}?"
+    close = difflib.get_close_matches(lower, known, n=3, cutoff=0.5)
     return f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(known)}."
 
 

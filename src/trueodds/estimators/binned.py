@@ -72,7 +72,10 @@ class BinnedError(Estimator):
             )
         if isinstance(self.order, str) or not self.order >= 1:
             raise InputError(
-                "TO203", "order must be at least 1.", repr(self.order), "Use order=1 for ECE, 2 for RMSCE."
+                "TO203",
+                "order must be at least 1.",
+                repr(self.order),
+                "Use order=1 for ECE, 2 for RMSCE, float('inf') for the worst bin.",
             )
         as_distance(self.distance, self.order)
 

@@ -24,8 +24,9 @@ class CumulativeError(ScoredError):
 
     Evaluated only where the score changes, so tied rows never depend on their order. `ks` and `ecce_mad` are two
     names of one quantity. Units: probability, in [0, 1]; 0 is best; at least the absolute mean gap, at most the ECE
-    over distinct scores. Bias: upward, about 0.9 sqrt(mean p(1-p) / n) for a calibrated model, which `noise_floor`
-    reports; no bins, no bandwidth. Cost: O(n log n) time, O(n) memory; draws tell 4,096 scores apart.
+    over distinct scores. Bias: upward, about 1.25 sqrt(mean p(1-p) / n) for a calibrated model (the mean of the
+    largest |Brownian motion|, sqrt(pi/2)), which `noise_floor` reports; no bins, no bandwidth. Cost: O(n log n)
+    time, O(n) memory; draws tell 4,096 scores apart. From a tally it is the value at the tally's resolution.
     Raises TO205 for a lens with a vector per row.
     Source: Gupta et al. (2021); Arrieta-Ibarra et al. (2022).
 
@@ -34,6 +35,7 @@ class CumulativeError(ScoredError):
     """
 
     name: ClassVar[str] = "ecce_mad"
+    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The maximum over the ends of the runs of equal scores."""
@@ -65,8 +67,9 @@ class CumulativeRange(ScoredError):
     .. math:: \max_s C(s) - \min_s C(s) = \sup_{a < b} \Big|\tfrac1w \sum_{a < p_i \le b} w_i (y_i - p_i)\Big|
 
     with C as for `ks` and C = 0 before the first score. Units: probability, in [0, 1]; 0 is best; between KS and
-    twice KS. Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model, which `noise_floor` reports.
-    Cost: O(n log n) time, O(n) memory; draws tell 4,096 scores apart. Raises TO205 for a lens with a vector per row.
+    twice KS. Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (the mean range of
+    Brownian motion, sqrt(8/pi)), which `noise_floor` reports. Cost: O(n log n) time, O(n) memory; draws tell 4,096
+    scores apart. From a tally it is the value at its resolution. Raises TO205 for a lens with a vector per row.
     Source: Arrieta-Ibarra et al. (2022); as cutoff calibration error, an interval supremum, Rossellini et al. (2025).
 
     >>> round(float(CumulativeRange()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
@@ -74,6 +77,7 @@ class CumulativeRange(ScoredError):
     """
 
     name: ClassVar[str] = "ecce_r"
+    exempt: ClassVar[dict[str, str]] = CumulativeError.exempt
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """Largest minus smallest, the start at 0 included."""

@@ -76,6 +76,7 @@ class DecisionRegret(Estimator):
         asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         if settings.get("cost") is None:
             settings.pop("cost", None)
+            settings.pop("rng", None)  # the seed of the call; nothing is dealt here
             if settings:
                 raise InputError(
                     "TO203",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.errors import InputError
 from trueodds.estimators.base import Estimator, Linear, combine, shares
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -30,7 +31,15 @@ class Asked:
     @classmethod
     def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Asked:
         """The question put to these predictions."""
-        return cls(estimator, lens, lens.views(preds), aggregate)
+        views = lens.views(preds)
+        if len(views) > 1 and not estimator.averages:
+            raise InputError(
+                "TO205",
+                f"The {estimator.name} of several classes make no one number: those above and below the best would cancel.",
+                f"{estimator.name} through {lens}",
+                "Look at each by lens='class:NAME'.",
+            )
+        return cls(estimator, lens, views, aggregate)
 
     @cached_property
     def linear(self) -> tuple[Linear, ...] | None:

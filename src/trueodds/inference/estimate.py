@@ -22,6 +22,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
+FEW = 100  # resamples below which the ends of an interval are not to be trusted
 DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
@@ -173,6 +174,11 @@ def answer(
         notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
         settings |= {"resamples": sure.resamples, "resample": how}
+        if sure.resamples < FEW:
+            notes = [
+                *notes,
+                Note("TN211", f"{sure.resamples} resamples do not tell the ends of an interval; give more."),
+            ]
     if null is not None:
         settings["redraws"] = null.shape[-1]
     return Estimate(
@@ -292,7 +298,9 @@ def _made(
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     assert resampled.spread is not None
     spread, floors = asked.combined(resampled.spread), asked.combined(null)
-    smooth = asked.estimator.smooth and asked.aggregate != "max" and not np.isinf(getattr(asked.estimator, "order", 1.0))
+    smooth = (
+        asked.estimator.smooth and asked.aggregate != "max" and not np.isinf(getattr(asked.estimator, "order", 1.0))
+    )
     return intervals.residual_norm(value, draws, spread, floors, sure.level, n, smooth=smooth)
 
 

@@ -56,7 +56,7 @@ def residual_norm(
     By the triangle inequality the error cannot exceed the truth by more than the norm of the residuals' noise,
     which keeps the lower end honest although the error is biased upward. That noise is read from the resamples
     and from the null draws, whichever is larger: a bin of one row shows a resample no noise at all. Where the error
-    stands clear of both (more than three times their means) it behaves like a mean: the lower end is then
+    stands clear of both (from two and a half to three and a half times their means on) it behaves like a mean: the lower end is then
     V − bias − z sd(V*), with the bias that the resamples show, if that is higher; the worst of several bins, which is
     not `smooth`, never does. The upper margin
 
@@ -70,8 +70,10 @@ def residual_norm(
     z = float(ndtri((1 + level) / 2))
     margin = z * float(draws.std(ddof=1))
     low = max(0.0, value - q)
-    if smooth and value > 3 * max(float(spread.mean()), float(null.mean())):
-        low = max(low, value - max(0.0, float(draws.mean()) - value) - margin)
+    noise = max(float(spread.mean()), float(null.mean()))
+    if smooth and value > 2.5 * noise:
+        clear = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # a step would make the end jump from seed to seed
+        low += clear * max(0.0, value - max(0.0, float(draws.mean()) - value) - margin - low)
     return Interval(low, value + z**2 / (2 * n) + math.hypot(margin, z**2 / (2 * n)), level, "residual-norm")
 
 

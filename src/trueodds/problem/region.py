@@ -76,11 +76,13 @@ def _inside(preds: Predictions, region: Region) -> Any:
 def _score(preds: Predictions, name: str) -> Array:
     if name == "confidence" and preds.kind != "multilabel":
         return Confidence().said(preds)[0].astype(np.float64, copy=False)
+    if name == "positive" and preds.kind == "classes" and preds.k == 2:
+        return preds.P[:, 1].astype(np.float64, copy=False)
     if name.startswith("class:") and preds.kind != "confidence":
         return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)].astype(np.float64, copy=False)
     raise InputError(
         "TO203",
-        "A region speaks of confidence or of class:NAME.",
+        "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
         repr(name),
         near(name, ["confidence", *(f"class:{each}" for each in preds.classes)]),
     )

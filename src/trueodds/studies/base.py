@@ -22,6 +22,7 @@ class Finding:
     sentence: str
     rows: tuple[Mapping[str, Any], ...]
     settings: Mapping[str, Any]
+    legend: str = ""  # what the columns mean
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,11 +55,11 @@ class Finding:
         writer.writerows([dict(row) for row in self.rows])
         table, words = where / f"{self.name}.csv", where / f"{self.name}.md"
         saved.write(table, text.getvalue(), "TO801")
-        saved.write(words, f"{self.sentence}\n\n{self.markdown()}", "TO801")
+        saved.write(words, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
         return [table, words]
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n\n{aligned(self.rows, self.columns)}"
+        return f"{self.sentence}\n\n{aligned(self.rows, self.columns)}\n\n{self.legend}".rstrip()
 
 
 def aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -65,9 +65,8 @@ def truth(case: Case, estimator: Estimator, world: Design) -> float:
         values = np.array(
             [float((v.w @ gap**power) / v.total) ** (1 / power) for v, gap in zip(views, gaps, strict=True)]
         )
-    return (
-        float(values[0]) if len(views) == 1 else float(combine(values, shares(views, lens.aggregate), lens.aggregate))
-    )
+    found = values[0] if len(views) == 1 else combine(values, shares(views, lens.aggregate), lens.aggregate)
+    return 0.0 if abs(float(found)) < 1e-12 else float(found)  # what rounding leaves of a zero is zero
 
 
 def cases_of(name: str) -> tuple[Case, ...]:
@@ -94,7 +93,7 @@ CASES = _cases(
     Case("debiased_l1", growing=True),
     Case("ece_linear", "10 bins", (("bins", 10),)),
     Case("ece_kde", target="l1"),
-    Case("kde_mixnmatch", target="l1"),
+    Case("kde_mixnmatch", target="l1", most=200),
     Case("dirichlet_kde", worlds="vectors", target="l1 of vectors", most=200),
     Case("skce", worlds="vectors", most=1000),
     Case("interval_ce", most=1000),

@@ -34,6 +34,15 @@ RIVAL = ("mild", "strong")  # the two models that an estimator has to put in ord
 CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
 
 
+LEGEND = """{sets} data sets per row. world: calibrated, mild, strong and rare are a latent score whose logit the model
+takes times 1, 1.3, 1.8 (shifted) and 1.3 (rare events, shifted); mixture is the Gaussian mixture of Vaicenavicius et al.;
+dirichlet are vectors of three classes, noisy where 40 % of the labels are random; crowd are 30 votes per row.
+truth: the value on endless rows. bias, rmse: of the estimate; rmse_debiased: of its debiased form; rmse_of_0: of the constant 0.
+floor: mean noise floor. method: of the default interval at 95 %; covers, above, below: how often the truth lies in it, above it,
+below it; width: its mean; without: data sets without an interval. clear: the truth exceeds three floors.
+ranks: how often the mild model gets the smaller value than the strong one on the same rows."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How much is simulated; every cell has its own stream, so that a study stopped and resumed gives the same."""
@@ -96,7 +105,7 @@ def estimators(
         if progress:
             progress((len(cells) - len(waiting) + done) / len(cells), cell.key)
     rows = tuple(kept.found[cell.key] for cell in cells)
-    found = Finding("estimators", _sentence(rows), rows, plan.__dict__)
+    found = Finding("estimators", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         found.save(where)
         _draw(found, where)

@@ -1,0 +1,146 @@
+"""What is left of residuals that Gaussians, reflected at 0 and 1, smooth over neighboring scores?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
+GRIDS = tuple(2**i for i in range(10, 20, 2))  # nodes on which residuals are spread before their transform, by need
+PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
+CLOSE = 1e-11  # where a fixed point is found
+HELD = 2**20  # numbers of one temporary array; draws beyond are taken in turn
+
+
+def left_over(s: Array, residual: Array, sigma: float) -> Array:
+    """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
+    line, length = _without_gaps(s, sigma)
+    scaled = np.array([sigma / length])
+    grid = next((g for g in GRIDS if scaled[0] * g >= 8), GRIDS[-1])
+    found = np.empty(len(residual))
+    for rows in _in_turn(np.arange(len(residual)), max(len(s), 2 * grid)):
+        found[rows] = _norms(_cosines(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
+    return found
+
+
+def fixed_point(s: Array, residual: Array) -> Array:
+    """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
+    found, most = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
+    some = np.flatnonzero(most > found * (1 + CLOSE))  # the others have residuals of one sign
+    reach = 4 ** np.ceil(np.log2(np.maximum(most[some], NARROWEST)) / 2)  # above σ, and the same for many rows
+    for each in np.unique(reach):
+        left = some[reach == each]
+        line, length = _without_gaps(s, each)
+        for grid in GRIDS:  # a finer one where σ is small
+            for rows in _in_turn(left, max(len(s), 2 * grid)):
+                found[rows] = _fixed_points(_cosines(line, residual[rows], grid), most[rows], length)
+            left = left[found[left] * grid < PER_SIGMA * length]
+    return found
+
+
+def _in_turn(rows: Array, size: int) -> list[Array]:
+    """Rows whose temporary arrays, each of `size` numbers a row, fit into the memory together."""
+    step = max(1, HELD // size)
+    return [rows[start : start + step] for start in range(0, len(rows), step)]
+
+
+def _without_gaps(s: Array, sigma: float) -> tuple[Array, float]:
+    """The scores on a line of length 1 from which long gaps are cut out, and how long it is in units of the score.
+
+    Nothing is left of a Gaussian eight standard deviations away, so wider gaps hold nothing; the scores of a rare
+    event, or of a model that is nearly always sure, fill little of [0, 1].
+    """
+    gaps = np.diff(s, prepend=0.0, append=1.0)
+    if (gaps <= 16 * sigma).all():
+        return s, 1.0
+    line = np.cumsum(np.minimum(gaps, 16 * sigma))
+    return line[:-1] / line[-1], float(line[-1])
+
+
+def _fixed_points(cosines: Array, most: Array, length: float) -> Array:
+    """By secants in log σ, kept inside the bracket that every N_σ narrows from the other side.
+
+    N_σ never exceeds `most`, Σ|residual|, and never falls below |Σ residual|.
+    """
+    low, high = np.abs(cosines[:, 0]), most.copy()
+    found = low.copy()
+    sigma = np.maximum(np.sqrt(np.maximum(low, 0.05 * high) * high), NARROWEST)
+    slope = np.full(len(most), -0.4)  # d log N / d log σ: −1/2 for noise, 0 where all residuals have one sign
+    x_before, y_before = np.full(len(most), np.nan), np.full(len(most), np.nan)
+    left, turn = np.arange(len(most)), 0
+    while len(left):
+        at = sigma[left]
+        norm = np.maximum(_norms(cosines[left], at / length), low[left])
+        x, y = np.log(at), np.log(np.maximum(norm, 1e-300))
+        found[left] = norm
+        low[left] = np.maximum(low[left], np.minimum(norm, at))
+        high[left] = np.minimum(high[left], np.maximum(norm, at))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = (y - y_before[left]) / (x - x_before[left])
+        slope[left] = np.where(np.isfinite(secant), np.clip(secant, -2.0, 0.0), slope[left])
+        x_before[left], y_before[left] = x, y
+        step = np.exp(x + (y - x) / (1 - slope[left]))
+        inside = (step > low[left]) & (step < high[left]) & (turn < 10)  # secants need six; then halve the bracket
+        sigma[left] = np.maximum(np.where(inside, step, np.sqrt(low[left] * high[left])), NARROWEST)
+        narrow = (at <= NARROWEST) & (norm <= at)
+        done = narrow | (np.abs(y - x) < CLOSE) | (high[left] <= low[left] * (1 + CLOSE))
+        left = left[~done]
+        turn += 1
+    return found
+
+
+def _cosines(s: Array, residual: Array, grid: int) -> Array:
+    """Σ residual cos(πks) for k = 0 … grid and each row of residuals (rows, m), by one fast transform.
+
+    Each residual is spread over four nodes by a cubic spline, whose own transform is divided out: what remains is
+    aliasing, (k / 2 grid)⁴ of the residuals' noise, where spreading over two nodes would leave (k / grid)².
+    """
+    cell = np.minimum((s * grid).astype(np.int64), grid - 1)
+    u = s * grid - cell
+    at, first = np.unique(cell, return_index=True)
+    spread = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
+    splines = ((1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3)
+    for j, spline in enumerate(splines):
+        spread[:, at + j] += np.add.reduceat(residual * (spline / 6), first, axis=1)
+    spread[:, 2] += spread[:, 0]  # reflected at 0 and 1, as the Gaussians are
+    spread[:, grid] += spread[:, grid + 2]
+    k = np.arange(grid + 1)
+    return np.fft.rfft(spread[:, 1 : grid + 2], 2 * grid, axis=1).real / np.sinc(k / (2 * grid)) ** 4
+
+
+def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
+    """N_σ of each row at its own σ, a share of the line; rows of as many nodes go together, so none depends on others."""
+    # The integral errs by about N (spacing / σ)³ / 100: small enough at a fixed point, where N is no more than σ.
+    needed = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
+    nodes = 2 ** np.ceil(np.log2(needed)).astype(np.int64)
+    out = np.empty(len(sigma))
+    for count in np.unique(nodes):
+        rows = np.flatnonzero(nodes == count)
+        for some in _in_turn(rows, 2 * count):
+            out[some] = _absolute_integral(_smoothed(cosines[some], sigma[some], int(count)))
+    return out
+
+
+def _smoothed(cosines: Array, sigma: Array, nodes: int) -> Array:
+    """The smoothed residual at i/nodes, i = 0 … nodes: reflected Gaussians are damped cosines, images and all."""
+    waves = min(cosines.shape[1], int(7.5 / (np.pi * sigma.min())) + 2)  # the next is damped by e^−28
+    damped = cosines[:, :waves] * np.exp(-0.5 * np.square(np.pi * sigma[:, None] * np.arange(waves)))
+    return 2 * nodes * np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1]
+
+
+def _absolute_integral(curve: Array) -> Array:
+    """∫|curve| of smooth even curves (rows, nodes + 1), by trapezoids.
+
+    Those are exact to all orders but where the curve crosses 0: a crossing of slope c at the share θ of its cell adds
+    c h² (θ(1 − θ) − 1/6), by Euler and Maclaurin, which is taken off again.
+    """
+    size = np.abs(curve)
+    total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2
+    row, cell = np.nonzero(curve[:, :-1] * curve[:, 1:] < 0)
+    a, b = size[row, cell], size[row, cell + 1]
+    total -= np.bincount(row, a * b / (a + b) - (a + b) / 6, len(curve))
+    return total / (curve.shape[1] - 1)

@@ -1,0 +1,95 @@
+"""How far said is from seen after smoothing both over neighboring scores, with no bins: smECE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.estimators.reflected import NARROWEST, fixed_point, left_over
+from trueodds.estimators.scored import Reader, ScoredError
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SmoothError(ScoredError):
+    r"""Mean absolute residual after smoothing it over neighboring scores (smooth ECE).
+
+    Answers: how far, on average, are stated probabilities from the frequencies that came, without the choice of bins?
+    Residuals y − p of neighboring scores are averaged with Gaussian weights of standard deviation σ (scores beyond
+    0 and 1 are reflected), and what does not cancel is added up:
+
+    .. math:: N_\sigma = \int_0^1 \Big|\tfrac1w \sum_i w_i (y_i - p_i)\, K_\sigma(t, p_i)\Big|\, dt, \quad
+        \mathrm{smECE} = N_{\sigma^*} \text{ where } N_{\sigma^*} = \sigma^*
+
+    Wider smoothing cancels more, so :math:`N_\sigma` falls as σ grows and the fixed point is unique: the smoothing is
+    as wide as the error it finds. smECE is within constant factors of the distance to the nearest calibrated
+    predictions, and moves little where predictions move little.
+
+    Shapes: a binary view (n,). Units: probability, in [0, 1]; 0 is best; never below the absolute mean gap nor above
+    the ECE over distinct scores. Bias: upward, a calibrated model scores up to 0.56 (mean p(1-p)/n)^(1/3), 0.03 at
+    n = 1,000, which `noise_floor` reports. Cost: O(n log n) time, O(n) memory; draws tell 4,096 scores apart. From a
+    tally it is the value at the tally's resolution.
+    Raises TO203 for a bandwidth that is none, TO205 for a lens with a vector per row.
+    Source: Błasiok & Nakkiran (2024), with all images of the reflection and exact to 1e-6.
+
+    Parameters
+    ----------
+    bandwidth : "auto" or float
+        The fixed point, which is given beside the value, or a fixed σ of at least 1e-5: then the value is
+        :math:`N_\sigma`.
+
+    One row said .8 and came: the residual .2 cancels with nothing at any bandwidth.
+
+    >>> round(float(SmoothError()(View(p=[0.8], y=[1]))), 4)
+    0.2
+    """
+
+    # Subadditive though it is a fixed point. N_σ is a seminorm of the residuals at each σ, and falls in σ because
+    # reflected Gaussians form a semigroup of contractions of L1. With a = smECE(μ) and b = smECE(ν),
+    #   N_{a+b}(μ + ν) ≤ N_{a+b}(μ) + N_{a+b}(ν) ≤ N_a(μ) + N_b(ν) = a + b,
+    # and where N at a + b is at most a + b, the fixed point is too: smECE(μ + ν) ≤ a + b. So the triangle inequality
+    # holds, which is all that the interval uses.
+    name: ClassVar[str] = "smece"
+    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
+    bandwidth: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        if not _is_width(self.bandwidth):
+            raise InputError(
+                "TO203",
+                f"bandwidth is 'auto' or a number of at least {NARROWEST:g}.",
+                repr(self.bandwidth),
+                "Leave it out for the fixed point, or give for instance 0.05.",
+            )
+
+    def reads(self, s: Array, share: Array, view: View) -> Reader:
+        """The smoothed residuals' absolute integral, at the fixed point or the given bandwidth."""
+
+        def reader(_w: Array, wp: Array, wy: Array) -> Array:
+            residual = wy - wp
+            rows = residual.reshape(-1, len(s))
+            found = fixed_point(s, rows) if self.bandwidth == "auto" else left_over(s, rows, float(self.bandwidth))
+            return found.reshape(residual.shape[:-1])
+
+        return reader
+
+    def said(self, view: View) -> dict[str, Any]:
+        """The bandwidth as asked."""
+        return {"bandwidth": self.bandwidth}
+
+    def parts(self, view: View) -> dict[str, float]:
+        """The bandwidth that was found: the fixed point, so up to rounding the value itself."""
+        return {"bandwidth": self.value(view)} if self.bandwidth == "auto" else {}
+
+
+def _is_width(asked: Any) -> bool:
+    if isinstance(asked, str):
+        return asked == "auto"
+    number = isinstance(asked, (int, float, np.integer, np.floating)) and not isinstance(asked, bool)
+    return number and bool(NARROWEST <= asked < np.inf)

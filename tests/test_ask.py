@@ -217,3 +217,58 @@ def test_ratios_of_classes_make_no_mean() -> None:
         to.measure(preds, "o_e", lens="classwise")
     assert refusal.value.code == "TO205"
     assert to.measure(preds, "o_e", lens="class:1", interval=None).value == pytest.approx(1 / 0.9)
+
+
+@pytest.mark.parametrize("name", ["debiased_l2", "ece_kde", "kde_mixnmatch", "ece_linear"])
+def test_survey_weights_in_the_hundreds_are_no_rows_in_the_hundreds(name: str) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    plain = to.measure(Predictions(y, p), name, interval=None).value
+    heavy = to.measure(Predictions(y, p, weight=np.full(500, 100)), name, interval=None).value
+    assert heavy == pytest.approx(plain, rel=1e-9, abs=1e-12)
+    frequent = Predictions(y, p, weight=np.full(500, 2))
+    twice = Predictions(np.repeat(y, 2), np.repeat(p, 2))
+    asked = {"interval": None, "weight_kind": "frequency"}
+    assert to.measure(frequent, name, **asked).value == to.measure(twice, name, interval=None).value
+
+
+def test_the_seed_of_a_call_deals_the_folds_whatever_its_type() -> None:
+    preds = Predictions([0, 1] * 60, np.random.default_rng(0).random(120))
+    one, other = (to.measure(preds, "cross_fitted", interval=None, rng=seed) for seed in (5, np.int64(5)))
+    assert one.value == other.value
+    assert one.settings["fold_seed"] == other.settings["fold_seed"] == 5
+    drawn = to.measure(preds, "cross_fitted", interval=None, rng=np.random.default_rng(5))
+    assert drawn.settings["fold_seed"] not in (0, 5)
+    assert to.test(preds, statistic="cross_fitted", rng=5, resamples=19).statistic == one.value
+
+
+def test_folds_do_not_part_clusters() -> None:
+    preds = Predictions([0, 1] * 10, [0.2, 0.7] * 10, cluster=np.arange(20) // 4)
+    with pytest.raises(InputError) as refusal:
+        to.measure(preds, "cross_fitted")
+    assert refusal.value.code == "TO205"
+
+
+def test_the_worst_class_has_the_floor_of_the_worst() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), 100)
+    preds = Predictions([rng.choice(4, p=row) for row in P], P)
+    worst = to.measure(preds, "skce", lens="classwise", aggregate="max", resamples=100)
+    assert worst.noise_floor > 0  # each class is 0 on average, the largest of four is not
+
+
+def test_the_worst_agreement_is_the_least() -> None:
+    votes = np.random.default_rng(0).multinomial(9, [0.2, 0.3, 0.5], 50)
+    preds = Predictions(votes, np.random.default_rng(1).dirichlet(np.ones(3), 50))
+    worst = to.measure(preds, "rankcs", lens="classwise", aggregate="max", interval=None)
+    assert worst.value == min(worst.parts.values())
+
+
+def test_a_root_mean_square_of_clusters_is_not_debiased_by_its_pairs() -> None:
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.random(40), 5)
+    y = np.repeat(rng.random(40) < p[::5], 5).astype(int)
+    found = to.measure(Predictions(y, p, cluster=np.arange(200) // 5), "rmsce", resamples=100)
+    floored = max(0.0, found.value**2 - found.noise_floor**2) ** 0.5
+    assert found.debiased is None or found.debiased == pytest.approx(floored)

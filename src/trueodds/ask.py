@@ -85,14 +85,12 @@ def measure(
     0.0925
     """
     sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
-    if isinstance(estimator, str) and isinstance(rng, int) and ESTIMATORS.takes(estimator, "rng"):
-        settings.setdefault("rng", rng)  # folds follow the seed of the call
     if aggregate is not None and aggregate not in AGGREGATES:
         raise InputError(
             "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
         )
-    member = _member(ESTIMATORS, Estimator, estimator, settings)
     generator = as_generator(rng)
+    member = _member(ESTIMATORS, Estimator, estimator, _dealt(estimator, settings, rng, generator))
     rows = _looked_at(resolved(data, mode, weight_kind), region)
     chosen = lens_for(rows, lens, member)
     together = aggregate or chosen.aggregate
@@ -141,8 +139,9 @@ def test(
     1.0
     """
     Sureness(level=level)
-    member = _member(TESTS, HypothesisTest, test, settings)
     generator = as_generator(rng)
+    dealt = settings if test != "consistency" else _dealt(settings.get("statistic", "ece"), settings, rng, generator)
+    member = _member(TESTS, HypothesisTest, test, dealt)
     rows = _looked_at(resolved(data, mode, weight_kind), region)
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
     if not several or len({str(each) for each in several}) < len(several):
@@ -267,6 +266,16 @@ BELONG = {
 }
 
 
+def _dealt(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The settings, with the seed of the call for an estimator that deals rows into folds."""
+    if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
+        return settings
+    if not ESTIMATORS.takes(estimator, "rng"):
+        return settings
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    return settings | {"rng": seed}
+
+
 def _member(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
     for name in settings.keys() & BELONG.keys():
         raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
@@ -309,6 +318,8 @@ def floors(
 
     def drawable(each: Asked) -> bool:
         countless = each.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
+        if not each.is_linear:  # the mean of the largest is not the largest mean
+            return not countless
         # What is unbiased for independent rows is not for the rows of clusters.
         known = rows.cluster is None and each.estimator.expected(each.views[0]) is not None
         return not isinstance(each.estimator, ProperScore) and not known and not countless

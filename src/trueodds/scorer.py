@@ -24,19 +24,34 @@ class Scorer:
     estimator: str | Estimator
     lens: Any = None
     aggregate: str | None = None
+    region: Any = None
+    weight_kind: str = "importance"
+    rng: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The score of a fitted classifier on these rows: minus the error."""
         preds = Predictions.from_estimator(model, X, y, weight=sample_weight)
-        found = measure(preds, self.estimator, lens=self.lens, aggregate=self.aggregate, interval=None, **self.settings)
+        found = measure(
+            preds, self.estimator, lens=self.lens, aggregate=self.aggregate, region=self.region, interval=None,
+            weight_kind=self.weight_kind, rng=self.rng, **self.settings,
+        )  # fmt: skip
         member = self.estimator
         if isinstance(member, str):
             member = ESTIMATORS.make(member, self.settings)
         return -float(member.off(np.float64(found.value)))
 
 
-def scorer(estimator: str | Estimator, *, lens: Any = None, aggregate: str | None = None, **settings: Any) -> Scorer:
+def scorer(
+    estimator: str | Estimator,
+    *,
+    lens: Any = None,
+    aggregate: str | None = None,
+    region: Any = None,
+    weight_kind: str = "importance",
+    rng: int = 0,
+    **settings: Any,
+) -> Scorer:
     """A scorer for `cross_val_score`, `GridSearchCV` and whatever else takes `scoring=`.
 
     The score is minus the error (minus the distance to the best value where that is not 0), so that the largest is
@@ -48,7 +63,7 @@ def scorer(estimator: str | Estimator, *, lens: Any = None, aggregate: str | Non
     ----------
     estimator : str or Estimator
         A name of `trueodds list estimators`, or an instance.
-    lens, aggregate
+    lens, aggregate, region, weight_kind, rng
         As for `measure`.
     **settings
         The estimator's own.
@@ -75,4 +90,4 @@ def scorer(estimator: str | Estimator, *, lens: Any = None, aggregate: str | Non
         raise InputError(
             "TO203", "There is no aggregate of that name.", repr(aggregate), f"One of {', '.join(AGGREGATES)}."
         )
-    return Scorer(estimator, lens, aggregate, settings)
+    return Scorer(estimator, lens, aggregate, region, weight_kind, rng, settings)

@@ -257,15 +257,16 @@ def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
     assert KernelDensityError().value(View(p, y)) == KernelDensityError().value(View(p.astype(float), y))
 
 
-def test_silverman_counts_a_weight_of_two_as_two_rows() -> None:
+def test_silverman_takes_weights_for_what_they_are_worth() -> None:
     rng = np.random.default_rng(5)
     p, w = rng.random(50), rng.integers(0, 4, 50)
     p[10:30] = 0.25
     rows = np.repeat(p, w)
     assert quantiles(p, w.astype(float), (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
-    assert silverman(View(p, p, w)) == pytest.approx(silverman(View(rows, rows)), rel=1e-12)
-    # Equal real weights are no weights, at any scale.
-    assert silverman(View(p, p, np.full(50, 0.3))) == pytest.approx(silverman(View(p, p)), rel=1e-12)
+    # Equal weights are no weights, at any scale; survey weights of 300 are not 300 rows.
+    for weight in (0.3, 2, 300):
+        assert silverman(View(p, p, np.full(50, weight))) == pytest.approx(silverman(View(p, p)), rel=1e-12)
+    assert silverman(View(p, p, 2.0 * w)) == pytest.approx(silverman(View(p, p, w)), rel=1e-12)
 
 
 def test_the_bandwidth_never_looks_at_the_outcomes() -> None:

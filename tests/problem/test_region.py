@@ -74,3 +74,16 @@ def test_a_tally_has_no_regions():
     with pytest.raises(InputError) as refusal:
         measure(tally(three()), "ece", region="confidence > 0.5")
     assert refusal.value.code == "TO403"
+
+
+def test_a_bound_means_the_same_in_every_type():
+    P = np.repeat([[0.1, 0.9], [0.05, 0.95]], 10, axis=0)
+    for dtype in (np.float16, np.float32, np.float64):
+        preds = Predictions([1] * 20, P.astype(dtype), sum_tolerance=0.01)
+        assert within(preds, "confidence >= 0.9").n == 20
+
+
+def test_a_class_may_have_and_in_its_name():
+    preds = Predictions(["oil", "salt and pepper"], [[0.9, 0.1], [0.2, 0.8]], classes=["oil", "salt and pepper"])
+    assert within(preds, "class:salt and pepper > 0.5 and confidence > 0.1").n == 1
+    assert within(preds, "positive > 0.5").n == 1

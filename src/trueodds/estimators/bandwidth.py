@@ -36,9 +36,7 @@ def silverman(view: View) -> float:
 
 
 def rows_worth(view: View) -> float:
-    """How many rows the weights stand for: their sum where they are counts, else as many equal rows as they are worth."""
-    if (view.w == np.rint(view.w)).all():
-        return view.total
+    """As many equal rows as the weights are worth, (Σw)²/Σw²."""
     return float(view.total**2 / view.sums("ww").sum())
 
 

@@ -49,6 +49,7 @@ class Estimator:
     power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
     smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
     redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
+    clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     averages: ClassVar[bool] = True  # whether the values of several views make one number
     best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason

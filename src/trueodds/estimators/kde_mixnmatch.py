@@ -60,7 +60,10 @@ class MixNMatchError(ScoredError):
     name: ClassVar[str] = "kde_mixnmatch"
     interval: ClassVar[str | None] = "noise-floor"
     norm: ClassVar[bool] = False
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores within a cell are seen at their mean"}
+    exempt: ClassVar[dict[str, str]] = {
+        "cells": "scores within a cell are seen at their mean",
+        "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
+    }
     order: float = 1.0
 
     def __post_init__(self) -> None:

@@ -59,6 +59,7 @@ class LinearBinError(ScoredError):
     """
 
     name: ClassVar[str] = "ece_linear"
+    exempt: ClassVar[dict[str, str]] = {"weight two": "the number of bins follows what the weights are worth"}
     bins: int | str = "auto"
     base: str = "uniform"
     range: str | None = None
@@ -146,7 +147,8 @@ class LinearBinError(ScoredError):
     def count(self, view: View) -> int:
         """How many bins are asked of this view; equal mass makes no more of them than there are rows."""
         n = round(view.total) if _whole(view.w) else view.n_rows
-        root = max(1, math.isqrt(n))
+        worth = view.total**2 / float(view.sums("ww").sum()) if view.total > 0 else 0.0  # rows that weigh alike
+        root = max(1, math.isqrt(round(worth)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
         return min(k, max(n, 1)) if self.base == "equal-mass" else k
 

@@ -44,6 +44,7 @@ class OutOfSample(Mean):
     """
 
     needs_rows: ClassVar[bool] = True
+    clusters: ClassVar[bool] = False  # a fold would judge rows whose siblings taught the fit
     exempt: ClassVar[dict[str, str]] = {
         "row order": "which rows share a fold depends on their order",
         "weight two": "the copies of a row fall into different folds",

@@ -31,6 +31,13 @@ class Asked:
     @classmethod
     def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Asked:
         """The question put to these predictions."""
+        if preds.cluster is not None and not estimator.clusters:
+            raise InputError(
+                "TO205",
+                f"{estimator.name} deals rows into folds as if they were independent, and these come in clusters.",
+                f"{estimator.name} with cluster=",
+                "Use ece or smece, whose intervals resample whole clusters.",
+            )
         views = lens.views(preds)
         if len(views) > 1 and not estimator.averages:
             raise InputError(
@@ -67,9 +74,19 @@ class Asked:
             return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
         return self.views[0].n_rows
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the mean of the whole is the whole of the means: not for the worst view, nor shares of labels."""
+        return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
+
     def combined(self, values: Array) -> Array:
         """Values by view (views, …) as the one number of the lens."""
-        return values[0] if len(self.views) == 1 else combine(values, self._shares, self.aggregate)
+        if len(self.views) == 1:
+            return values[0]
+        if self.aggregate == "max" and self.estimator.best:  # the worst is the farthest from the best
+            worst = np.argmax(self.estimator.off(values), axis=0)
+            return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
+        return combine(values, self._shares, self.aggregate)
 
     @cached_property
     def _shares(self) -> Array:

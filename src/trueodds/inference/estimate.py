@@ -132,7 +132,7 @@ def estimates(
     for i, each in enumerate(asked):
         interval, why = interval_of(preds, judges[i], methods[i], sure, resampled.get(i), theirs[i], rng)
         how = resampled[i].how if i in resampled else None
-        out.append(answer(each, interval, why, null[i], sure, how, notes=notes_of(preds, each)))
+        out.append(answer(each, interval, why, null[i], sure, how, notes=notes_of(preds, each), clustered=clustered))
     return out
 
 
@@ -156,6 +156,7 @@ def answer(
     how: str | None,
     *,
     notes: list[Note],
+    clustered: bool = False,
 ) -> Estimate:
     """The estimate of one question from its value, interval (or why there is none) and null draws."""
     estimator, bare = asked.estimator, sure.interval is None
@@ -182,7 +183,7 @@ def answer(
     if null is not None:
         settings["redraws"] = null.shape[-1]
     return Estimate(
-        estimator.name, str(asked.lens), value, asked.n_rows, interval, floor, _debiased(asked, value, floor),
+        estimator.name, str(asked.lens), value, asked.n_rows, interval, floor, _debiased(asked, value, floor, clustered=clustered),
         parts, settings, tuple(notes),
     )  # fmt: skip
 
@@ -206,12 +207,12 @@ def _floor(asked: Asked, null: Array | None) -> float | None:
     return None if any(each is None for each in known) else float(asked.combined(np.array(known)))
 
 
-def _debiased(asked: Asked, value: float, floor: float | None) -> float | None:
+def _debiased(asked: Asked, value: float, floor: float | None, *, clustered: bool) -> float | None:
     """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor.
 
     The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
     """
-    if _is_root_mean_square(asked):
+    if _is_root_mean_square(asked) and not clustered:  # pairs of rows of one cluster are no independent pairs
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
         t, _ = intervals.squared_error(view.pool(one.index, one.size))

@@ -334,8 +334,9 @@ def count_of_bins(bins: int | str, view: View) -> int:
     """How many bins a number or a rule of RULES stands for."""
     if bins not in RULES:
         return int(bins)
-    n = _count_of_rows(view)
-    return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4))
+    # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.
+    n = view.total**2 / float(view.sums("ww").sum()) if view.total > 0 else 0.0
+    return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
 def _ranked(view: View) -> tuple[Array, Array]:

@@ -56,12 +56,12 @@ def _inside(preds: Predictions, region: Region) -> Any:
             except (TypeError, ValueError):
                 raise _unread(f"{name}: {ends!r}") from None
             score = _score(preds, str(name))
-            mask &= (score >= low) & (score <= high)
+            mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
         return mask
     if not isinstance(region, str):
         raise _unread(repr(region))
     mask = np.ones(preds.n, dtype=bool)
-    for condition in re.split(r"\band\b", region):
+    for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
         found = _CONDITION.fullmatch(condition)
         try:
             name, sign, bound = (found[1], found[2], float(found[3])) if found else ("", "", float("nan"))
@@ -69,23 +69,29 @@ def _inside(preds: Predictions, region: Region) -> Any:
             found = None
         if found is None:
             raise _unread(repr(region))
-        mask &= _COMPARISONS[sign](_score(preds, name), bound)
+        mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
     return mask
 
 
 def _score(preds: Predictions, name: str) -> Array:
     if name == "confidence" and preds.kind != "multilabel":
-        return Confidence().said(preds)[0].astype(np.float64, copy=False)
+        return Confidence().said(preds)[0]
     if name == "positive" and preds.kind == "classes" and preds.k == 2:
-        return preds.P[:, 1].astype(np.float64, copy=False)
+        return preds.P[:, 1]
     if name.startswith("class:") and preds.kind != "confidence":
-        return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)].astype(np.float64, copy=False)
+        return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)]
     raise InputError(
         "TO203",
         "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
         repr(name),
         near(name, ["confidence", *(f"class:{each}" for each in preds.classes)]),
     )
+
+
+def _bound(preds: Predictions, bound: float) -> float:
+    """The bound in the type that the probabilities came in: a float32 of .9 is .9, though not the float64 of .9."""
+    narrow = np.dtype(preds.dtype)
+    return float(narrow.type(bound)) if narrow.kind == "f" else bound
 
 
 def _unread(got: str) -> InputError:

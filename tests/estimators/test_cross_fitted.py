@@ -164,7 +164,7 @@ def test_measured_it_has_an_interval_a_floor_of_nothing_and_says_what_they_are_f
     assert [note.code for note in found.notes] == ["TN135"]
     assert "lower bound on the full error" in found.notes[0].text
     plain = to.measure(preds, "cross_fitted", resamples=50, fit_on="others")
-    assert [note.code for note in plain.notes] == ["TN135", "TN137"]
+    assert [note.code for note in plain.notes] == ["TN135", "TN137", "TN211"]
 
 
 def test_vectors_are_fitted_by_one_temperature_if_nothing_else_is_said() -> None:

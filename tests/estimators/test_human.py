@@ -301,9 +301,9 @@ def test_one_class_against_the_rest_is_a_binary_view() -> None:
     assert parts["class:1"] == pytest.approx(np.abs(preds.P[:, 1] - preds.Y[:, 1]).mean(), rel=1e-13)
     # over the classes the halves add up to the total variation of the vector
     assert 3 / 2 * whole == pytest.approx(DistributionError().value(canonical(preds)), rel=1e-12)
-    answer = to.measure(preds, "distce", lens="classwise", resamples=50)
+    answer = to.measure(preds, "distce", lens="classwise", resamples=100)
     assert codes(answer) == ["TN131"]
-    assert answer.noise_floor == pytest.approx(2 / 3 * to.measure(preds, "distce", resamples=50).noise_floor, rel=1e-9)
+    assert answer.noise_floor == pytest.approx(2 / 3 * to.measure(preds, "distce", resamples=100).noise_floor, rel=1e-9)
 
 
 def test_bare_confidence_and_independent_labels_have_a_number_and_a_floor() -> None:

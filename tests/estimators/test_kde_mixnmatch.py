@@ -223,12 +223,18 @@ def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
     assert MixNMatchError().value(View(p, y)) == MixNMatchError().value(View(p.astype(float), y))
 
 
-def test_a_weight_of_two_is_two_rows() -> None:
+def test_weights_are_what_they_are_worth() -> None:
     rng = np.random.default_rng(7)
     p, w = rng.random(30).round(1), rng.integers(0, 4, 30)
     y = (rng.random(30) < p).astype(float)
     rows = View(np.repeat(p, w), np.repeat(y, w))
-    assert MixNMatchError().value(View(p, y, w)) == pytest.approx(MixNMatchError().value(rows), rel=1e-12)
+    # The bandwidth follows what the weights are worth; at one bandwidth the sums are those of repeated rows.
+    widths = [MixNMatchError().parts(view)["bandwidth"] for view in (View(p, y, w), rows)]
+    worth = w.sum() ** 2 / (w**2).sum()
+    assert widths[0] / widths[1] == pytest.approx((w.sum() / worth) ** 0.2, rel=1e-12)
+    assert MixNMatchError().value(View(p, y, 5.0 * w)) == pytest.approx(
+        MixNMatchError().value(View(p, y, w)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("order", [0, 0.5, np.inf, float("nan"), "1", True])

@@ -269,10 +269,8 @@ def test_tied_scores_are_never_split_and_row_order_is_irrelevant(partition: Part
     "partition",
     [
         EqualMass(5),
-        EqualMass("sqrt"),
         Sweep(),
         Sweep("uniform"),
-        Uniform("sqrt"),
         MedianVariance(4),
         MedianVariance(4, 3),
         Distinct(),
@@ -547,3 +545,14 @@ def test_a_partition_says_all_that_changes_it() -> None:
             SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5), Distinct(),
             Given((0, 1 / 3, 1)), Given((0, 0.333333, 1)), Given((0, 0.333333, 1), "left")]  # fmt: skip
     assert len({str(each) for each in said}) == len(said)
+
+
+@pytest.mark.parametrize(("rule", "bins"), [("sqrt", 20), ("auto", 11)])
+def test_rules_count_what_weights_are_worth(rule: str, bins: int) -> None:
+    # √400 = 20 and 400^(2/5) = 10.99; weights of 300 each are no more rows, half of them at 0 are 200: √200 = 14.1.
+    p = np.linspace(0, 1, 400)
+    for weight in (1.0, 0.3, 300.0):
+        view = row_view(p, p, np.full(400, weight))
+        assert Uniform(rule).freeze(view).size == EqualMass(rule).freeze(view).size == bins
+    half = row_view(p, p, np.arange(400) % 2 * 7.0)
+    assert Uniform("sqrt").freeze(half).size == 14

@@ -38,7 +38,7 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
     exact = float(np.exp(power) / alpha)
     (view,) = to.problem.lens.as_lens("canonical").views(world.whole())
     gap = np.abs(view.y - view.p).sum(axis=1) / 2
-    # 3,000 vectors: the mean stays within four standard errors.
+    # 200,000 vectors: the mean stays within four standard errors.
     assert abs(gap.mean() - exact) < 4 * gap.std() / np.sqrt(len(gap))
 
 

@@ -14,7 +14,8 @@ from trueodds.problem.predictions import Predictions
 Array = NDArray[Any]
 
 NODES = 4001  # of the quadrature over one latent score
-DRAWS = 3000  # of the quadrature over vectors
+DRAWS = 200_000  # of the quadrature over vectors
+FEWER = 3000  # for estimators whose cost is quadratic
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Design:
         """Predictions and hard labels of n independent rows."""
         raise NotImplementedError
 
-    def whole(self) -> Predictions:
+    def whole(self, nodes: int = DRAWS) -> Predictions:
         """Quadrature nodes with their weight; the outcomes are the true probabilities, as shares."""
         raise NotImplementedError
 
@@ -63,7 +64,7 @@ class Logistic(Design):
         x = rng.normal(self.center, self.spread, n)
         return Predictions((rng.random(n) < expit(x)).astype(np.int64), self.said(x))
 
-    def whole(self) -> Predictions:
+    def whole(self, nodes: int = DRAWS) -> Predictions:
         """Equal steps over ten standard deviations; tails beyond weigh 1e-22."""
         z = np.linspace(-10, 10, NODES)
         x = self.center + self.spread * z
@@ -91,7 +92,7 @@ class Mixture(Design):
         x = rng.normal(np.where(minus, -1.0, 1.0), 1.0)
         return Predictions(minus.astype(np.int64), expit(self.first + self.second * x))
 
-    def whole(self) -> Predictions:
+    def whole(self, nodes: int = DRAWS) -> Predictions:
         """Equal steps from −10 to 10."""
         x = np.linspace(-10, 10, NODES)
         density = np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2)
@@ -120,9 +121,9 @@ class DirichletModel(Design):
         y = (np.cumsum(self._true(P), axis=1) < rng.random(n)[:, None]).sum(axis=1)
         return Predictions(np.minimum(y, self.k - 1), P)
 
-    def whole(self) -> Predictions:
+    def whole(self, nodes: int = DRAWS) -> Predictions:
         """A fixed sample of vectors, each with its true probabilities."""
-        P = np.random.default_rng(20_190_416).dirichlet(np.full(self.k, self.alpha), DRAWS)
+        P = np.random.default_rng(20_190_416).dirichlet(np.full(self.k, self.alpha), nodes)
         return Predictions(self._true(P), P)
 
     def _true(self, P: Array) -> Array:
@@ -147,9 +148,9 @@ class Crowd(Design):
         P = rng.dirichlet(np.ones(self.k), n)
         return Predictions(rng.multinomial(self.people, (1 - self.noise) * P + self.noise / self.k), P)
 
-    def whole(self) -> Predictions:
-        """Forty thousand items with their votes: the target of a mean includes the noise of the votes."""
-        return self.rows(np.random.default_rng(20_220_401), 40_000)
+    def whole(self, nodes: int = DRAWS) -> Predictions:
+        """A fixed sample of items with their votes: the target of a mean includes the noise of the votes."""
+        return self.rows(np.random.default_rng(20_220_401), nodes)
 
 
 def _binary(p: Array, r: Array, w: Array) -> Predictions:

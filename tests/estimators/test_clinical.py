@@ -16,7 +16,6 @@ import trueodds as to
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.estimators import local_fit
 from trueodds.estimators.clinical import (
     IntegratedIndex,
     MedianDistance,
@@ -24,8 +23,9 @@ from trueodds.estimators.clinical import (
     WorstDistance,
     weighted_quantile,
 )
-from trueodds.estimators.local_fit import SMOOTHERS, LocalFit
 from trueodds.estimators.ratio import ObservedExpected
+from trueodds.estimators.smoothing import local_fit
+from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

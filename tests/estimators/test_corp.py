@@ -15,7 +15,7 @@ import trueodds as to
 from tests import reference
 from trueodds import InputError, Predictions
 from trueodds.estimators.corp import Corp
-from trueodds.estimators.isotonic_fit import isotonic_fit
+from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 

@@ -14,7 +14,7 @@ from tests.problem.refused import refused
 from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramRule
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.actions import Costs
+from trueodds.estimators.acting.actions import Costs
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.decision import DecisionRegret

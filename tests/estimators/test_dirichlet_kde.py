@@ -15,8 +15,8 @@ import trueodds as to
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.estimators.dirichlet import BANDWIDTHS, DirichletKernel, likeliest
 from trueodds.estimators.dirichlet_kde import DirichletError
+from trueodds.estimators.smoothing.dirichlet import BANDWIDTHS, DirichletKernel, likeliest
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 

@@ -13,10 +13,10 @@ from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions, measure
 from trueodds import test as judge
-from trueodds.estimators.bandwidth import quantiles, silverman
 from trueodds.estimators.base import measured
-from trueodds.estimators.density import KERNELS, Beta, Mirrored
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
+from trueodds.estimators.smoothing.bandwidth import quantiles, silverman
+from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
-from trueodds.estimators.isotonic_fit import isotonic_fit
-from trueodds.estimators.local_fit import SMOOTHERS, LocalFit, Smoother
 from trueodds.estimators.scored import Reader, ScoredError
+from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
+from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit, Smoother
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

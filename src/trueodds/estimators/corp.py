@@ -12,8 +12,8 @@ from scipy.special import entr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
-from trueodds.estimators.isotonic_fit import isotonic_fit
 from trueodds.estimators.scored import Reader, ScoredError, Scores
+from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

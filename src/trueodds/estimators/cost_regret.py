@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
-from trueodds.estimators.actions import Cost, Costs, checked
-from trueodds.estimators.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.acting.actions import Cost, Costs, checked
+from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.estimators.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from trueodds.core.registry import settings_of
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError
-from trueodds.estimators.pairs import ByBin, Pairs, over, several
+from trueodds.estimators.pairing.pairs import ByBin, Pairs, over, several
 from trueodds.problem.partition import RULES, EqualMass, Partition
 from trueodds.problem.view import View
 

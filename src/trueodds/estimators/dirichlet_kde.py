@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.dirichlet import below
-from trueodds.estimators.neighbors import Neighbors
+from trueodds.estimators.smoothing.dirichlet import below
+from trueodds.estimators.smoothing.neighbors import Neighbors
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.bandwidth import NARROWEST, silverman
 from trueodds.estimators.base import one_score
-from trueodds.estimators.density import COARSE, FINE, KERNELS, Beta, Mirrored
 from trueodds.estimators.scored import Reader, ScoredError, Scores
+from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman
+from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

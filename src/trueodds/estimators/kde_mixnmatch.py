@@ -12,9 +12,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.bandwidth import rows_worth, spread
-from trueodds.estimators.density import KERNELS
 from trueodds.estimators.scored import Reader, ScoredError, Scores
+from trueodds.estimators.smoothing.bandwidth import rows_worth, spread
+from trueodds.estimators.smoothing.density import KERNELS
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

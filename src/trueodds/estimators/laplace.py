@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.pairs import along
 from trueodds.core.registry import near
 from trueodds.estimators.base import Linear
-from trueodds.estimators.row_pairs import RowPairs
+from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.problem.view import View

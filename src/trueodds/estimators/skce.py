@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
-from trueodds.estimators import kernels
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.kernels import Similarity
-from trueodds.estimators.row_pairs import RowPairs
+from trueodds.estimators.pairing.row_pairs import RowPairs
+from trueodds.estimators.smoothing import kernels
+from trueodds.estimators.smoothing.kernels import Similarity
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

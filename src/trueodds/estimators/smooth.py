@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.estimators.reflected import NARROWEST, fixed_point, left_over
 from trueodds.estimators.scored import Reader, ScoredError
+from trueodds.estimators.smoothing.reflected import NARROWEST, fixed_point, left_over
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.actions import Cost, vectors
-from trueodds.estimators.actions import checked as checked_cost
+from trueodds.estimators.acting.actions import Cost, vectors
+from trueodds.estimators.acting.actions import checked as checked_cost
+from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
 from trueodds.estimators.base import Estimator, Linear, single_rows
-from trueodds.estimators.payoffs import Utility, checked, payoffs
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from trueodds.estimators.hashed import evenly, hashed_order
+from trueodds.estimators.smoothing.hashed import evenly, hashed_order
 
 Array = NDArray[Any]
 

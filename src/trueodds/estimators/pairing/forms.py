@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels.pairs import along
-from trueodds.estimators.kernels import Kernel
+from trueodds.estimators.smoothing.kernels import Kernel
 
 Array = NDArray[Any]
 Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their similarities below the diagonal

@@ -12,7 +12,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule
 from trueodds.core.errors import InputError, Note
 from trueodds.core.rng import as_generator
-from trueodds.estimators.actions import vectors
+from trueodds.estimators.acting.actions import vectors
 from trueodds.estimators.base import Mean, single_rows
 from trueodds.problem.view import View
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.estimators import kernels
 from trueodds.estimators.base import Linear, single_rows
-from trueodds.estimators.forms import Gram, Line
-from trueodds.estimators.kernels import Kernel, matrix
+from trueodds.estimators.pairing.forms import Gram, Line
+from trueodds.estimators.smoothing import kernels
+from trueodds.estimators.smoothing.kernels import Kernel, matrix
 from trueodds.problem.view import View
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.estimators.base import Linear, single_rows
-from trueodds.estimators.dirichlet import DirichletKernel, likeliest
-from trueodds.estimators.hashed import evenly, hashed_order
-from trueodds.estimators.kernels import matrix
+from trueodds.estimators.smoothing.dirichlet import DirichletKernel, likeliest
+from trueodds.estimators.smoothing.hashed import evenly, hashed_order
+from trueodds.estimators.smoothing.kernels import matrix
 from trueodds.problem.view import View
 
 if TYPE_CHECKING:

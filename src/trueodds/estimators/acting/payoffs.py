@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.estimators.actions import Cost, Costs
+from trueodds.estimators.acting.actions import Cost, Costs
 from trueodds.problem.ranked import descending
 from trueodds.problem.view import View
 

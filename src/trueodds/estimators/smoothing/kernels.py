@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.pairs import apart
 from trueodds.core.registry import near
-from trueodds.estimators.hashed import evenly_by_weight, hashed_order
+from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

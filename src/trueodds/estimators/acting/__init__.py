@@ -1,0 +1,1 @@
+"""What follows from a probability? Costs, payoffs, and judges that have not seen the row."""

@@ -21,7 +21,9 @@ PATIENCE = 2.0  # seconds: a member that takes longer is not asked for more rows
 
 def stated(member: type) -> tuple[str, float | None]:
     """The cost in the docstring, and the exponent of n in it; a logarithm counts as no power."""
-    found = re.search(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))", member.__doc__ or "")
+    cost = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
+    # "As for ECE" stands in the docstring of a class that inherits.
+    found = next((each for base in member.__mro__ if (each := cost.search(base.__doc__ or ""))), None)
     if not found:
         return "?", None
     said = found[1]

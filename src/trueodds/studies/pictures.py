@@ -8,7 +8,7 @@ from typing import Any
 
 from trueodds.studies.base import Finding
 
-BLUE, RED, GRAY = "#2f6da8", "#b5402a", "#8a8a8a"
+BLUE, RED = "#2f6da8", "#b5402a"
 
 
 def coverage(found: Finding, path: Path) -> None:
@@ -30,12 +30,14 @@ def coverage(found: Finding, path: Path) -> None:
     _dots(error, ratio, place, shade, "ratio")
     error.set(xscale="log", title="error against that of answering 0", xlabel="RMSE / RMSE of the constant 0")
     _dots(ranks, found.rows, place, shade, "ranks")
-    ranks.set(xlim=(0.45, 1.02), title="ranks two models right", xlabel="share of data sets")
+    ranks.set(xlim=(0.45, 1.02), title="ranks two right", xlabel="share of data sets")
     covers.set_yticks(list(place.values()), list(place), fontsize=8)
     covers.set_ylim(-0.7, len(names) - 0.3)
     for ax in (covers, error, ranks):
         ax.grid(axis="x", color="#dddddd", lw=0.6)
         ax.set_axisbelow(True)
+        ax.title.set_fontsize(10)
+        ax.xaxis.label.set_fontsize(9)
         ax.tick_params(axis="both", length=0, labelsize=8)
         for side in ("top", "right", "left"):
             ax.spines[side].set_visible(False)
@@ -61,4 +63,4 @@ def _ratio(row: Mapping[str, Any]) -> float | None:
 
 
 def _shades(count: int) -> list[str]:
-    return [GRAY, BLUE, "#123a63"][-count:] if count <= 3 else [BLUE] * count
+    return ["#8fb3d9", "#123a63", RED][:count] if count <= 3 else [BLUE] * count

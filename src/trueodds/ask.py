@@ -318,7 +318,7 @@ def floors(
 
     def drawable(each: Asked) -> bool:
         countless = each.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
-        if not each.is_linear:  # the mean of the largest is not the largest mean
+        if not each.is_mean_of_views:  # the mean of the largest is not the largest mean
             return not countless
         # What is unbiased for independent rows is not for the rows of clusters.
         known = rows.cluster is None and each.estimator.expected(each.views[0]) is not None

@@ -270,3 +270,34 @@ def test_intervals_cover_the_truth(name, settings, slope):
         estimate = answered(preds, question, Sureness(resamples=200), rng)
         hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 178
+
+
+def test_the_noise_floor_interval_by_hand():
+    # Null draws 0 … .4: q = quantile(.975) = .39; the square is made on the root: V = .25 is .5, low (.5 − .39)² = .0121.
+    null, flat = np.linspace(0, 0.4, 101) ** 2, np.full(9, 0.25)
+    found = intervals.noise_floor(0.25, flat, null, 0.95, 50, power=2.0)
+    # .5 is 2.5 times the mean root .2, where the blend begins: only q counts. Above: .5 + z²/50, z² = 3.8415.
+    assert found.low == pytest.approx((0.5 - 0.39) ** 2)
+    assert found.high == pytest.approx((0.5 + 3.841458820694124 / 50) ** 2)
+    assert found.method == "noise-floor"
+
+
+def test_the_lower_end_has_no_step_where_an_error_gets_clear_of_its_noise():
+    draws, noise = np.linspace(-0.01, 0.01, 201), np.linspace(0, 0.2, 201)  # mean noise .1, q = .195
+    ends = [intervals.residual_norm(v, v + draws, noise, noise, 0.95, 1000).low for v in np.linspace(0.2, 0.4, 2001)]
+    # From V − q to V − z sd the end gains at most .19 over .1 of V, so .0001 of V cannot move it by more than .0004.
+    assert np.abs(np.diff(ends)).max() < 4e-4
+    assert ends[500] == pytest.approx(0.25 - 0.195)  # 2.5 means: the blend begins
+    sd = draws.std(ddof=1)
+    assert ends[1500] == pytest.approx(0.35 - 1.959963984540054 * sd)  # 3.5 means: it has ended
+    worst = intervals.residual_norm(0.4, 0.4 + draws, noise, noise, 0.95, 1000, smooth=False)
+    assert worst.low == pytest.approx(0.4 - 0.195)
+
+
+def test_the_interval_of_pairs_by_hand():
+    # Draws 0 … 1 around V = .5: q = .025 and .975. T = .3: low .3 − .475, high .3 + max(.475, .475).
+    even = intervals.of_pairs(0.3, 0.5, np.linspace(0, 1, 1001), 0.95)
+    assert (even.low, even.high) == pytest.approx((0.3 - 0.475, 0.3 + 0.475))
+    # To the right of V = .2 they reach .775 above and .175 below: the longer margin counts above.
+    skewed = intervals.of_pairs(0.3, 0.2, np.linspace(0, 1, 1001), 0.95)
+    assert (skewed.low, skewed.high) == pytest.approx((0.3 - 0.775, 0.3 + 0.775))

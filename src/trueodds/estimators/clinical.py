@@ -197,8 +197,7 @@ def _is_share(span: Any) -> bool:
 
 def _row(view: View) -> float:
     """The share of one row where the weights are whole and so count rows; 0 where they do not."""
-    w = view.w
-    return 1 / view.total if np.array_equal(w, np.rint(w)) else 0.0
+    return 1 / view.total if view.whole else 0.0
 
 
 def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:

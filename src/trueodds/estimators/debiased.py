@@ -15,7 +15,7 @@ from trueodds.core.registry import settings_of
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError
-from trueodds.estimators.pairing.pairs import ByBin, Pairs, over, several
+from trueodds.estimators.pairing.pairs import ByBin, Pairs, averaged, over, several
 from trueodds.problem.partition import RULES, EqualMass, Partition
 from trueodds.problem.view import View
 
@@ -257,9 +257,7 @@ class DebiasedL1(_Debiased):
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:
     """The mean over bins; those of one row add 0, and without a pair of rows there is no number."""
-    pairs = several(w, ww)
-    total = (w * np.where(pairs, square, 0.0)).sum(axis=-1) / w.sum(axis=-1)
-    return np.asarray(np.where(pairs.any(axis=-1), total, np.nan))
+    return np.asarray(np.where(several(w, ww).any(axis=-1), averaged(w, ww, square), np.nan))
 
 
 def _root(theta: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman
 from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
+from trueodds.problem.partition import lowest
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -102,24 +102,18 @@ class KernelDensityError(ScoredError):
     def span(self, view: View) -> tuple[float, float]:
         """The interval in which the view's scores lie."""
         one_score(view, self.name)
-        if self.range is None:
+        low = lowest(view, self.range)
+        if not low:
             return 0.0, 1.0
-        if view.classes < 2:
-            raise InputError(
-                "TO205",
-                "range='1/K' needs the number of classes, which a bare confidence does not tell.",
-                f"range={self.range!r}",
-                "Leave range out.",
-            )
         least = float(view.p[view.w > 0].min())
-        if least < 1 / view.classes - BELOW:
+        if least < low - BELOW:
             raise InputError(
                 "TO205",
                 "range='1/K' is for the largest of K probabilities, which cannot lie below 1/K.",
                 f"{least:.6g} through {view.name or 'a view'} with K = {view.classes}",
                 "Leave range out, or use lens='confidence'.",
             )
-        return 1 / view.classes, 1.0
+        return low, 1.0
 
     def width(self, view: View) -> float:
         """The bandwidth for this view."""
@@ -235,15 +229,6 @@ class Curve(Scores):
         """The error of the view itself, every distinct score told apart."""
         w, wp, wy = (x / self.exact[0].sum() for x in self.exact)
         return float(self.error.reads(self.distinct, w, self.view, FINE)(w, wp, wy))
-
-    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw; one that repeats what was observed has its very value, or tests would miss ties."""
-        return np.maximum(super().statistic(w, wp, wy) + self._apart, 0.0)
-
-    @cached_property
-    def _apart(self) -> float:
-        w, wp, wy = (np.bincount(self.group, x, self.size) for x in self.exact)
-        return self.value() - float(super().statistic(w, wp, wy))
 
 
 def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:

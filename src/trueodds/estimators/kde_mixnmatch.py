@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.bandwidth import rows_worth, spread
+from trueodds.estimators.smoothing.bandwidth import spread
 from trueodds.estimators.smoothing.density import KERNELS
 from trueodds.problem.view import View
 
@@ -88,7 +87,7 @@ class MixNMatchError(ScoredError):
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The integral on the draws' grid."""
-        grid, n = Grid(s), rows_worth(view)
+        grid, n = Grid(s), view.worth
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
@@ -145,7 +144,7 @@ class Refitted(Scores):
         wy = self.exact[2]
         if not wy.sum() > 0:
             return None
-        return max(spread(self.distinct, wy) * (2 * rows_worth(self.view)) ** -0.2, LEAST)
+        return max(spread(self.distinct, wy) * (2 * self.view.worth) ** -0.2, LEAST)
 
     def value(self) -> float:
         """The trapezoid sum over the published grid; places without density add nothing."""
@@ -160,15 +159,6 @@ class Refitted(Scores):
         known = np.maximum(f, f1) > EMPTY
         seen = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
         return float(_trapezoid(np.where(known, np.abs(s - seen) ** order * f, 0.0)) / _trapezoid(f))
-
-    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The value of each draw; one that repeats what was observed has its very value, or tests would miss ties."""
-        return np.maximum(super().statistic(w, wp, wy) + self._apart, 0.0)
-
-    @cached_property
-    def _apart(self) -> float:
-        w, wp, wy = (np.bincount(self.group, x, self.size) for x in self.exact)
-        return self.value() - float(super().statistic(w, wp, wy)[0])
 
 
 def _kernel_sums(x: Array, mass: Array, half: float) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.problem.bins import Closed
+from trueodds.problem.partition import lowest
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -121,36 +122,22 @@ class LinearBinError(ScoredError):
 
     def edges(self, view: View) -> Array:
         """The lower edge of the range, the edges between bins, and 1; equal-mass edges may coincide."""
-        low, k = self._low(view), self.count(view)
+        low, k = lowest(view, self.range), self.count(view)
         if self.base == "uniform":
             return np.asarray(low + np.arange(k + 1) / k * (1 - low))
         order = np.argsort(view.at, kind="stable")
         at, mass = view.at[order].astype(np.float64, copy=False), np.cumsum(view.w[order])
-        step = round(mass[-1]) // k if _whole(view.w) else mass[-1] / k
+        step = round(mass[-1]) // k if view.whole else mass[-1] / k
         cuts, slack = np.arange(1, k) * step, 1e-12 * mass[-1]
         before = np.searchsorted(mass, cuts - slack, "left")
         after = np.minimum(np.searchsorted(mass, cuts + slack, "right"), len(at) - 1)
         return np.concatenate(([low], (at[before] + at[after]) / 2, [1.0]))
 
-    def _low(self, view: View) -> float:
-        if self.range is None:
-            return 0.0
-        if view.classes < 2:
-            raise InputError(
-                "TO205",
-                "range='1/K' needs the number of classes, which a bare confidence does not tell.",
-                f"range={self.range!r}",
-                "Leave range out.",
-            )
-        return 1 / view.classes
-
     def count(self, view: View) -> int:
         """How many bins are asked of this view; equal mass makes no more of them than there are rows."""
-        n = round(view.total) if _whole(view.w) else view.n_rows
-        worth = view.total**2 / float(view.sums("ww").sum()) if view.total > 0 else 0.0  # rows that weigh alike
-        root = max(1, math.isqrt(round(worth)))
+        root = max(1, math.isqrt(round(view.worth)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
-        return min(k, max(n, 1)) if self.base == "equal-mass" else k
+        return min(k, max(round(view.counted), 1)) if self.base == "equal-mass" else k
 
     def said(self, view: View) -> dict[str, Any]:
         """Bins, range and mapping as used."""
@@ -208,8 +195,3 @@ class LinearSums(Scores):
         size = parts.size + 1
         bins = np.bincount(parts.bin, residual - up, size) + np.bincount(parts.bin + 1, up, size)
         return float(np.abs(bins).sum() / view.total)
-
-
-def _whole(w: Array) -> bool:
-    """Whether the weights are counts, so that a weight of two can be two rows exactly."""
-    return bool((w == np.rint(w)).all())

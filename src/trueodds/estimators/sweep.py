@@ -78,7 +78,7 @@ class SweepError(ScoredError):
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The sweep over the groups of scores, chosen again for each draw."""
-        most = _count_of_rows(view) - 1
+        most = round(view.counted) - 1
 
         def reader(w: Array, wp: Array, wy: Array) -> Array:
             values, _ = self._swept(w, wp, wy, s, most)
@@ -94,15 +94,9 @@ class SweepError(ScoredError):
     def bins(self, view: View) -> int:
         """How many bins the data chose."""
         scores = Scores(self, view)
-        return int(self._swept(*scores.exact, scores.distinct, _count_of_rows(view) - 1)[1][0])
+        return int(self._swept(*scores.exact, scores.distinct, round(view.counted) - 1)[1][0])
 
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, most: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
         return sweep(w, wp, wy, s, most=most, by_mass=by_mass, order=self.order)
-
-
-def _count_of_rows(view: View) -> int:
-    """How many rows the weights stand for: their sum where they are counts, else the rows that have weight."""
-    whole = bool((view.w == np.rint(view.w)).all())
-    return round(view.total) if whole else view.n_rows

@@ -75,7 +75,7 @@ class Asked:
         return self.views[0].n_rows
 
     @property
-    def is_linear(self) -> bool:
+    def is_mean_of_views(self) -> bool:
         """Whether the mean of the whole is the whole of the means: not for the worst view, nor shares of labels."""
         return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
 

@@ -18,7 +18,6 @@ from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, Resampled, bootstrap, from_cells
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -252,11 +251,6 @@ def interval_of(
     return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
 
 
-def effective(view: View) -> float:
-    """How many equal rows the weights are worth, (Σw)²/Σw²."""
-    return float(view.total**2 / view.sums("ww").sum())
-
-
 def _units(preds: Predictions) -> int:
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
@@ -294,7 +288,7 @@ def _made(
         plug_in = asked.combined(np.array([asked.estimator.plug_in(view) for view in asked.views]))
         return intervals.of_pairs(value, float(plug_in), draws, sure.level)
     assert null is not None
-    n = effective(asked.views[0]) if preds is None or preds.cluster is None else _units(preds)
+    n = asked.views[0].worth if preds is None or preds.cluster is None else _units(preds)
     if method == "noise-floor":
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     assert resampled.spread is not None

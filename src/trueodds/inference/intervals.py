@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from trueodds.core.results import Interval
+from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -105,13 +106,11 @@ def squared_error(pooled: View) -> tuple[float, float]:
     """
     w, ww = pooled.w, pooled.sums("ww")
     residual = w * (pooled.y - pooled.p)
-    pairs = w**2 - ww
-    square = np.where(pairs > 1e-12 * w**2, (residual**2 - pooled.sums("wwr")) / np.where(pairs > 0, pairs, 1.0), 0.0)
     share = w / w.sum()
     mean = residual / w
     second = (pooled.sums("wyy") - 2 * pooled.sums("wpy") + pooled.sums("wpp")) / w
     spread = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
-    return float(share @ square), max(spread, 0.0)
+    return float(mean_square(w, residual, pooled.sums("wwr"), ww)), max(spread, 0.0)
 
 
 def sun(pooled: View, level: float) -> Interval:
@@ -121,8 +120,7 @@ def sun(pooled: View, level: float) -> Interval:
     """
     t, spread = squared_error(pooled)
     t = max(t, 0.0)
-    rows = pooled.w.sum() ** 2 / pooled.sums("ww").sum()
-    se = float(np.sqrt(spread / rows))
+    se = float(np.sqrt(spread / pooled.worth))
     both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
     if t >= 2 * both:
         low = t - both

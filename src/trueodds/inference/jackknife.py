@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Linear, Mean
+from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.inference.asked import Asked
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -93,8 +94,5 @@ def squared_error_draws(
         rows = rng.integers(0, len(u), (min(64, resamples - start), len(u)))
         mass, one, two = resampler.sums(rows)
         w, ww, residual, squares = mass[:, :size], one[:, size:], one[:, :size], two[:, :size]
-        pairs = w**2 - ww
-        enough = pairs > 1e-12 * w**2
-        each = np.where(enough, (residual**2 - squares) / np.where(enough, pairs, 1.0), 0.0)
-        found.append((w / w.sum(axis=1, keepdims=True) * each).sum(axis=1))
+        found.append(mean_square(w, residual, squares, ww))
     return np.concatenate(found)

@@ -77,17 +77,8 @@ class Uniform(Partition):
             return SimplexGrid(k, self.closed).freeze(view)
         # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
         edges = np.arange(k + 1) / k
-        if self.range == "1/K":
-            if view.classes < 2:
-                raise InputError(
-                    "TO205",
-                    "range='1/K' needs the number of classes, which a bare confidence does not tell.",
-                    f"range={self.range!r}",
-                    "Give the edges: bins=[0, 0.1, …, 1].",
-                )
-            low = 1 / view.classes
-            edges = low + edges * (1 - low)
-        return Bins(edges, self.closed)
+        low = lowest(view, self.range)
+        return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
     def __str__(self) -> str:
         said = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
@@ -147,7 +138,7 @@ class EqualMass(Partition):
         _binary_only(view, "equal-mass")
         k = count_of_bins(self.bins, view)
         scores, mass = _ranked(view)
-        return Bins(_mass_edges(scores, mass, _cuts(mass[-1], k, self.cut, whole=_whole(view.w))), self.closed)
+        return Bins(_mass_edges(scores, mass, _cuts(mass[-1], k, self.cut, whole=view.whole)), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -179,12 +170,12 @@ class Sweep(Partition):
             return Bins(np.array([0.0, 1.0]))
         s, place = np.unique(view.at[kept].astype(np.float64, copy=False), return_inverse=True)
         mass, seen = np.bincount(place, w[kept]), np.bincount(place, (w * y)[kept])
-        most, by_mass = round(_count_of_rows(view)) - 1, self.base == "equal-mass"
+        most, by_mass = round(view.counted) - 1, self.base == "equal-mass"
         _, found = sweep(mass[None], mass[None] * s, seen[None], s, most=most, by_mass=by_mass, order=1.0)
         k = int(found[0])
         if not by_mass:
             return Bins(np.arange(k + 1) / k)
-        return Bins(_mass_edges(s, np.cumsum(mass), _cuts(mass.sum(), k, "ceil", whole=_whole(w))))
+        return Bins(_mass_edges(s, np.cumsum(mass), _cuts(mass.sum(), k, "ceil", whole=view.whole)))
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"
@@ -240,7 +231,7 @@ class MedianVariance(Partition):
 
     def freeze(self, view: View) -> Frozen:
         """The tree for these predictions; a binary view is split along its one score."""
-        weights = view.w * (_count_of_rows(view) / view.total)
+        weights = view.w * (view.counted / view.total)
         tree: Tree = grow(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
         return tree
 
@@ -320,14 +311,18 @@ def _closed(value: Any) -> None:
         raise InputError("TO203", "closed is 'right' or 'left'.", repr(value), "Leave it out for right-closed bins.")
 
 
-def _whole(w: Array) -> bool:
-    """Whether the weights are counts, so that a weight of two can be two rows exactly."""
-    return bool((w == np.rint(w)).all())
-
-
-def _count_of_rows(view: View) -> float:
-    """How many rows the weights stand for: their sum where they are counts, else the rows that have weight."""
-    return view.total if _whole(view.w) else view.n_rows
+def lowest(view: View, range: str | None) -> float:
+    """Where bins or curves begin: 0, or 1/K for the largest of K probabilities."""
+    if range is None:
+        return 0.0
+    if view.classes < 2:
+        raise InputError(
+            "TO205",
+            "range='1/K' needs the number of classes, which a bare confidence does not tell.",
+            f"range={range!r}",
+            "Leave range out, or give the edges of bins: bins=[0, 0.1, …, 1].",
+        )
+    return 1 / view.classes
 
 
 def count_of_bins(bins: int | str, view: View) -> int:
@@ -335,7 +330,7 @@ def count_of_bins(bins: int | str, view: View) -> int:
     if bins not in RULES:
         return int(bins)
     # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.
-    n = view.total**2 / float(view.sums("ww").sum()) if view.total > 0 else 0.0
+    n = view.worth
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 

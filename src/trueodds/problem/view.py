@@ -81,6 +81,21 @@ class View:
         """The weight of all rows."""
         return float(self.w.sum())
 
+    @property
+    def worth(self) -> float:
+        """As many rows of equal weight as the weights are worth, (Σw)²/Σw²; 0 where no row has weight."""
+        return self.total**2 / float(self.sums("ww").sum()) if self.total > 0 else 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the weights are counts, so that a weight of two can be two rows exactly."""
+        return bool((self.w == np.rint(self.w)).all())
+
+    @property
+    def counted(self) -> float:
+        """How many rows the weights stand for: their sum where they are counts, else the rows that have weight."""
+        return self.total if self.whole else self.n_rows
+
     def sums(self, name: str) -> Array:
         """One of the sums per cell (see SUMS); derived for raw rows."""
         if self._sums is not None:

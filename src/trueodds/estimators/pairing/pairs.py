@@ -84,6 +84,16 @@ class Pairs:
         """A debiased error is no norm."""
 
 
+def averaged(w: Array, ww: Array, square: Array) -> Array:
+    """The mean over bins of a square that needs pairs of rows; bins of one row add 0."""
+    return np.asarray((w * np.where(several(w, ww), square, 0.0)).sum(axis=-1) / w.sum(axis=-1))
+
+
+def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+    """T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from the sums of bins along the last axis."""
+    return averaged(w, ww, over(residual**2 - squares, w**2 - ww))
+
+
 def several(w: Array, ww: Array) -> Array:
     """Whether a bin holds more than one row: (Σw)² beyond Σw²."""
     return np.asarray(w**2 - ww > 1e-12 * w**2)

@@ -24,7 +24,7 @@ def silverman(view: View) -> float:
     At least 0.002, which is the answer for one row, and where half of the scores are all but equal: scores that pile up
     need a narrow kernel, for a wide one would carry them off. Source: Silverman (1986).
     """
-    n = rows_worth(view)
+    n = view.worth
     if n <= 1:
         return NARROWEST
     kept = view.w > 0
@@ -33,11 +33,6 @@ def silverman(view: View) -> float:
     sd = spread(p, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
     return float(max(min(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST))
-
-
-def rows_worth(view: View) -> float:
-    """As many equal rows as the weights are worth, (Σw)²/Σw²."""
-    return float(view.total**2 / view.sums("ww").sum())
 
 
 def spread(x: Array, w: Array) -> float:

@@ -272,3 +272,14 @@ def test_a_root_mean_square_of_clusters_is_not_debiased_by_its_pairs() -> None:
     found = to.measure(Predictions(y, p, cluster=np.arange(200) // 5), "rmsce", resamples=100)
     floored = max(0.0, found.value**2 - found.noise_floor**2) ** 0.5
     assert found.debiased is None or found.debiased == pytest.approx(floored)
+
+
+def test_the_weights_of_linear_binning_are_its_own_setting():
+    preds = Predictions([0, 1, 1, 0] * 10, [0.23, 0.71, 0.94, 0.42] * 10)
+    plain, swapped = (
+        to.measure(preds, "ece_linear", bins=5, weights=each, interval=None) for each in ("linear", "swapped")
+    )
+    assert plain.value != swapped.value
+    with pytest.raises(InputError) as refused:
+        to.measure(preds, "ece", weights=[1] * 40)
+    assert refused.value.code == "TO202"

@@ -277,7 +277,10 @@ def _dealt(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.ran
 
 
 def _member(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
+    known = isinstance(asked, str) and asked in registry.names()
     for name in settings.keys() & BELONG.keys():
+        if known and registry.takes(asked, name):
+            continue
         raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
     if isinstance(asked, kind):
         if settings:
@@ -312,8 +315,9 @@ def floors(
 ) -> list[Array | None]:
     """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
 
-    The floor of a mean over many rows is exact enough with few draws of their votes: as many are made as 4 million
-    drawn shares allow, and at least 20.
+    Each question may have draws of its own, so that beyond 200,000 rows they cost bins. The floor of a mean over many
+    rows is exact enough with few draws of their votes: as many are made as 4 million drawn shares allow, and at
+    least 20.
     """
 
     def drawable(each: Asked) -> bool:
@@ -331,7 +335,7 @@ def floors(
         id(each): draws
         for drawn, count in ((others, redraws), (voted, few))
         if drawn
-        for each, draws in zip(drawn, null_draws(rows, drawn, count, rng), strict=True)
+        for each, draws in zip(drawn, null_draws(rows, drawn, count, rng, together=False), strict=True)
     }
     return [found.get(id(each)) for each in asked]
 

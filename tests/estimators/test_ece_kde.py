@@ -17,6 +17,7 @@ from trueodds.estimators.base import measured
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
 from trueodds.estimators.smoothing.bandwidth import quantiles, silverman
 from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
+from trueodds.problem.by_score import by_score
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 
@@ -228,8 +229,8 @@ def test_draws_move_the_error_by_no_more_than_their_norm(order: float, kernel: s
     one = KernelDensityError(kernel=kernel, order=order).linear(View(p, rng.random(80) < p))
     w = rng.integers(0, 4, (200, one.size)).astype(float)
     wy = rng.binomial(w.astype(int), 0.4).astype(float)
-    seen = tuple(np.bincount(one.group, each, one.size) for each in one.exact)
-    draws = (w, w * one.distinct, wy)
+    seen = (one.groups.w, one.groups.wp, one.groups.wy)
+    draws = (w, w * one.groups.at, wy)
     spread = one.spread(*seen, draws)
     assert spread is not None
     assert (one.statistic(*draws) <= one.value() + spread + 1e-9).all()
@@ -244,9 +245,9 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     rng = np.random.default_rng(3)
     p = rng.random(6000)
     one = KernelDensityError().linear(View(p, rng.random(6000) < p))
-    w, wp, wy = (np.bincount(one.group, each, one.size)[None] for each in one.exact)
+    seen = (one.groups.w[None], one.groups.wp[None], one.groups.wy[None])
     assert one.size < 6000
-    assert one.statistic(w, wp, wy)[0] == pytest.approx(one.value(), rel=1e-12)
+    assert one.statistic(*seen)[0] == pytest.approx(one.value(), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -262,7 +263,8 @@ def test_silverman_takes_weights_for_what_they_are_worth() -> None:
     p, w = rng.random(50), rng.integers(0, 4, 50)
     p[10:30] = 0.25
     rows = np.repeat(p, w)
-    assert quantiles(p, w.astype(float), (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
+    s, mass, _ = by_score(View(p, p, w)).sums()
+    assert quantiles(s, mass, (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
     # Equal weights are no weights, at any scale; survey weights of 300 are not 300 rows.
     for weight in (0.3, 2, 300):
         assert silverman(View(p, p, np.full(50, weight))) == pytest.approx(silverman(View(p, p)), rel=1e-12)

@@ -84,6 +84,16 @@ def test_equal_mass_edges_leave_the_rest_to_the_last_bin() -> None:
     )  # no counts: cut evenly, at 7/6 and 7/3
 
 
+def test_centers_as_close_as_rounding_share_no_more_than_there_is() -> None:
+    # Scores that agree up to rounding make centers that do: sums divided by their distance were noise of any size.
+    # Every row's residual is shared out once, so the error is at most the mean of their sizes.
+    rng = np.random.default_rng(9)
+    p = np.concatenate([rng.random(50), 0.3 + 1e-16 * rng.integers(-3, 4, 400)])
+    y = (rng.random(450) < p).astype(float)
+    for bins in (10, 30):
+        assert LinearBinError(bins, "equal-mass").value(View(p, y)) <= np.abs(y - p).mean()
+
+
 def test_more_bins_than_rows_are_as_many_as_rows() -> None:
     # estimating_eces: every inner threshold becomes (max + min)/2, silently
     # Two bins with the edge .4 and centers .2, .7: of the residual .4 of row .6 four fifths go up: |−.2 + .08| + .32

@@ -14,7 +14,8 @@ from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.smooth import SmoothError
+from trueodds.estimators.scored import Scores
+from trueodds.estimators.smooth import MANY, SmoothError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 
@@ -289,3 +290,23 @@ def test_the_answer_has_interval_floor_and_bandwidth() -> None:
     assert found.noise_floor is not None
     assert (found.interval.method, found.noise_floor < found.value) == ("residual-norm", True)
     assert found.interval.low < 1 / 6 < found.interval.high  # E(p − p²): all true residuals have one sign
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bandwidth", ["auto", 0.01, 0.3])
+def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidth: Any, dtype: Any) -> None:
+    # What the grid loses is aliasing, documented as below 1e-6; sorted scores are spread on a grid of their own.
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, MANY + 1).astype(dtype)
+    y, w = (rng.random(len(p)) < p**1.1).astype(float), rng.random(len(p))
+    for view in (View(p, y), View(p, y, w), View(p.round(1), y)):
+        one = SmoothError(bandwidth).scores(view)
+        assert one.value() == pytest.approx(Scores.value(one), abs=1e-6, rel=1e-6)
+
+
+def test_many_rows_of_rare_events_are_sorted_where_the_grid_is_too_coarse() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(MANY + 1) / 1e5
+    view = View(p, (rng.random(len(p)) < p).astype(float))
+    one = SmoothError().scores(view)
+    assert one.value() == Scores.value(one) < 3e-4

@@ -175,3 +175,31 @@ def test_the_null_is_said_in_words():
     assert "stated probability" in null_of(simulated())
     assert "clusters" in null_of(simulated(cluster=np.arange(300) // 2))
     assert "rows are drawn" in null_of(simulated(), "both")
+
+
+def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(monkeypatch):
+    rng = np.random.default_rng(0)
+    preds = Predictions(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))
+    asked = [Asked.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "canonical", "classwise")]
+    together = null_draws(preds, asked, 40, np.random.default_rng(1))
+    monkeypatch.setattr("trueodds.inference.redraw.LIGHT", 30)  # 15 cells of confidence; more of the others
+    told: list[float] = []
+    apart = null_draws(preds, asked, 40, np.random.default_rng(1), progress=told.append)
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(5) / 3, 200)
+    P[0], P[1] = (0, 0, 1, 0, 0), (0.5, 0, 0.5, 0, 0)
+    w = rng.random(200) if weighted else np.ones(200)
+    cells = np.minimum((P * 15).astype(np.int32), 14) + 15 * np.arange(5, dtype=np.int32)
+    top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
+    tables = np.stack([cells, top])
+    by_thresholds = draws.sums(P, w, tables, 90, 7, 0, 50)
+    monkeypatch.setattr(draws, "FEW", 0)
+    np.testing.assert_allclose(by_thresholds, draws.sums(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12)

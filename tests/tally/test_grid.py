@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trueodds.core.kernels.cells import CELLS, EDGES, HALVINGS, MIDDLES, WIDTH, cells_of
-from trueodds.tally.rows import report_bins
+from trueodds.tally.counted import report_bins
 
 
 def placed(x: np.ndarray) -> np.ndarray:

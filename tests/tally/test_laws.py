@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.tally.batches import decimal, numbers, same, softmaxed
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
+from trueodds.tally import counted as counting
 from trueodds.tally import tally as module
 from trueodds.tally.tally import Tally
 
@@ -55,6 +56,17 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
     for key, array in numbers(results[0]).items():
         np.testing.assert_array_equal(array, numbers(results[1])[key])
     same(results[0], whole, rtol=1e-10)  # 5000 sums of 1e-16 each
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
+    preds = softmaxed(200, 70, 1, dtype)
+    whole = Tally.of(preds)
+    monkeypatch.setattr(counting, "LONG", 70 * 30)
+    for threads in ("1", "2"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        for key, array in numbers(Tally.of(preds)).items():
+            np.testing.assert_array_equal(array, numbers(whole)[key], err_msg=key)
 
 
 @settings(max_examples=30)

@@ -18,6 +18,7 @@ from trueodds.hypotests.several import holm
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
+from trueodds.inference.redraw_cells import by_bins
 from trueodds.problem.lens import Canonical, Classwise, Lens, accuracy, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -113,6 +114,8 @@ def _tests(
     if hard.cluster is not None and hard.kind != "multilabel":
         again = null_draws(hard, asked, resamples, rng, share=within_clusters(hard, asked))
     settings = {"statistic": "ece", "redraw": "labels", "resamples": resamples}
+    if by_bins(hard, asked):
+        settings["drawn"] = "bins"
 
     def verdict(some: slice) -> Verdict:
         said = settings | settings_said(asked[0].estimator, asked[some])

@@ -15,6 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.by_score import ByScore
 
 Array = NDArray[Any]
 
@@ -107,9 +108,8 @@ class IsotonicRule(Rule):
 
 
 def _curve(x: Array, y: Array, w: Array, between: str) -> Monotone:
-    knots, where = np.unique(x, return_inverse=True)
-    mass = np.bincount(where, w)
-    rate = np.bincount(where, w * y) / mass
+    knots, mass, came = ByScore(x, y, w).sums()
+    rate = came / mass
     # Rounding may leave a mean of ones a hair above 1.
     level = np.clip(isotonic_regression(rate, weights=mass).x, 0.0, 1.0)
     # Inside a flat stretch a knot changes nothing; its two ends are kept.

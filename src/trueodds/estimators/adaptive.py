@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
-from trueodds.problem.partition import EqualMass, Partition, as_partition, default_for
+from trueodds.problem.partition import EqualMass, Partition, as_partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -76,8 +76,7 @@ class AverageError(BinnedError):
 
     def bins(self, view: View) -> BinSums:
         """The bins of this view, which will count alike."""
-        frozen = (self.partition or default_for(view)).freeze(view)
-        return AlikeSums(self, view, frozen.index(view.at), frozen.size)
+        return AlikeSums(self, view, self.cells(view))
 
     def parts(self, view: View) -> dict[str, float]:
         """How much of the mean is overconfidence (said above seen) and how much underconfidence."""
@@ -102,11 +101,11 @@ class RangeSums(AlikeSums):
     resamples vary too little (the interval covered 85 % of a strongly miscalibrated model's errors).
     """
 
-    def _average(self, w: Array, gap: Array, enough: Array) -> Array:
-        held = np.bincount(self.index, self.view.w, self.size)
-        if w.shape[-1] != self.size or not (held > 0).all():
-            return super()._average(w, gap, enough)
-        return BinSums._average(self, w / held, gap, enough)
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The error of each draw on the ranges of the view."""
+        if not (self.held > 0).all():
+            return super().statistic(w, wp, wy)
+        return BinSums._average(self, w / self.held, self._gap(w, wp, wy), self.enough)
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,15 @@ class AdaptiveError(AverageError):
 
     def bins(self, view: View) -> BinSums:
         """The ranges of this view, which count alike."""
-        frozen = (self.partition or RANGES).freeze(view)
-        return RangeSums(self, view, frozen.index(view.at), frozen.size)
+        return RangeSums(self, view, self.cells(view))
+
+    def rule(self, view: View) -> Partition:
+        """Equal-mass ranges, where nothing else is said."""
+        return self.partition or RANGES
+
+    def values(self, views: Sequence[View]) -> Array:
+        """Each class has ranges of its own."""
+        return Estimator.values(self, views)
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,9 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance
-from trueodds.problem.partition import RULES, Partition, as_partition, default_for
+from trueodds.problem.partition import RULES, Bins, Frozen, Given, Partition, Uniform, as_partition, default_for
+from trueodds.problem.rows import OneOfClasses
+from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -92,23 +95,53 @@ class BinnedError(Estimator):
 
     def bins(self, view: View) -> BinSums:
         """The bins of this view."""
-        partition = self.partition or default_for(view)
-        frozen = partition.freeze(view)
-        return BinSums(self, view, frozen.index(view.at), frozen.size)
+        return BinSums(self, view, self.cells(view))
+
+    def cells(self, view: View) -> Frozen:
+        """The partition as this view fixes it."""
+        partition = self.rule(view)
+        return view.once(partition, lambda: partition.freeze(view))
+
+    def rule(self, view: View) -> Partition:
+        """The partition asked for, or the view's own."""
+        return self.partition or default_for(view)
 
     def value(self, view: View) -> float:
         """The error over the view's bins."""
         return self.bins(view).value()
 
+    def values(self, views: Sequence[View]) -> Array:
+        """The errors of several views; of all classes at once where their bins are the same."""
+        together = {id(view.rows.together) for view in views if isinstance(view.rows, OneOfClasses)}
+        rule, first = self.rule(views[0]), views[0].rows
+        if len(together) > 1 or not isinstance(first, OneOfClasses) or not isinstance(rule, (Uniform, Given)):
+            return super().values(views)
+        if len(views) == 1 or not all(isinstance(view.rows, OneOfClasses) for view in views):
+            return super().values(views)
+        one = self.bins(views[0])
+        assert isinstance(one.cells, Bins)
+        table = first.together.sums(one.cells.edges, one.cells.closed)
+        table = table[[view.rows.label for view in views if isinstance(view.rows, OneOfClasses)]]
+        n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
+        return one.cut_anew(n, wp, wy, n >= self.min_count)
+
+    def each(self, of: Selections) -> Array:
+        """The errors of all selections, each in bins of its own; side by side where the partition can cut them so."""
+        sums = self.rule(of.view).sums(of) if of.alike else None
+        if sums is None:
+            return super().each(of)
+        n, wp, wy = sums
+        return self.bins(of.first).cut_anew(n, wp, wy, n >= self.min_count)
+
     def linear(self, view: View) -> Linear | None:
         """The error with the bins held fixed; None where the labels choose the bins."""
-        if (self.partition or default_for(view)).uses_outcomes:
+        if self.rule(view).uses_outcomes:
             return None
         return self.bins(view)
 
     def said(self, view: View) -> dict[str, Any]:
         """Partition, distance and order as used."""
-        partition = self.partition or default_for(view)
+        partition = self.rule(view)
         found = self.bins(view)
         pooled = found.pooled
         worst = np.isinf(self.order)
@@ -148,11 +181,33 @@ class BinnedError(Estimator):
 class BinSums:
     """One view's bins for one error: the formula lives here, for rows, tallies and draws alike."""
 
-    def __init__(self, error: BinnedError, view: View, index: Array, size: int) -> None:
-        self.error, self.view, self.index, self.size = error, view, index, size
+    def __init__(self, error: BinnedError, view: View, cells: Frozen) -> None:
+        self.error, self.view, self.cells, self.size = error, view, cells, cells.size
         self.distance = as_distance(error.distance, error.order)
-        self.pooled = view.pool(index, size)
-        self.enough = np.bincount(index, view.n, size) >= error.min_count
+
+    @cached_property
+    def pooled(self) -> View:
+        """The occupied bins."""
+        return self.view.binned(self.cells)
+
+    @cached_property
+    def index(self) -> Array:
+        """The bin of each row."""
+        return self.cells.index(self.view.at)
+
+    @cached_property
+    def enough(self) -> Array:
+        """Which bins hold as many rows as a worst bin must."""
+        enough = np.zeros(self.size, dtype=bool)
+        enough[self.pooled.slot] = self.pooled.n >= self.error.min_count
+        return enough
+
+    @cached_property
+    def held(self) -> Array:
+        """The weight of each bin."""
+        held = np.zeros(self.size)
+        held[self.pooled.slot] = self.pooled.w
+        return held
 
     def value(self) -> float:
         """The error of the view itself."""
@@ -162,10 +217,17 @@ class BinSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per bin; bins without weight are absent."""
+        return self.cut_anew(w, wp, wy, self.enough)
+
+    def cut_anew(self, w: Array, wp: Array, wy: Array, enough: Array) -> Array:
+        """The same from sums over bins that may be others than this view's; `enough` are those that may be the worst."""
+        return self._average(w, self._gap(w, wp, wy), enough)
+
+    def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             mass = w[..., None] if self.view.joint else w
             gap = self.distance(wp / mass, wy / mass, self.view.joint)
-        return self._average(w, np.where(w > 0, gap, 0.0), self.enough)
+        return np.where(w > 0, gap, 0.0)
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The error's own norm of (residual of the draw − observed residual), bins weighted as observed."""
@@ -180,9 +242,8 @@ class BinSums:
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         q = self.error.order
         if np.isinf(q):
-            if not enough.any():
-                return np.full(gap.shape[:-1], np.nan)  # no bin to judge by: not 0, which would say perfect
-            return np.asarray(np.where(enough & (w > 0), gap, 0.0).max(axis=-1))
+            worst = np.where(enough & (w > 0), gap, 0.0).max(axis=-1)
+            return np.asarray(np.where(enough.any(axis=-1), worst, np.nan))  # no bin to judge by is not perfect
         weights = w / w.sum(axis=-1, keepdims=True)
         if q == 1:
             return np.asarray((weights * gap).sum(axis=-1))

@@ -112,9 +112,8 @@ class Corp(ScoredError):
 
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
-        scores = Scores(self, view)
-        w, _, wy = (each / scores.exact[0].sum() for each in scores.exact)
-        score, fitted, uncertain = (float(each) for each in self.terms(scores.distinct, w, wy))
+        s, w, _, wy = Scores(self, view).shares()
+        score, fitted, uncertain = (float(each) for each in self.terms(s, w, wy))
         mcb, dsc = max(score - fitted, 0.0), max(uncertain - fitted, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
 

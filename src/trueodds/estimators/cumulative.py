@@ -39,7 +39,7 @@ class CumulativeError(ScoredError):
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The maximum over the ends of the runs of equal scores."""
-        return lambda _w, wp, wy: np.abs(np.cumsum(wy - wp, axis=-1)).max(axis=-1)
+        return lambda _w, wp, wy: np.maximum(*_ends(wy - wp))
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,10 @@ class CumulativeRange(ScoredError):
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """Largest minus smallest, the start at 0 included."""
 
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
-            path = np.cumsum(wy - wp, axis=-1)
-            return np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0)
+        return lambda _w, wp, wy: np.add(*_ends(wy - wp))
 
-        return reader
+
+def _ends(steps: Array) -> tuple[Array, Array]:
+    """How far up and how far down a path of these steps (…, m) leads from 0; they are overwritten."""
+    path = np.cumsum(steps, axis=-1, out=steps)
+    return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

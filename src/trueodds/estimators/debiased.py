@@ -59,8 +59,7 @@ class _Debiased(Estimator):
     def pooled(self, view: View) -> View:
         """The bins of this view with their sums; every sum is linear in the rows."""
         one_score(view, self.name)
-        frozen = self.partition.freeze(view)
-        return view.pool(frozen.index(view.at), frozen.size)
+        return view.binned(view.once(self.partition, lambda: self.partition.freeze(view)))
 
     def linear(self, view: View) -> Linear:
         """The same for draws, on bins fixed without the labels."""

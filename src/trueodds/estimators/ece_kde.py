@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.sort import placed
 from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman
+from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_each
 from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
+from trueodds.estimators.smoothing.side_by_side import side_by_side
+from trueodds.estimators.smoothing.waves import Waves
+from trueodds.problem.by_score import by_score
 from trueodds.problem.partition import lowest
+from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -135,13 +140,27 @@ class KernelDensityError(ScoredError):
             return Beta(scores, width, low, high, grid)
         return Mirrored(scores, KERNELS[self.kernel], width, low, high, grid)
 
-    def value(self, view: View) -> float:
-        """The integral over the fine grid."""
-        return Curve(self, view).value()
-
-    def linear(self, view: View) -> Curve:
-        """The same for draws, on a coarser grid."""
+    def scores(self, view: View) -> Curve:
+        """The integral, over a fine grid; for draws over a coarser one."""
         return Curve(self, view)
+
+    def each(self, of: Selections) -> Array:
+        """The errors of all selections on the same grids, each with a bandwidth of its own."""
+        if not of.alike or self.kernel == "beta":
+            return super().each(of)
+        low, high = self.span(of.view_of(int(np.argmin(of.rising[0][:, 0]))))  # of all, it reaches lowest
+        widths = silverman_each(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
+
+        def read(density: Array, came: Array, waves: Waves) -> Array:
+            gap, cell = self._places(waves)[waves.order] * density, (high - low) / waves.size
+            np.abs(np.subtract(came, gap, out=gap), out=gap)
+            total = density.sum(axis=-1)
+            if self.order == 1:
+                return self._norm(gap, density, cell) / total
+            shares = zip(gap / total[:, None], density / total[:, None], strict=True)
+            return np.array([self._norm(*share, cell) for share in shares])
+
+        return side_by_side(of, KERNELS[self.kernel], widths, (low, high), read)
 
     def reads(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
         """The integral over a grid; the density of the observed scores is fixed, which keeps it a norm."""
@@ -156,13 +175,10 @@ class KernelDensityError(ScoredError):
                 "Use kernel='triweight'.",
             )
         here = density / total
-
-        said = smooth.s.copy()
-        if np.isinf(self.order) and isinstance(smooth, Mirrored):
-            said[[0, -1]] = smooth.low, smooth.high  # a mirrored curve is flat at the ends, where the worst often lies
+        said = self._places(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
 
         def error(w: Array, wy: Array) -> Array:
-            gap = np.abs(smooth(wy) - said * smooth(w)) / total
+            gap = np.abs(smooth(wy) - said * (density if w is share else smooth(w))) / total
             return self._norm(gap, here, (smooth.high - smooth.low) / len(here))
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
@@ -174,6 +190,13 @@ class KernelDensityError(ScoredError):
             return np.concatenate([error(w if len(w) == 1 else w[some], wy[some]) for some in spans])
 
         return reader
+
+    def _places(self, waves: Waves) -> Array:
+        """The score that each cell stands for."""
+        said = waves.s.copy()
+        if np.isinf(self.order):
+            said[[0, -1]] = waves.low, waves.high  # a mirrored curve is flat at the ends, where the worst often lies
+        return said
 
     def _norm(self, gap: Array, here: Array, cell: float) -> Array:
         """The norm of order q of gap/here, weighted by `here`, the share of the scores in each cell."""
@@ -210,10 +233,10 @@ class KernelDensityError(ScoredError):
             text = f"The scores lie so close together that Silverman's bandwidth is the least, {NARROWEST}: it smooths little where scores are few."
             said.append(Note("TN115", text))
         if self.kernel == "beta":
-            scores, where = np.unique(view.p[view.w > 0].astype(np.float64), return_inverse=True)
+            scores = by_score(view).sums()[0]
             smooth = self.smoother(scores, view)
             assert isinstance(smooth, Beta)
-            faint = int((view.n[view.w > 0] * (smooth.masses() < 0.5)[where]).sum())
+            faint = int((view.n * (smooth.masses() < 0.5)[placed(view.p, scores)]).sum())
             if faint:
                 text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 count less than half in the beta kernel; kernel='triweight' counts all fully."
                 said.append(Note("TN116", text))
@@ -227,8 +250,8 @@ class Curve(Scores):
 
     def value(self) -> float:
         """The error of the view itself, every distinct score told apart."""
-        w, wp, wy = (x / self.exact[0].sum() for x in self.exact)
-        return float(self.error.reads(self.distinct, w, self.view, FINE)(w, wp, wy))
+        s, *shares = self.shares()
+        return float(self.error.reads(s, shares[0], self.view, FINE)(*shares))
 
 
 def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
@@ -239,11 +262,9 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
     """
     error = error or KernelDensityError()
     error.span(view)  # refuses a view that has no one score
-    s, w, y = (x[view.w > 0] for x in (view.p.astype(np.float64), view.w, view.y))
-    scores, where = np.unique(s, return_inverse=True)
-    mass = np.stack([np.bincount(where, w), np.bincount(where, w * y)])
+    scores, w, wy = by_score(view).sums()
     places = np.asarray(at, dtype=np.float64)
-    density, came = error.smoother(scores, view).at(places.ravel(), mass)
+    density, came = error.smoother(scores, view).at(places.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(density > 0, came / density, np.nan).reshape(places.shape)
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.sort import placed
 from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.problem.by_score import by_score, grouped
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -188,14 +190,10 @@ class Sides:
     def __init__(self, error: InstanceError, view: View) -> None:
         one_score(view, error.name)
         self.error, self.view = error, view
-        distinct, place = np.unique(view.p.astype(np.float64, copy=False), return_inverse=True)
-        most = min(max(2**24 // len(place), 256), 4096)  # leaving each row out once costs rows · groups
-        group = np.arange(len(distinct))
-        if len(distinct) > most:
-            mass = np.bincount(place, view.w)
-            middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-            group = np.unique((middle * most).astype(np.int64), return_inverse=True)[1]
-        self.index, self.size = group[place], int(group[-1]) + 1
+        most = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
+        s, mass, _ = by_score(view).sums()
+        first = grouped(mass, most)
+        self.index, self.size = placed(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = ratio(wp, w, 0.0)
         self.if_yes = ratio(wpp, _beyond(wp, w, 1e-8), mean)

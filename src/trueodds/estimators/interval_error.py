@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.windows import Windows
-from trueodds.estimators.scored import Reader, ScoredError, Scores
+from trueodds.core.kernels.windows import Windows, mean_absolute
+from trueodds.estimators.scored import DISTINCT, Reader, ScoredError, Scores
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -89,16 +89,15 @@ class IntervalError(ScoredError):
 
     def parts(self, view: View) -> dict[str, float]:
         """Both terms: the error on intervals, and their width."""
-        scores = Scores(self, view)
-        w, wp, wy = scores.exact
-        term, width = self._terms(Widths(scores.distinct), ((wy - wp) / w.sum())[None])
+        s, _, wp, wy = Scores(self, view).shares()
+        term, width = self._terms(Widths(s), (wy - wp)[None])
         return {"error": float(term[0]), "width": float(width[0])}
 
     def _terms(self, widths: Widths, residual: Array) -> tuple[Array, Array]:
         if self.bandwidth == "auto":
             return widths.best(residual)
         width = float(self.bandwidth)
-        return widths.windows(width).mean_absolute(residual), np.full(len(residual), width)
+        return widths.error(width, residual), np.full(len(residual), width)
 
 
 def _is_width(asked: Any) -> bool:
@@ -109,17 +108,19 @@ def _is_width(asked: Any) -> bool:
 
 
 class Widths:
-    """The windows of each width over the same scores, made when first needed."""
+    """The windows of each width over the same scores, made when first needed; of the scores of draws they are kept."""
 
     def __init__(self, s: Array) -> None:
         self.s = s
         self._made: dict[float, Windows] = {}
 
-    def windows(self, width: float) -> Windows:
-        """What windows of this width see."""
+    def error(self, width: float, residual: Array) -> Array:
+        """The error on intervals of this width, for each row of residuals (draws, m)."""
+        if len(self.s) > DISTINCT:
+            return np.array([mean_absolute(self.s, each, width) for each in residual])
         if width not in self._made:
             self._made[width] = Windows(self.s, width)
-        return self._made[width]
+        return self._made[width].mean_absolute(residual)
 
     def best(self, residual: Array) -> tuple[Array, Array]:
         """The error and the width of the least sum, for each row of residuals (draws, m).
@@ -132,7 +133,7 @@ class Widths:
             if not len(left):
                 break
             tried = 0.5**halved
-            found = self.windows(tried).mean_absolute(residual[left])
+            found = self.error(tried, residual[left])
             best = term[left] + width[left]
             better = found + tried < best
             term[left[better]], width[left[better]] = found[better], tried

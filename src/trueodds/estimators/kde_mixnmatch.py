@@ -11,6 +11,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.moments import moments
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.bandwidth import spread
 from trueodds.estimators.smoothing.density import KERNELS
@@ -77,12 +78,8 @@ class MixNMatchError(ScoredError):
         """Of the norm that the value is: there is no root."""
         return float(self.order)
 
-    def value(self, view: View) -> float:
-        """The integral on the published grid, from exact kernel sums."""
-        return Refitted(self, view).value()
-
-    def linear(self, view: View) -> Refitted:
-        """The same for draws, on a coarser grid; every draw makes its own bandwidth."""
+    def scores(self, view: View) -> Refitted:
+        """The integral on the published grid, from exact kernel sums; for draws, each of its own bandwidth, a coarser one."""
         return Refitted(self, view)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
@@ -141,21 +138,22 @@ class Refitted(Scores):
     @property
     def bandwidth(self) -> float | None:
         """The standard deviation of the kernel, from the scores that came true; None where none did."""
-        wy = self.exact[2]
-        if not wy.sum() > 0:
-            return None
-        return max(spread(self.distinct, wy) * (2 * self.view.worth) ** -0.2, LEAST)
+        s, _, _, wy = self.shares()
+        return self._width(s, wy)
+
+    def _width(self, s: Array, wy: Array) -> float | None:
+        return max(spread(s, wy) * (2 * self.view.worth) ** -0.2, LEAST) if wy.sum() > 0 else None
 
     def value(self) -> float:
         """The trapezoid sum over the published grid; places without density add nothing."""
-        w, _, wy = self.exact
-        order, width = self.error.order, self.bandwidth
+        said, w, _, wy = self.shares()
+        order, width = self.error.order, self._width(said, wy)
         if width is None:
-            return float((w * self.distinct**order).sum() / w.sum())
+            return float((w * said**order).sum())
         places = np.linspace(FIRST, LAST, NODES)
         inside = np.flatnonzero((places >= 0) & (places <= 1))
-        f, f1 = (_kernel_sums(self.distinct, x, 3 * width)[inside] for x in (w / w.sum(), wy / wy.sum()))
-        s, rate = places[inside], wy.sum() / w.sum()
+        s, rate = places[inside], wy.sum()
+        f, f1 = (_kernel_sums(said, x, 3 * width)[inside] for x in (w, wy / rate))
         known = np.maximum(f, f1) > EMPTY
         seen = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
         return float(_trapezoid(np.where(known, np.abs(s - seen) ** order * f, 0.0)) / _trapezoid(f))
@@ -168,18 +166,21 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     nearest place, exactly; each power is one convolution.
     """
     step = (LAST - FIRST) / (NODES - 1)
-    x, mass = np.concatenate([x, np.where(x < 0.5, -x, 2 - x)]), np.concatenate([mass, mass])
-    cell = np.rint((x - FIRST) / step).astype(np.int64)
-    offset = (FIRST + cell * step - x) / half
+    powers = BUMP.degree() + 1
+    around: Any = {"first": FIRST - step / 2, "last": LAST + step / 2, "middle": 0.5}
+    held = np.zeros((NODES, powers))
+    for image in (x, np.where(x < 0.5, -x, 2 - x)):
+        held += moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
+    held *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
     lags = np.arange(NODES)
     u = np.concatenate([lags, lags - NODES]) * step / half
     near = np.abs(u) < 1
     wave: Any = 0.0
-    term, factor = BUMP, mass
-    for k in range(BUMP.degree() + 1):
+    term = BUMP
+    for k in range(powers):
         kernel = np.where(near, term(u), 0.0)
-        wave = wave + np.fft.rfft(np.bincount(cell, factor, NODES), 2 * NODES) * np.fft.rfft(kernel)
-        term, factor = term.deriv() / (k + 1), factor * offset
+        wave = wave + np.fft.rfft(held[:, k], 2 * NODES) * np.fft.rfft(kernel)
+        term = term.deriv() / (k + 1)
     return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
 
 

@@ -152,13 +152,9 @@ class MeanEmbeddingError(LaplaceError):
 
         return reader
 
-    def value(self, view: View) -> float:
-        """The error in the chosen form."""
-        return self.linear(view).value()
-
-    def linear(self, view: View) -> Linear:
+    def scores(self, view: View) -> Linear:
         """The sums at each score; for the unbiased form each row is a cell."""
-        return self._pairs(view) if self.form == "unbiased" and not view.joint else super().linear(view)
+        return self._pairs(view) if self.form == "unbiased" and not view.joint else super().scores(view)
 
     def plug_in(self, view: View) -> float:
         """What resamples of the unbiased form scatter around."""

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.rising import part_up, shared
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.problem.bins import Closed
+from trueodds.problem.bins import Bins, Closed
+from trueodds.problem.by_score import by_place
 from trueodds.problem.partition import lowest
+from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -96,13 +99,22 @@ class LinearBinError(ScoredError):
         """The estimator from the façade's settings, where what is shared out is the partition."""
         return cls(base=partition, **settings)
 
-    def value(self, view: View) -> float:
-        """The error of the view, exact for rows and for cells that no center divides."""
-        return self.linear(view).value()
-
-    def linear(self, view: View) -> LinearSums:
-        """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
+    def scores(self, view: View) -> LinearSums:
+        """The error, exact for rows and for cells that no center divides; for draws at most 4,096 groups of scores."""
         return LinearSums(self, view)
+
+    def each(self, of: Selections) -> Array:
+        """The errors of all selections, each in bins of its own."""
+        if not of.alike:
+            return super().each(of)
+        edges = self.edges(of.first, of)
+        if self.mapping == "one-bin":
+            _, wp, wy = of.sums(edges[:, 1:-1], self.closed)
+            residual = wy - wp
+        else:
+            centers = np.sort((edges[:, :-1] + edges[:, 1:]) / 2, axis=1)
+            residual = shared(*of.rising, centers, self.closed, self.weights == "swapped")
+        return np.asarray(np.abs(residual).sum(axis=1) / of.first.total)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The sum over bins of the absolute residual that falls to each."""
@@ -120,18 +132,19 @@ class LinearBinError(ScoredError):
 
         return reader
 
-    def edges(self, view: View) -> Array:
-        """The lower edge of the range, the edges between bins, and 1; equal-mass edges may coincide."""
+    def edges(self, view: View, of: Selections | None = None) -> Array:
+        """The lower edge of the range, the edges between bins, and 1; equal-mass edges may coincide.
+
+        Of selections that are alike, of which the view is one, the edges are those of each, (selections or 1, bins + 1).
+        """
         low, k = lowest(view, self.range), self.count(view)
         if self.base == "uniform":
-            return np.asarray(low + np.arange(k + 1) / k * (1 - low))
-        order = np.argsort(view.at, kind="stable")
-        at, mass = view.at[order].astype(np.float64, copy=False), np.cumsum(view.w[order])
-        step = round(mass[-1]) // k if view.whole else mass[-1] / k
-        cuts, slack = np.arange(1, k) * step, 1e-12 * mass[-1]
-        before = np.searchsorted(mass, cuts - slack, "left")
-        after = np.minimum(np.searchsorted(mass, cuts + slack, "right"), len(at) - 1)
-        return np.concatenate(([low], (at[before] + at[after]) / 2, [1.0]))
+            edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
+            return edges if of is None else edges[None]
+        step = round(view.total) // k if view.whole else view.total / k
+        before, after = (of or by_place(view)).between(np.arange(1, k) * step)
+        ends = np.ones((*before.shape[:-1], 1))
+        return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)
 
     def count(self, view: View) -> int:
         """How many bins are asked of this view; equal mass makes no more of them than there are rows."""
@@ -171,27 +184,32 @@ class Sharing:
         # On a center either gap will do for a score, but a cell that ends there lies below.
         above = np.searchsorted(centers, s, side)
         self.bin = np.maximum(above - 1, 0)
-        self.inside = (above > 0) & (above < self.size)
-        self.low = centers[self.bin]
-        self.width = np.append(np.diff(centers), 1.0)[self.bin]
-        up = (s - self.low) / self.width
-        self.up = np.where(self.inside, 1 - up if error.weights == "swapped" else up, 0.0)
+        inside = (above > 0) & (above < self.size)
+        following = np.append(centers[1:], np.inf)[self.bin]
+        self.up = np.where(inside, part_up(s, centers[self.bin], following, error.weights == "swapped"), 0.0)
 
 
 class LinearSums(Scores):
     """The sums of one view for linear binning; the value itself is exact for cells too."""
 
     def value(self) -> float:
-        """The error from Σw(y − p) and Σwp(y − p), which say how a whole cell is shared between two bins."""
+        """The error; with even centers from Σw(y − p) and Σwp(y − p), which say how a whole cell is shared."""
         error, view = self.error, self.view
         assert isinstance(error, LinearBinError)
-        parts = Sharing(error, error.edges(view), view.at.astype(np.float64, copy=False))
-        residual = view.w * (view.y - view.p)
-        up = residual * parts.up
-        if not view.is_rows and error.base == "uniform" and error.mapping == "convex":
-            moment = view.sums("wpy") - view.sums("wpp")
-            whole = (moment - parts.low * residual) / parts.width
-            up = np.where(parts.inside, residual - whole if error.weights == "swapped" else whole, 0.0)
-        size = parts.size + 1
-        bins = np.bincount(parts.bin, residual - up, size) + np.bincount(parts.bin + 1, up, size)
-        return float(np.abs(bins).sum() / view.total)
+        edges = error.edges(view)
+        if error.mapping == "one-bin":
+            bins = view.binned(Bins(edges, error.closed))
+            return float(np.abs(bins.w * (bins.y - bins.p)).sum() / view.total)
+        if error.base != "uniform":  # centers as close as rounding, by which no sum can be divided
+            return super().value()  # score by score; where they divide cells, each counts at its mean
+        centers = np.unique((edges[:-1] + edges[1:]) / 2)
+        gaps = view.binned(Bins(np.concatenate(([-np.inf], centers, [np.inf])), error.closed))
+        above, residual = gaps.slot, gaps.w * (gaps.y - gaps.p)
+        assert above is not None
+        inside, below = (above > 0) & (above < len(centers)), np.maximum(above - 1, 0)
+        width = np.append(np.diff(centers), 1.0)[below]
+        whole = (gaps.sums("wpy") - gaps.sums("wpp") - centers[below] * residual) / width
+        up = np.where(inside, residual - whole if error.weights == "swapped" else whole, 0.0)
+        size = len(centers) + 1
+        total = np.bincount(below, residual - up, size) + np.bincount(below + 1, up, size)
+        return float(np.abs(total).sum() / view.total)

@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.kernels.sort import placed
 from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.problem.by_score import by_score, grouped
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]
 
-DISTINCT = 4096  # scores that draws tell apart; beyond, neighbours share a cell there (never in the value itself)
+DISTINCT = 4096  # scores that draws tell apart; beyond, neighbors share a cell there (never in the value itself)
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,14 @@ class ScoredError(Estimator):
 
     def value(self, view: View) -> float:
         """The error at the distinct scores of the view."""
-        return Scores(self, view).value()
+        return view.once(self, lambda: self.scores(view).value())
 
-    def linear(self, view: View) -> Linear:
-        """The same, for draws: at most 4,096 groups of equal or neighbouring scores."""
+    def linear(self, view: View) -> Linear | None:
+        """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
+        return self.scores(view)
+
+    def scores(self, view: View) -> Linear:
+        """What of a view the error and its draws are read off."""
         return Scores(self, view)
 
 
@@ -54,41 +60,45 @@ class Scores:
     def __init__(self, error: ScoredError, view: View) -> None:
         one_score(view, error.name)
         self.error, self.view = error, view
-        p = view.p.astype(np.float64, copy=False)
-        self.distinct = np.unique(p[view.w > 0])
-        self.place = np.minimum(np.searchsorted(self.distinct, p), len(self.distinct) - 1)
-        self.exact = self._sums(self.place, len(self.distinct))
-        if len(self.distinct) <= DISTINCT:
-            group = np.arange(len(self.distinct))
-        else:
-            w = self.exact[0]
-            middle = (np.cumsum(w) - w / 2) / w.sum()
-            group = np.unique((middle * DISTINCT).astype(np.int64), return_inverse=True)[1]
-        self.size = int(group[-1]) + 1
-        self.index = group[self.place]
-        self.group = group
-        self._reader: Reader | None = None
 
-    def _sums(self, index: Array, size: int) -> tuple[Array, Array, Array]:
-        w, p, y = self.view.w, self.view.p, self.view.y
-        return (np.bincount(index, w, size), np.bincount(index, w * p, size), np.bincount(index, w * y, size))
+    def shares(self) -> tuple[Array, Array, Array, Array]:
+        """The rising distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
+        s, w, wy = by_score(self.view).sums()
+        total = w.sum()
+        wp = w * s
+        for each in (w, wp, wy):
+            each /= total
+        return s, w, wp, wy
 
     def value(self) -> float:
         """The error of the view itself, every distinct score told apart."""
-        w, wp, wy = self.exact
-        total = w.sum()
-        reader = self.error.reads(self.distinct, w / total, self.view)
-        return float(reader(w / total, wp / total, wy / total))
+        s, *shares = self.shares()
+        return float(self.error.reads(s, shares[0], self.view)(*shares))
 
-    @property
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of equal or neighboring scores that draws tell apart."""
+        s, w, wy = by_score(self.view).sums()
+        first, total = grouped(w, DISTINCT), w.sum()
+        shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
+        # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
+        at = s if len(first) == len(s) else shares[1] / shares[0]
+        return Groups(s[first], at, *shares)
+
+    @cached_property
+    def size(self) -> int:
+        """How many groups."""
+        return len(self.groups.at)
+
+    @cached_property
+    def index(self) -> Array:
+        """The group of each row."""
+        return placed(self.view.p, self.groups.first)
+
+    @cached_property
     def reader(self) -> Reader:
-        """The statistic at the groups of scores that draws tell apart."""
-        if self._reader is None:
-            w, wp, _ = (np.bincount(self.group, x, self.size) for x in self.exact)
-            # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
-            at = self.distinct if self.size == len(self.distinct) else wp / w
-            self._reader = self.error.reads(at, w / w.sum(), self.view)
-        return self._reader
+        """The statistic at the groups."""
+        return self.error.reads(self.groups.at, self.groups.w, self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per group; a draw that repeats what was observed has its very value.
@@ -100,8 +110,8 @@ class Scores:
 
     @cached_property
     def _apart(self) -> float:
-        grouped = (np.bincount(self.group, x, self.size) for x in self.exact)
-        apart = self.value() - self.reader(*_shares(*grouped)).item()
+        seen = self.groups
+        apart = self.error.value(self.view) - self.reader(seen.w, seen.wp, seen.wy).item()
         return apart if math.isfinite(apart) else 0.0
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
@@ -110,6 +120,17 @@ class Scores:
             return None
         pairs = zip(_shares(*draws), _shares(w, wp, wy), strict=True)
         return self.reader(*(drawn - seen for drawn, seen in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of scores, from the lowest on: at most DISTINCT of them, of about equal weight beyond."""
+
+    first: Array  # (m,) the lowest score of each
+    at: Array  # (m,) its mean score
+    w: Array  # (m,) Σw, and Σwp and Σwy, as shares of the total weight
+    wp: Array
+    wy: Array
 
 
 def _shares(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:

@@ -93,8 +93,8 @@ class SweepError(ScoredError):
 
     def bins(self, view: View) -> int:
         """How many bins the data chose."""
-        scores = Scores(self, view)
-        return int(self._swept(*scores.exact, scores.distinct, round(view.counted) - 1)[1][0])
+        s, w, wp, wy = Scores(self, view).shares()
+        return int(self._swept(w, wp, wy, s, round(view.counted) - 1)[1][0])
 
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, most: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,13 +83,9 @@ class Truthful(ScoredError):
 
         return reader
 
-    def value(self, view: View) -> float:
-        """The squared error."""
-        return super().value(view) if self.form == "atb" else Quantiles(self, view).value()
-
-    def linear(self, view: View) -> Linear:
-        """The same for draws: groups of scores, or the bins."""
-        return super().linear(view) if self.form == "atb" else Quantiles(self, view)
+    def scores(self, view: View) -> Linear:
+        """The squared error; for draws groups of scores, or the bins."""
+        return super().scores(view) if self.form == "atb" else Quantiles(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
         """The root, in units of probability."""
@@ -99,7 +96,7 @@ class Truthful(ScoredError):
         if self.form == "atb":
             return {"form": "atb"}
         quantiles = Quantiles(self, view)
-        return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(np.unique(quantiles.index))}
+        return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.pooled.w)}
 
     def notes(self, view: View) -> list[Note]:
         """A word where the probabilities choose the event."""
@@ -115,16 +112,25 @@ class Quantiles:
     def __init__(self, error: Truthful, view: View) -> None:
         one_score(view, error.name)
         rule = EqualMass(15 if error.bins is None else error.bins)
-        frozen = rule.freeze(view)
-        self.view, self.index, self.size = view, frozen.index(view.at), frozen.size
+        self.view, self.frozen = view, view.once(rule, lambda: rule.freeze(view))
+        self.size = self.frozen.size
         # The number asked for, not the number occupied: ties must not make the error cheaper.
         self.bins = count_of_bins(rule.bins, view)
 
+    @property
+    def pooled(self) -> View:
+        """The occupied bins."""
+        return self.view.binned(self.frozen)
+
+    @cached_property
+    def index(self) -> Array:
+        """The bin of each row."""
+        return self.frozen.index(self.view.at)
+
     def value(self) -> float:
         """The error of the view itself."""
-        view = self.view
-        sums = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
-        return float(self.statistic(*sums))
+        pooled = self.pooled
+        return float(self.statistic(pooled.w, pooled.w * pooled.p, pooled.w * pooled.y))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per bin."""

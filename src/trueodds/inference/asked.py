@@ -57,9 +57,7 @@ class Asked:
     @cached_property
     def values(self) -> Array:
         """The observed statistic of each view."""
-        if self.linear is not None:  # its bins are made already; a tree is not grown twice
-            return np.array([one.value() for one in self.linear])
-        return np.array([self.estimator.value(view) for view in self.views])
+        return self.estimator.values(self.views)
 
     @cached_property
     def judge(self) -> Asked:
@@ -70,7 +68,7 @@ class Asked:
     @cached_property
     def n_rows(self) -> int:
         """How many rows the views look at together."""
-        if len(self.views) > 1 and all(view.is_rows for view in self.views):
+        if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].plain:
             return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
         return self.views[0].n_rows
 
@@ -107,8 +105,8 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """How many draws are held at once: 8 MB of accumulators, which stay warm."""
-        return max(1, min(1024, 2**20 // max(1, self.size)))
+        """How many draws are held at once: 8 MB of accumulators, which stay warm; 64 MB for 8 draws of many cells."""
+        return max(1, min(8, 2**23 // max(1, self.size)), min(1024, 2**20 // max(1, self.size)))
 
     def slots(self) -> Array:
         """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
@@ -122,6 +120,10 @@ class Layout:
         said = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
         seen = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
         return np.concatenate(said, axis=1), np.concatenate(seen, axis=1)
+
+    def weights(self) -> Array:
+        """The weight of each row and column, (n, columns)."""
+        return np.repeat(np.stack([view.w for view in self.views], axis=1), self.widths, axis=1)
 
     def shaped(self, sums: Array) -> list[Array]:
         """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
@@ -139,8 +141,7 @@ class Layout:
         """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
         slots = self.slots()
         said, seen = self.said_and_seen()
-        mass = np.repeat(np.stack([view.w for view in self.views], axis=1), self.widths, axis=1)
-        w, wp, wy = (np.bincount(slots.ravel(), x.ravel(), self.size)[None] for x in (mass, said, seen))
+        w, wp, wy = (np.bincount(slots.ravel(), x.ravel(), self.size)[None] for x in (self.weights(), said, seen))
         return self.masses(w), self.shaped(wp), self.shaped(wy)
 
 

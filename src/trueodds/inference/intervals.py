@@ -64,7 +64,7 @@ def residual_norm(
     .. math:: m = \frac{z^2}{2n} + \sqrt{(z\,\mathrm{sd})^2 + \frac{z^4}{4n^2}}
 
     keeps its length where outcomes are so rare that no resample varies; n is the number of rows, as many equal ones
-    as the weights are worth, or of clusters. Coverage is measured by `benchmarks/coverage.py`; at truth 0 no
+    as the weights are worth, or of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no
     interval can cover from both sides.
     """
     q = max(float(np.quantile(spread, (1 + level) / 2)), float(np.quantile(null, (1 + level) / 2)))

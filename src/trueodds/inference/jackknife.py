@@ -12,7 +12,9 @@ from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Linear, Mean
 from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.inference.asked import Asked
+from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -36,7 +38,7 @@ def jackknife(preds: Predictions, asked: Asked) -> Array:
             "Use interval='percentile' or 'basic'.",
         )
     kept = [np.flatnonzero(unit != g) for g in range(units)]
-    return np.array([[asked.estimator.value(view.take(rows)) for rows in kept] for view in asked.views])
+    return np.array([asked.estimator.each(Selections(view, kept)) for view in asked.views])
 
 
 def _mean(score: Array, w: Array, unit: Array) -> Array:
@@ -87,12 +89,10 @@ def squared_error_draws(
         )
     u = view.w * (view.y - view.p)
     slots = np.stack([index, size + index], axis=1).astype(np.int32)
+    mass = np.stack([view.w, view.w], axis=1)
     first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
-    resampler = Resampler(slots, view.w, first, second, 2 * size)
+    resampler = Resampler(slots, mass, first, second, 2 * size)
     found = []
-    for start in range(0, resamples, 64):
-        rows = rng.integers(0, len(u), (min(64, resamples - start), len(u)))
-        mass, one, two = resampler.sums(rows)
-        w, ww, residual, squares = mass[:, :size], one[:, size:], one[:, :size], two[:, :size]
-        found.append(mean_square(w, residual, squares, ww))
+    for ((w, one, two),) in Resamples(len(u), None, resamples, rng).sums([resampler]):
+        found.append(mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:]))
     return np.concatenate(found)

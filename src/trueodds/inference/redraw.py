@@ -12,10 +12,13 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels import draws, flips
 from trueodds.core.rng import stream_key
 from trueodds.inference.asked import Asked, Layout, by_asked
+from trueodds.inference.redraw_cells import bin_draws, by_bins
 from trueodds.problem.lens import Outcomes
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
+
+LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory
 
 LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
 BOTH = "rows are drawn with replacement and each label with its stated probability, independently of the others"
@@ -40,28 +43,45 @@ def null_draws(
     redraw: str = "labels",
     progress: Callable[[float], None] | None = None,
     share: float | None = None,
+    *,
+    together: bool = True,
 ) -> list[Array]:
     """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
 
     With clusters or votes the signs of whole residuals are flipped; `redraw="both"` resamples rows too and
     chooses every partition again. A statistic on fixed bins costs one addition per row and draw; one that
     chooses with the labels, or needs rows, is refitted on each draw. With `share` labels are redrawn though there
-    are clusters, whose rows share their random number in that share of the draws.
+    are clusters, whose rows share their random number in that share of the draws. `together=False` lets every
+    question have draws of its own, as noise floors may, so that beyond 200,000 rows more of them cost only bins.
     """
     key = stream_key(rng)
     if redraw == "both":
         return _both(preds, asked, resamples, rng, progress)
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
     out: list[Array | None] = [None] * len(asked)
-    voted = [i for i, each in enumerate(asked) if each.estimator.redraws == "votes"]
-    on_bins = [i for i, each in enumerate(asked) if i not in voted and each.linear is not None]
-    by_rows = [i for i, each in enumerate(asked) if i not in voted and each.linear is None]
-    for chosen, work in ((on_bins, _flipped if flip else _redrawn), (by_rows, _row_by_row), (voted, _votes)):
-        if chosen:
-            found = work(preds, [asked[i] for i in chosen], resamples, key, progress, share)
-            for i, values in zip(chosen, found, strict=True):
-                out[i] = values
+    if share is None:
+        for i, each in enumerate(asked):
+            if by_bins(preds, asked if together else [each], together=together):
+                out[i] = bin_draws(preds, each, resamples, rng)
+    voted = [i for i, each in enumerate(asked) if out[i] is None and each.estimator.redraws == "votes"]
+    on_bins = [i for i, each in enumerate(asked) if out[i] is None and i not in voted and each.linear is not None]
+    by_rows = [i for i, each in enumerate(asked) if out[i] is None and i not in voted and each.linear is None]
+    # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
+    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in asked[i].linear or ()) > LIGHT]
+    light = [i for i in on_bins if i not in heavy]
+    drawn = _flipped if flip else _redrawn
+    parts = [(light, drawn), *(([i], drawn) for i in heavy), (by_rows, _row_by_row), (voted, _votes)]
+    parts = [(chosen, work) for chosen, work in parts if chosen]
+    for number, (chosen, work) in enumerate(parts):
+        told = None if progress is None else _part_of(progress, number, len(parts))
+        found = work(preds, [asked[i] for i in chosen], resamples, key, told, share)
+        for i, values in zip(chosen, found, strict=True):
+            out[i] = values
     return [values for values in out if values is not None]
+
+
+def _part_of(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
+    return lambda done: progress((number + done) / count)
 
 
 def _redrawn(

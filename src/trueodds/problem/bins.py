@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
+
+from trueodds.core.kernels.edges import index
 
 Array = NDArray[Any]
 Closed = Literal["left", "right"]
@@ -32,6 +33,7 @@ class Bins:
     A score is placed by comparing it with the stored edges, never by arithmetic, and a score outside the
     range falls into the first or last bin: nothing is dropped.
 
+    >>> import numpy as np
     >>> Bins(np.arange(11) / 10).index(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
     [0, 2, 6, 9]
     """
@@ -46,6 +48,4 @@ class Bins:
 
     def index(self, at: Array) -> Array:
         """The bin of each score."""
-        return np.searchsorted(
-            self.edges[1:-1], at.astype(np.float64, copy=False), "left" if self.closed == "right" else "right"
-        )
+        return index(at, self.edges, self.closed)

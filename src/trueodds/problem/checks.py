@@ -21,6 +21,7 @@ from trueodds.problem.arrays import two_dimensional as two_dimensional
 
 Array = NDArray[Any]
 
+LARGE = 2**18  # values from which on a compiled loop is worth loading
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -36,7 +37,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
             "For percentages rounded to whole ones, sum_tolerance=0.02.",
         )
     notes: list[Note] = []
-    low, high = float(p.min()), float(p.max())
+    low, high, rows = _look(p, k * eps, sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
         refuse(
             p,
@@ -63,25 +64,43 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
             )
         )
     if sums and p.ndim == 2:
-        notes += _row_sums(p, given, sum_tolerance, k * eps)
+        assert rows is not None
+        notes += _row_sums(p, given, sum_tolerance, rows)
     return notes
 
 
-def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, exact: float) -> list[Note]:
+def _look(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[int, float, int] | None]:
+    """The least and the largest value; the row whose sum is worst, its distance from 1, and how many rows are off.
+
+    Large tables are looked at once, by a compiled loop; small ones are not worth loading it.
+    """
+    if not (sums and p.ndim == 2):
+        return float(p.min()), float(p.max()), None
+    if p.size >= LARGE:
+        from trueodds.core.kernels.checked import look
+
+        seen = look(p, exact)
+        if seen.lowest >= 0 and np.isfinite(seen.highest):
+            return seen.lowest, seen.highest, (seen.worst, seen.distance, seen.off)
     off = np.abs(_sums(p) - 1)
-    tolerance = SUM_TOLERANCE.get(given.name, 1e-5) if sum_tolerance is None else sum_tolerance
     worst = int(np.argmax(off))
-    if off[worst] > tolerance:
+    return float(p.min()), float(p.max()), (worst, float(off[worst]), int((off > exact).sum()))
+
+
+def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]) -> list[Note]:
+    worst, distance, count = rows
+    tolerance = SUM_TOLERANCE.get(given.name, 1e-5) if sum_tolerance is None else sum_tolerance
+    if distance > tolerance:
+        many = int((np.abs(_sums(p) - 1) > tolerance).sum())
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
-            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({int((off > tolerance).sum()):,} such rows)",
+            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
             "If the table was rounded, pass sum_tolerance=; if these are logits, logits=True; if labels are independent, from_multilabel.",
         )
-    count = int((off > exact).sum())
     if count == 0:
         return []
-    return [Note("TN101", f"{count:,} rows sum to 1 only within {off[worst]:.1e}; their values are used as given.")]
+    return [Note("TN101", f"{count:,} rows sum to 1 only within {distance:.1e}; their values are used as given.")]
 
 
 def _sums(p: Array) -> Array:
@@ -186,16 +205,15 @@ def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
         raise InputError(
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them, or pass classes=."
         )
-    out = (y < 0) | (y >= k)
-    if out.any():
+    if y.min() < 0 or y.max() >= k:
         refuse(
             y,
-            out,
+            (y < 0) | (y >= k),
             "TO105",
             f"Labels must lie in 0..{k - 1}.",
             "If they start at 1, subtract 1; if they are other codes, pass classes=.",
         )
-    return y.astype(np.int64)
+    return y.astype(np.int64, copy=False)
 
 
 def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.problem.view import Rows, View
 
 Array = NDArray[Any]
 
@@ -64,10 +65,20 @@ class Lens:
         self.check(preds)
         # Independent labels are a yes or no each; bare confidence does not tell how many classes there were.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
+        plain = None if preds.y is None or preds.weight is not None else self.plain(preds, preds.y)
+        if plain is not None:
+            names = self.view_names(preds)
+            return tuple(
+                View.of_rows(rows, name=name, classes=classes) for name, rows in zip(names, plain, strict=True)
+            )
         return tuple(
-            View(p, z, preds.w, name=name, classes=classes, votes=preds.counts)
+            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts)
             for name, p, z in zip(self.view_names(preds), self.said(preds), self._seen(preds), strict=True)
         )
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+        """The rows of each view where there are no weights and a label `y` each; None: columns are made at once."""
+        return None
 
     def _seen(self, preds: Predictions) -> list[Array]:
         if preds.kind == "multilabel":

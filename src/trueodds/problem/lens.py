@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ from trueodds.problem.ranked import TopLabel as TopLabel
 from trueodds.problem.ranked import accuracy as accuracy
 from trueodds.problem.ranked import descending as descending
 from trueodds.problem.ranked import predicted as predicted
+from trueodds.problem.rows import Classes, Column, OneOfClasses
+from trueodds.problem.view import Rows
 
 Array = NDArray[Any]
 
@@ -39,6 +42,10 @@ class Canonical(Lens):
     def said(self, preds: Predictions) -> list[Array]:
         """The probabilities themselves."""
         return [column(preds, 1)] if preds.k == 2 else [preds.P]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+        """The second of two columns."""
+        return [Column(column(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The class itself."""
@@ -54,6 +61,10 @@ class Positive(Lens):
     def said(self, preds: Predictions) -> list[Array]:
         """The second column."""
         return [column(preds, 1)]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """The second column."""
+        return [Column(column(preds, 1), y, 1)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the second class."""
@@ -86,6 +97,10 @@ class Class(Lens):
         """That column."""
         return [column(preds, c) for c in self.columns(preds)]
 
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """That column."""
+        return [_against_rest(preds, y, c) for c in self.columns(preds)]
+
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that class."""
         return [hit(c, preds.k) for c in self.columns(preds)]
@@ -114,6 +129,13 @@ class Classwise(Lens):
     def said(self, preds: Predictions) -> list[Array]:
         """Every column."""
         return [column(preds, c) for c in range(preds.k)]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """Every column; one pass over the rows makes the sums of all."""
+        if preds.kind == "multilabel" or preds.p.ndim == 1:
+            return [_against_rest(preds, y, c) for c in range(preds.k)]
+        together = Classes(preds.p, y)
+        return [OneOfClasses(together, c) for c in range(preds.k)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event of each view is its class."""
@@ -170,6 +192,13 @@ class Groups(Lens):
                 self.name,
                 f"The classes are {list(preds.classes)}.",
             )
+
+
+def _against_rest(preds: Predictions, y: Array, c: int) -> Rows:
+    """One class against the rest; an independent label has a yes or no of its own."""
+    if preds.kind == "multilabel":
+        return Column(preds.p[:, c], y[:, c], 1)
+    return Column(column(preds, c), y, c)
 
 
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:

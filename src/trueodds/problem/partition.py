@@ -16,7 +16,9 @@ from trueodds.core.registry import near
 from trueodds.problem.bins import Bins as Bins
 from trueodds.problem.bins import Closed as Closed
 from trueodds.problem.bins import Frozen as Frozen
+from trueodds.problem.by_score import ByScore, by_place
 from trueodds.problem.cells import Occupied, of_the_prediction, on_the_grid
+from trueodds.problem.selections import Selections
 from trueodds.problem.tree import Tree, grow
 from trueodds.problem.view import View
 
@@ -34,6 +36,10 @@ class Partition:
     def freeze(self, view: View) -> Frozen:
         """The cells for this view."""
         raise NotImplementedError
+
+    def sums(self, of: Selections) -> Array | None:
+        """n, Σp and Σy (3, selections, bins) of bins cut for each of selections that are alike; None: cut one by one."""
+        return None
 
 
 def _binary_only(view: View, rule: str) -> None:
@@ -80,6 +86,10 @@ class Uniform(Partition):
         low = lowest(view, self.range)
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, which are the same for all."""
+        return _in_the_same(self.freeze(of.first), of)
+
     def __str__(self) -> str:
         said = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
         return said + (", left-closed" if self.closed == "left" else "")
@@ -107,6 +117,10 @@ class Given(Partition):
         """The given edges."""
         _binary_only(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, which are the same for all."""
+        return _in_the_same(self.freeze(of.first), of)
 
     def __str__(self) -> str:
         return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")
@@ -137,8 +151,13 @@ class EqualMass(Partition):
         """The edges for these scores."""
         _binary_only(view, "equal-mass")
         k = count_of_bins(self.bins, view)
-        scores, mass = _ranked(view)
-        return Bins(_mass_edges(scores, mass, _cuts(mass[-1], k, self.cut, whole=view.whole)), self.closed)
+        return Bins(_mass_edges(by_place(view), _cuts(view, k, self.cut)), self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, cut anew for each selection."""
+        cuts = _cuts(of.first, count_of_bins(self.bins, of.first), self.cut)
+        inner = _midway(of, cuts)
+        return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -164,18 +183,14 @@ class Sweep(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores and outcomes."""
         _binary_only(view, "sweep")
-        w, y = view.w, view.y
-        kept = w > 0
-        if not kept.any():
+        rising = by_place(view)
+        s, mass, seen = rising.sums()
+        if not len(s):
             return Bins(np.array([0.0, 1.0]))
-        s, place = np.unique(view.at[kept].astype(np.float64, copy=False), return_inverse=True)
-        mass, seen = np.bincount(place, w[kept]), np.bincount(place, (w * y)[kept])
         most, by_mass = round(view.counted) - 1, self.base == "equal-mass"
         _, found = sweep(mass[None], mass[None] * s, seen[None], s, most=most, by_mass=by_mass, order=1.0)
         k = int(found[0])
-        if not by_mass:
-            return Bins(np.arange(k + 1) / k)
-        return Bins(_mass_edges(s, np.cumsum(mass), _cuts(mass.sum(), k, "ceil", whole=view.whole)))
+        return Bins(_mass_edges(rising, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"
@@ -334,28 +349,29 @@ def count_of_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def _ranked(view: View) -> tuple[Array, Array]:
-    """Scores in rising order, and the weight up to and including each."""
-    order = np.argsort(view.at, kind="stable")
-    return view.at[order].astype(np.float64, copy=False), np.cumsum(view.w[order])
-
-
-def _cuts(total: float, k: int, rule: str, *, whole: bool) -> Array:
+def _cuts(view: View, k: int, rule: str) -> Array:
     """After how many rows each of k groups but the last ends; weights that are no counts are cut evenly."""
     j = np.arange(1, k)
-    if not whole:
-        return j * total / k
-    n = round(total)
+    if not view.whole:
+        return j * view.total / k
+    n = round(view.total)
     if rule == "first":  # sizes differ by at most one, larger groups first
         return j * (n // k) + np.minimum(j, n % k)
     return j * n // k if rule == "floor" else -(-j * n // k)  # "ceil": row r is in group floor(r k / n)
 
 
-def _mass_edges(scores: Array, mass: Array, cuts: Array) -> Array:
+def _mass_edges(rising: ByScore, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
-    slack = 1e-12 * mass[-1]
-    last = np.searchsorted(mass, cuts - slack, "left")
-    following = np.minimum(np.searchsorted(mass, cuts + slack, "right"), len(scores) - 1)
-    inner = np.unique((scores[last] + scores[following]) / 2)
+    inner = np.unique(_midway(rising, cuts))
     inner = inner[inner < 1]  # an edge at 0 stays: many exact zeros are a bin of their own
     return np.concatenate(([0.0], inner, [1.0]))
+
+
+def _midway(rising: ByScore | Selections, cuts: Array) -> Array:
+    last, following = rising.between(cuts)
+    return np.asarray((last + following) / 2)
+
+
+def _in_the_same(bins: Frozen, of: Selections) -> Array:
+    assert isinstance(bins, Bins)
+    return of.sums(bins.edges[None, 1:-1], bins.closed)

@@ -15,6 +15,8 @@ from trueodds.problem import checks, swapped
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
 
+FIELDS = ("classes", "cluster", "counts", "dtype", "group", "k", "kind", "n", "notes", "p", "votes", "weight", "y")
+
 
 class Predictions:
     r"""Checked, read-only predictions with their outcomes.
@@ -51,21 +53,7 @@ class Predictions:
     [0, 1]
     """
 
-    __slots__ = (
-        "classes",
-        "cluster",
-        "counts",
-        "dtype",
-        "group",
-        "k",
-        "kind",
-        "n",
-        "notes",
-        "p",
-        "votes",
-        "weight",
-        "y",
-    )
+    __slots__ = (*FIELDS, "_tied")
 
     n: int
     k: int
@@ -80,6 +68,7 @@ class Predictions:
     cluster: Array | None  # (n,) int64
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
+    _tied: int | None
 
     def __init__(
         self,
@@ -140,6 +129,7 @@ class Predictions:
         self._fill(values)
 
     def _fill(self, values: Mapping[str, Any]) -> None:
+        self.found_tied(None)
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.view()
@@ -266,11 +256,29 @@ class Predictions:
         """The weights, ones where none were given."""
         return np.ones(self.n) if self.weight is None else self.weight
 
+    @property
+    def tied(self) -> int:
+        """How many rows have several largest probabilities."""
+        if self._tied is None:
+            if self.p.ndim == 1:
+                self.found_tied(int((self.p == 1 - self.p).sum()))
+            else:
+                from trueodds.core.kernels.largest import largest_sums  # checking alone loads no compiler
+
+                y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
+                self.found_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
+        assert self._tied is not None
+        return self._tied
+
+    def found_tied(self, count: int | None) -> None:
+        """Keeps that number where a pass over the rows has found it."""
+        object.__setattr__(self, "_tied", count)
+
     def __len__(self) -> int:
         return self.n
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, ({name: getattr(self, name) for name in self.__slots__} | {"group": dict(self.group)},)
+        return _restored, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
@@ -286,7 +294,7 @@ class Predictions:
         if len(where) == 0:
             raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
         new = Predictions.__new__(Predictions)
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in FIELDS}
         for name in ("p", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
                 values[name] = values[name][where]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.kernels.largest import largest
 from trueodds.problem.claim import Lens, Outcomes, hit
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.problem.rows import Column, Largest
+from trueodds.problem.view import Rows, View
 
 Array = NDArray[Any]
 
@@ -28,7 +31,13 @@ class Confidence(Lens):
             return [preds.p]
         if preds.p.ndim == 1:
             return [np.maximum(preds.p, 1 - preds.p)]
-        return [preds.p.max(axis=1)]
+        return [largest(preds.p)[0]]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+        """The largest of each row, found on the way to the sums."""
+        if preds.kind == "confidence":
+            return [Column(preds.p, y, 1)]
+        return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.found_tied)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that the predicted class came."""
@@ -45,8 +54,7 @@ class Confidence(Lens):
         """Tied maxima make the predicted class depend on the order of the classes."""
         if preds.kind == "confidence":
             return []
-        top = self.said(preds)[0]
-        ties = int(((top[:, None] == preds.P).sum(axis=1) > 1).sum())
+        ties = preds.tied
         if ties == 0:
             return []
         return [
@@ -61,7 +69,7 @@ def predicted(preds: Predictions) -> Array:
     """The predicted class: the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
         return (preds.p > 1 - preds.p).astype(np.int64)
-    return np.argmax(preds.p, axis=1)
+    return largest(preds.p)[1].astype(np.int64)
 
 
 def accuracy(preds: Predictions) -> float:

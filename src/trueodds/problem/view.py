@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[Any]
+from trueodds.core.kernels.columns import row_sums
+from trueodds.problem.bins import Bins, Frozen
 
+Array = NDArray[Any]
+T = TypeVar("T")
+
+SORTED = "sorted"  # under which a view keeps its rows by score (see by_score.py)
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """The sums beyond n, Σw, Σwp and Σwy that a binary cell carries:
 Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
+
+
+class Rows(Protocol):
+    """The rows behind a binary view, of weight 1 and one label each: columns for those who read them, sums without."""
+
+    n: int
+
+    def said(self) -> Array:
+        """The probability of each row."""
+        ...
+
+    def seen(self) -> Array:
+        """Whether its event came, bool."""
+        ...
+
+    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
+        """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
+        ...
 
 
 class View:
@@ -27,14 +50,11 @@ class View:
     (2, 0.85)
     """
 
-    __slots__ = ("_sums", "at", "classes", "n", "name", "p", "votes", "w", "y")
+    __slots__ = ("_at", "_kept", "_n", "_p", "_sums", "_w", "_y", "classes", "name", "rows", "slot", "votes")
 
-    p: Array  # (n,) in [0, 1], or (n, m) with rows on the simplex
-    y: Array  # same shape as p
-    w: Array  # (n,) ≥ 0
-    n: Array  # (n,) how many rows each cell holds; a row of weight 0 is none
+    rows: Rows | None  # where the columns come from, if nobody has read them yet
+    slot: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) how many people chose in each row, where that is known
-    at: Array  # (n,) or (n, m): where a partition looks to place the cell; p itself for rows
 
     def __init__(
         self,
@@ -43,28 +63,95 @@ class View:
         w: ArrayLike | None = None,
         *,
         n: ArrayLike | None = None,
-        sums: Mapping[str, Array] | None = None,
+        sums: Mapping[str, Array] | Callable[[], Mapping[str, Array]] | None = None,
         at: ArrayLike | None = None,
         name: str = "",
         classes: int = 2,
         votes: ArrayLike | None = None,
+        slot: Array | None = None,
     ) -> None:
-        self.p = np.asarray(p)
-        if self.p.dtype.kind != "f":
-            self.p = self.p.astype(np.float64)
-        self.y = np.asarray(y, dtype=np.float64)
-        self.w = np.ones(len(self.p)) if w is None else np.asarray(w, dtype=np.float64)
-        self.n = (self.w > 0).astype(np.float64) if n is None else np.asarray(n, dtype=np.float64)
-        self._sums = None if sums is None else dict(sums)
-        self.at = self.p if at is None else np.asarray(at)
+        self._p: Array | None = np.asarray(p)
+        if self._p.dtype.kind != "f":
+            self._p = self._p.astype(np.float64)
+        self._y: Array | None = np.asarray(y, dtype=np.float64)
+        self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
+        self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
+        self._sums = sums
+        self._at: Array | None = None if at is None else np.asarray(at)
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
+        self.rows, self.slot = None, slot
+        self._kept: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2) -> View:
+        """The binary view of these rows; their columns are made when somebody reads them."""
+        new = cls.__new__(cls)
+        new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.slot = None
+        new.rows, new.name, new.classes, new._kept = rows, name, classes, {}
+        return new
+
+    @property
+    def p(self) -> Array:
+        """What was said: (n,) in [0, 1], or (n, m) with rows on the simplex."""
+        if self._p is None:
+            assert self.rows is not None
+            self._p = self.rows.said()
+        return self._p
+
+    @property
+    def y(self) -> Array:
+        """What came, in the shape of p, float64."""
+        if self._y is None:
+            assert self.rows is not None
+            self._y = self.rows.seen().astype(np.float64)
+        return self._y
+
+    @property
+    def w(self) -> Array:
+        """The weight of each row, (n,) ≥ 0."""
+        if self._w is None:
+            self._w = np.ones(len(self))
+        return self._w
+
+    @property
+    def n(self) -> Array:
+        """How many rows each cell holds, (n,); a row of weight 0 is none."""
+        if self._n is None:
+            self._n = self.w if self.plain else (self.w > 0).astype(np.float64)
+        return self._n
+
+    @property
+    def at(self) -> Array:
+        """Where a partition looks to place each cell, (n,) or (n, m): p itself for rows."""
+        return self.p if self._at is None else self._at
+
+    def __len__(self) -> int:
+        return self.rows.n if self._p is None and self.rows is not None else len(self.p)
+
+    @property
+    def plain(self) -> bool:
+        """Whether these are rows of weight 1, for all that was said of them."""
+        return self._w is None and self._n is None and self._sums is None
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this view; what cannot be a key is made each time.
+
+        It must not hold the view itself: a circle would keep the rows in memory.
+        """
+        try:
+            if key not in self._kept:
+                self._kept[key] = make()
+        except TypeError:
+            return make()
+        found: T = self._kept[key]
+        return found
 
     @property
     def joint(self) -> bool:
         """Whether `p` and `y` are vectors."""
-        return self.p.ndim == 2
+        return self._p is not None and self._p.ndim == 2
 
     @property
     def is_rows(self) -> bool:
@@ -74,22 +161,24 @@ class View:
     @property
     def n_rows(self) -> int:
         """How many rows the view stands for."""
-        return int(self.n.sum())
+        return len(self) if self.plain else int(self.n.sum())
 
     @property
     def total(self) -> float:
         """The weight of all rows."""
-        return float(self.w.sum())
+        return float(len(self)) if self.plain else float(self.w.sum())
 
     @property
     def worth(self) -> float:
         """As many rows of equal weight as the weights are worth, (Σw)²/Σw²; 0 where no row has weight."""
+        if self.plain:
+            return self.total
         return self.total**2 / float(self.sums("ww").sum()) if self.total > 0 else 0.0
 
     @property
     def whole(self) -> bool:
         """Whether the weights are counts, so that a weight of two can be two rows exactly."""
-        return bool((self.w == np.rint(self.w)).all())
+        return self.plain or bool((self.w == np.rint(self.w)).all())
 
     @property
     def counted(self) -> float:
@@ -98,6 +187,8 @@ class View:
 
     def sums(self, name: str) -> Array:
         """One of the sums per cell (see SUMS); derived for raw rows."""
+        if callable(self._sums):
+            self._sums = self._sums()
         if self._sums is not None:
             return self._sums[name]
         w, y = self.w, self.y
@@ -114,6 +205,34 @@ class View:
             return w * w * p * (1 - p)
         return w * w * (y - p) ** 2
 
+    def binned(self, cells: Frozen) -> View:
+        """The view of the cells of a frozen partition; those without weight are absent."""
+        if self.joint or not self.is_rows or not isinstance(cells, Bins):
+            return self.pool(cells.index(self.at), cells.size)
+        return self.once((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
+
+    def _binned(self, bins: Bins) -> View:
+        found: Mapping[str, Array] | None = None
+        if rising := self._kept.get(SORTED):  # bins are stretches of what somebody has sorted already
+            found = rising.in_bins(bins)
+        if found is None and self.rows is not None and self._at is None:
+            found = self.rows.sums(bins.edges, bins.closed)
+        return self._summed(bins) if found is None else pooled(found, lambda: self._summed(bins).as_sums, self)
+
+    def _summed(self, bins: Bins) -> View:
+        if self._at is not None:
+            return self.pool(bins.index(self.at), bins.size)
+        table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
+        slot = np.flatnonzero(table[:, 1] > 0)
+        n, mass, wp, wy, *sums = table[slot].T
+        named = dict(zip(SUMS, sums, strict=True))
+        return View(wp / mass, wy / mass, mass, n=n, sums=named, name=self.name, classes=self.classes, slot=slot)
+
+    @property
+    def as_sums(self) -> Mapping[str, Array]:
+        """All the sums of SUMS by name."""
+        return {name: self.sums(name) for name in SUMS}
+
     def pool(self, index: Array, size: int) -> View:
         """The view of the cells that `index` puts together; cells without weight are absent.
 
@@ -127,29 +246,42 @@ class View:
             ww = np.bincount(index, self.sums("ww"), size)[keep]
             p = self._columns(self.p, index, size)[keep] / mass[:, None]
             y = self._columns(self.y, index, size)[keep] / mass[:, None]
-            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes)
+            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, slot=keep)
         sums = {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
         p = np.bincount(index, self.w * self.p, size)[keep] / mass
         y = np.bincount(index, self.w * self.y, size)[keep] / mass
-        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes)
+        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, slot=keep)
 
     def _columns(self, x: Array, index: Array, size: int) -> Array:
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
 
     def with_y(self, y: Array) -> View:
         """The same rows with other outcomes."""
-        return View(self.p, y, self.w, n=self.n, at=self.at, name=self.name, classes=self.classes, votes=self.votes)
+        new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes)
+        new._w, new._n, new._at = self._w, self._n, self._at
+        return new
 
     def take(self, rows: Array) -> View:
         """The chosen rows, in that order, with repetition."""
         assert self.is_rows  # a cell of many rows has sums that would be lost
-        return View(
+        new = View(
             self.p[rows],
             self.y[rows],
-            self.w[rows],
-            n=self.n[rows],
-            at=self.at[rows],
             name=self.name,
             classes=self.classes,
             votes=None if self.votes is None else self.votes[rows],
         )
+        new._w, new._n, new._at = (None if x is None else x[rows] for x in (self._w, self._n, self._at))
+        return new
+
+
+def pooled(found: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
+    """The view of bins of plain rows from n, Σp, Σy and Σpy; the other sums follow from Σp², or are made on demand."""
+    slot = np.flatnonzero(found["n"] > 0)
+    n, wp, wy, wpy = (found[name][slot] for name in ("n", "wp", "wy", "wpy"))
+    sums: Any = more
+    if "wpp" in found:
+        wpp = found["wpp"][slot]
+        wwr = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
+        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, wwr), strict=True))
+    return View(wp / n, wy / n, n, n=n, sums=sums, name=of.name, classes=of.classes, slot=slot)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.cells import CELLS, EDGES, WIDTH, merge, occupied, union_size
+from trueodds.core.kernels.cells import CELLS, EDGES, WIDTH
+from trueodds.core.kernels.merged import merged, occupied
 from trueodds.problem.view import SUMS, View
 
 Array = NDArray[Any]
@@ -24,7 +25,7 @@ class _Kept(threading.local):
     """Each thread's empty tables: to clear the few cells in use costs less than new memory for every block."""
 
     def __init__(self) -> None:
-        self.tables: dict[tuple[int, int], Array] = {}
+        self.tables: dict[tuple[int, int], tuple[Array, Array]] = {}
 
 
 _kept = _Kept()
@@ -55,24 +56,17 @@ class Cells:
         return binary(View(p, y, w))
 
     @classmethod
-    def summed(cls, views: int, sums: int, fill: Callable[[Array], None]) -> Cells:
-        """What `fill` adds into a dense table of so many views, n first."""
-        shape = (views * CELLS, 1 + sums)
+    def summed(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
+        """What `fill` adds into a dense table of so many views, n (views · CELLS,) and sums (views · CELLS, width)."""
+        shape = (views * CELLS, width)
         # Taken out while in use: a table that an interrupt leaves half filled is never used again.
         table = _kept.tables.pop(shape, None)
         if table is None:
-            table = np.zeros(shape)
+            table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
             _kept.tables.clear()  # of one shape or two: memory stays a few MB
-        fill(table)
-        cells = cls.of_dense(table)
+        fill(*table)
+        cells = cls(*occupied(*table))
         _kept.tables[shape] = table
-        return cells
-
-    @classmethod
-    def of_dense(cls, table: Array) -> Cells:
-        """The occupied rows of a kernel's table, n first; leaves zeros."""
-        cells = cls(*_room(int(np.count_nonzero(table[:, 0])), table.shape[1] - 1))
-        occupied(table, cells.index, cells.n, cells.sums)
         return cells
 
     @classmethod
@@ -126,11 +120,9 @@ class Cells:
             return self.full() + other.full()
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
-        size = int(union_size(self.index, other.index))
-        both = Cells(*_room(size, self.sums.shape[1]), self.bins)
         mine, theirs = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
-        merge(*mine, *theirs, both.index, both.n, both.sums)
-        return both
+        index, n, sums = merged(*mine, *theirs)
+        return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
         """The same sums over uniform bins; exact, so the bins must divide the grid.
@@ -168,7 +160,3 @@ class Cells:
         p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=some)
         y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=some)
         return View(p, y, w, n=part.n, sums=sums, at=middle, name=name, classes=classes)
-
-
-def _room(cells: int, sums: int) -> tuple[Array, Array, Array]:
-    return np.empty(cells, dtype=np.int64), np.empty(cells, dtype=np.int64), np.empty((cells, sums))

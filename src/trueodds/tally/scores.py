@@ -45,6 +45,11 @@ class ScoreSums:
         ws, wws, wwss = float((w * s).sum()), float((ww * s).sum()), float((ww * s * s).sum())
         return cls(float(w.sum()), float(ww.sum()), ws, wws, wwss, endless, lost)
 
+    @classmethod
+    def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
+        """Of n rows of weight 1, `finite` of them with a finite score: Σs and Σs² of these."""
+        return cls(finite, finite, s, s, ss, n - finite, n - finite)
+
     def __add__(self, other: ScoreSums) -> ScoreSums:
         return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T")
+Array = NDArray[Any]
+
+_inside = threading.local()  # blocks within blocks run where they are: waiting for one's own pool would never end
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """The function compiled on first use and kept on disk; where no folder is writable, in memory."""
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba found no place for its cache
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return numba.njit(nogil=True, error_model="numpy", **options)(function)
+
+
+def reordered(function: Callable[..., Any]) -> Any:
+    """Compiled, with leave to add up in another order: many sums side by side, as vector instructions do."""
+    return compiled(function, fastmath={"reassoc", "nsz"})
 
 
 def threads() -> int:
@@ -28,15 +41,74 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> Iterable[T]:
+@lru_cache(maxsize=1)
+def _pool(helpers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(helpers, thread_name_prefix="trueodds")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has the pool, but not its threads
+
+
+def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     """`work(start, stop)` over fixed blocks on a thread pool; results come in the order of the blocks."""
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
-    if threads() == 1 or len(spans) == 1:
+    helpers = min(threads(), len(spans)) - 1
+    if helpers < 1 or getattr(_inside, "blocks", False):
         return [work(*span) for span in spans]
-    with ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(lambda span: work(*span), spans))
+    found: list[Any] = [None] * len(spans)
+    turn = itertools.count()
+
+    def in_turn() -> None:
+        _inside.blocks = True
+        try:
+            while (i := next(turn)) < len(spans):
+                found[i] = work(*spans[i])
+        finally:
+            _inside.blocks = False
+
+    waiting = [_pool(threads() - 1).submit(in_turn) for _ in range(helpers)]
+    try:
+        in_turn()
+    finally:
+        turn = itertools.count(len(spans))  # after an error nobody begins another block
+        for each in waiting:
+            each.result()
+    return found
+
+
+def summed(
+    add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
+) -> Array:
+    """What `add(start, stop, out)` adds up over the rows 0..total−1 into float64 arrays of this shape.
+
+    The rows are cut into spans by their number and the shape alone, at most 64 of them and together within `room`
+    numbers, and what each span found is added in their order: no sum depends on the number of threads.
+    """
+    size = max(1, int(np.prod(shape)))
+    spans = max(2, min(64, room // size, -(-total // block)))
+
+    def work(start: int, stop: int) -> Array:
+        out = np.zeros(shape)
+        add(start, stop, out)
+        return out
+
+    parts = in_blocks(work, total, max(1, -(-total // spans)))
+    found = parts[0] if parts else np.zeros(shape)
+    for part in parts[1:]:
+        found += part
+    return found
+
+
+def plain(x: Array) -> Array:
+    """The array in one layout and one mutability, so that each kernel is compiled once per dtype; float16 widened."""
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    x = np.require(x, requirements=["C", "A"]).view()
+    x.flags.writeable = False
+    return x
 
 
 def draws_at_once(size: int) -> int:
-    """How many draws share a block of accumulators: as many as a core's own cache holds, from 8 to 128."""
-    return max(8, min(128, 2**18 // max(1, size)))
+    """How many draws share a block of accumulators: as many as a core's own cache holds, from 4 to 128."""
+    return max(4, min(128, 2**18 // max(1, size)))

@@ -1,4 +1,4 @@
-"""Sums per cell of the fine grid, straight from rows."""
+"""In which cell of the fine grid does a value lie?"""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled
+from trueodds.core.kernels.rows import ROWS, turned
 
 Array = NDArray[Any]
 
 WIDTH = 3840  # 2⁸·3·5: 10, 12, 15, 16, 20, 30 and 64 bins nest in it
 HALVINGS = 20  # of the first and of the last cell
 CELLS = WIDTH + 2 * HALVINGS
+
+_ROWS = 1000  # rows turned into columns at a time; columns a power of two apart would share cache sets
 
 
 def _edges() -> Array:
@@ -29,13 +32,13 @@ MIDDLES.flags.writeable = False
 
 # The bits of a positive float rise with it, so a shift by the mantissa's width finds the halving without a search.
 _BITS = int(np.float64(1 / WIDTH).view(np.int64))
-_MANTISSA = _BITS & ((1 << 52) - 1)
+_FRACTION = (1 << 52) - 1
+_MANTISSA = _BITS & _FRACTION
 _EXPONENT = _BITS >> 52
 _FIRST = 1 / WIDTH
 _LAST = (WIDTH - 1) / WIDTH
-_TURN = 4096  # rows summed class by class
-_BUFFER = 2048  # values placed at a time: they stay in the nearest cache
-_ROWS = 1000  # rows turned into columns at a time; columns a power of two apart would share cache sets
+# 1 − x is exact, but the stored edges there are rounded: by less than this share of the narrowest cell's mantissa.
+_NEAR_ONE = 1 << 31
 
 
 @compiled
@@ -53,138 +56,39 @@ def place(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
     near = 0  # in float64 the product can round across an edge, by less than 1e-12: then the stored edges decide
     for j in range(x.shape[0]):
         t = x[j] * WIDTH
-        near += (x[j] > _FIRST) & ((abs(t - np.rint(t)) < 1e-11) | (x[j] > _LAST))
+        inner = (x[j] > _FIRST) & (abs(t - np.rint(t)) < 1e-11)
+        near += abs((q_bits[j] & _FRACTION) - _MANTISSA) < _NEAR_ONE if x[j] > _LAST else inner
     if near > 0:
         for j in range(x.shape[0]):
-            c = cells[j]
-            if x[j] > edges[c + 1] and c < CELLS - 1:
-                cells[j] = c + 1
-            elif x[j] <= edges[c] and c > 0:
-                cells[j] = c - 1
+            c = np.int64(cells[j])
+            c += np.int64(x[j] > edges[c + 1]) - np.int64(x[j] <= edges[c])
+            cells[j] = min(max(c, 0), CELLS - 1)
 
 
 @compiled
-def _widen(P, start, stop, first, last, x, q):  # type: ignore[no-untyped-def]
-    m = 0
-    for i in range(start, stop):
-        for c in range(first, last):
-            x[m] = P[i, c]
-            q[m] = 1.0 - x[m]
-            m += 1
-    return m
+def placed(column, m, edges, exact, x, q, cells):  # type: ignore[no-untyped-def]
+    """The cells of the first m values of a column; x and q are room for as many float64."""
+    for i in range(m):
+        x[i] = column[i] + 0.0  # −0 becomes 0, whose bits are the lowest
+    for i in range(m):
+        q[i] = 1.0 - x[i]
+    place(x[:m], q[:m], edges, exact, cells[:m])
 
 
 @compiled
 def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
     """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16, best class by class."""
     k = last - first
-    rows = max(1, _BUFFER // k)
-    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    columns = out.T
-    for start in range(0, P.shape[0], rows):
-        m = min(rows, P.shape[0] - start)
-        for i in range(m):
-            for c in range(k):
-                x[c * m + i] = P[start + i, first + c]
-        for j in range(m * k):
-            q[j] = 1.0 - x[j]
-        place(x[: m * k], q[: m * k], edges, exact, cells[: m * k])
+    columns = np.empty((k, ROWS), dtype=P.dtype)
+    x, q, cells = np.empty(ROWS), np.empty(ROWS), np.empty(ROWS, dtype=np.int32)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        turned(P, start, m, first, columns)
         for c in range(k):
-            here, placed = columns[c], cells[c * m :]
+            placed(columns[c], m, edges, exact, x, q, cells)
+            here = out.T[c]
             for i in range(m):
-                here[start + i] = placed[i]
-
-
-@compiled
-def by_label(P, y, cells, first, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σp², Σy, Σpy of the classes first, first + 1, … into out (m·CELLS, 5); cells (n, m), labels y (n,).
-
-    Class by class for many rows, so that the sums in use fit a core's own cache.
-    """
-    k = cells.shape[1]
-    columns = cells.T
-    for start in range(0, P.shape[0], _TURN):
-        stop = min(start + _TURN, P.shape[0])
-        for c in range(k):
-            sums, column = out[c * CELLS : (c + 1) * CELLS], columns[c]
-            for i in range(start, stop):
-                s = np.int64(column[i])
-                x = np.float64(P[i, first + c])
-                sums[s, 0] += 1.0
-                sums[s, 1] += x
-                sums[s, 2] += x * x
-        for i in range(start, stop):
-            c = y[i] - first
-            if 0 <= c < k:
-                s = c * CELLS + np.int64(columns[c, i])
-                out[s, 3] += 1.0
-                out[s, 4] += np.float64(P[i, y[i]])
-
-
-@compiled
-def by_rank(P, which, y, cells, out):  # type: ignore[no-untyped-def]
-    """The same sums of the largest values, which (ranks, n) are their classes, with the cells (n, K) of all classes."""
-    for i in range(P.shape[0]):
-        for rank in range(which.shape[0]):
-            c = which[rank, i]
-            s, x, z = rank * CELLS + np.int64(cells[i, c]), np.float64(P[i, c]), np.float64(c == y[i])
-            out[s, 0] += 1.0
-            out[s, 1] += x
-            out[s, 2] += x * x
-            out[s, 3] += z
-            out[s, 4] += z * x
-
-
-@compiled
-def by_hit(P, hit, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """The same sums for columns with a yes or no each, hit (n, last − first)."""
-    k = last - first
-    rows = max(1, _BUFFER // k)
-    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    for start in range(0, P.shape[0], rows):
-        stop = min(start + rows, P.shape[0])
-        m = _widen(P, start, stop, first, last, x, q)
-        place(x[:m], q[:m], edges, exact, cells[:m])
-        m = 0
-        for i in range(start, stop):
-            for c in range(k):
-                s = c * CELLS + np.int64(np.uint32(cells[m]))
-                z = np.float64(hit[i, c])
-                out[s, 0] += 1.0
-                out[s, 1] += x[m]
-                out[s, 2] += x[m] * x[m]
-                out[s, 3] += z
-                out[s, 4] += z * x[m]
-                m += 1
-
-
-@compiled
-def by_share(P, Y, w, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """n, Σw, Σwp, Σwy and a View's sums for weights w (n,) and outcome shares Y (n, last − first); out (…, 10)."""
-    k = last - first
-    rows = max(1, _BUFFER // k)
-    x, q, cells = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k, dtype=np.int32)
-    for start in range(0, P.shape[0], rows):
-        stop = min(start + rows, P.shape[0])
-        m = _widen(P, start, stop, first, last, x, q)
-        place(x[:m], q[:m], edges, exact, cells[:m])
-        m = 0
-        for i in range(start, stop):
-            a = w[i]
-            for c in range(k):
-                s = c * CELLS + np.int64(np.uint32(cells[m]))
-                p, z = x[m], Y[i, c]
-                out[s, 0] += 1.0
-                out[s, 1] += a
-                out[s, 2] += a * p
-                out[s, 3] += a * z
-                out[s, 4] += a * a
-                out[s, 5] += a * p * p
-                out[s, 6] += a * p * z
-                out[s, 7] += a * z * z
-                out[s, 8] += a * a * p * (1.0 - p)
-                out[s, 9] += a * a * (z - p) * (z - p)
-                m += 1
+                here[start + i] = cells[i]
 
 
 @compiled
@@ -222,54 +126,3 @@ def covariance(P, w, cells, report, bins, out):  # type: ignore[no-untyped-def]
                 for i in range(m):
                     sums[np.uint64(lines[i] + slots[i])] += p[i] * (own - other[i])
                 pair += 1
-
-
-@compiled
-def occupied(table, index, n, sums):  # type: ignore[no-untyped-def]
-    """The rows of a table whose first column is not 0: their numbers, that column, and the others; leaves zeros."""
-    m = 0
-    for i in range(table.shape[0]):
-        if table[i, 0] != 0.0:
-            index[m] = i
-            n[m] = np.int64(table[i, 0])
-            for c in range(sums.shape[1]):
-                sums[m, c] = table[i, c + 1]
-            for c in range(table.shape[1]):
-                table[i, c] = 0.0
-            m += 1
-
-
-@compiled
-def union_size(a, b):  # type: ignore[no-untyped-def]
-    """How many numbers two rising lists hold together."""
-    i = j = m = 0
-    while i < a.shape[0] and j < b.shape[0]:
-        x, y = a[i], b[j]
-        i += x <= y
-        j += y <= x
-        m += 1
-    return m + a.shape[0] - i + b.shape[0] - j
-
-
-@compiled
-def merge(a, a_n, a_sums, b, b_n, b_sums, index, n, sums):  # type: ignore[no-untyped-def]
-    """Two tables with rising indices as one; rows of the same index are added."""
-    i = j = 0
-    width = sums.shape[1]
-    for m in range(index.shape[0]):
-        x = a[i] if i < a.shape[0] else np.int64(0x7FFFFFFFFFFFFFFF)
-        y = b[j] if j < b.shape[0] else np.int64(0x7FFFFFFFFFFFFFFF)
-        index[m] = min(x, y)
-        n[m] = 0
-        for c in range(width):
-            sums[m, c] = 0.0
-        if x <= y:
-            n[m] += a_n[i]
-            for c in range(width):
-                sums[m, c] += a_sums[i, c]
-            i += 1
-        if y <= x:
-            n[m] += b_n[j]
-            for c in range(width):
-                sums[m, c] += b_sums[j, c]
-            j += 1

@@ -57,7 +57,7 @@ def _accumulate(P, i, cumulative):  # type: ignore[no-untyped-def]
     last = 0
     k = P.shape[1]
     for c in range(k):
-        total += P[i, c]
+        total += np.float64(P[i, c])
         cumulative[c] = total
         if P[i, c] > 0:
             last = c
@@ -82,7 +82,7 @@ def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untype
     for i in range(P.shape[0]):
         _accumulate(P, i, cumulative)
         stream = row_key(key, i)
-        together = row_key(~key, cluster[i]) if share > 0.0 else stream
+        together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
             out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, together, share, r))
 
@@ -93,13 +93,60 @@ def _sums(P, w, tables, cluster, share, key, start, stop, out):  # type: ignore[
     for i in range(P.shape[0]):
         _accumulate(P, i, cumulative)
         stream = row_key(key, i)
-        together = row_key(~key, cluster[i]) if share > 0.0 else stream
+        together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
             c = pick(cumulative, P.shape[1], chance(stream, together, share, r))
             for t in range(tables.shape[0]):
                 slot = tables[t, i, c]
                 if slot >= 0:
                     out[slot, r - start] += w[i]
+
+
+@compiled
+def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """The same for few classes and independent rows, many draws at a time.
+
+    A label lies at or below c where u < cumulative[c]. Every draw begins at the last class; where u lies below, the
+    row's weight moves on to the slot of the class before, and nothing moves between classes that share a slot.
+    """
+    k = P.shape[1]
+    cumulative = np.empty(k)
+    draws = stop - start
+    u, moved = np.empty(draws), np.empty(draws, dtype=out.dtype)
+    last = np.zeros(out.shape[0], dtype=out.dtype)
+    for i in range(P.shape[0]):
+        _accumulate(P, i, cumulative)
+        stream = row_key(key, i)
+        for r in range(draws):
+            u[r] = uniform(stream, start + r)
+        weight = out.dtype.type(w[i])
+        for t in range(tables.shape[0]):
+            if tables[t, i, k - 1] >= 0:
+                last[tables[t, i, k - 1]] += weight
+        for c in range(k - 2, -1, -1):
+            apart = False
+            for t in range(tables.shape[0]):
+                apart |= tables[t, i, c] != tables[t, i, c + 1]
+            if not apart:
+                continue
+            bound = cumulative[c]
+            for r in range(draws):
+                moved[r] = weight if u[r] < bound else out.dtype.type(0)
+            for t in range(tables.shape[0]):
+                to, off = tables[t, i, c], tables[t, i, c + 1]
+                if to == off:
+                    continue
+                if to >= 0:
+                    here = out[to]
+                    for r in range(draws):
+                        here[r] += moved[r]
+                if off >= 0:
+                    here = out[off]
+                    for r in range(draws):
+                        here[r] -= moved[r]
+    for slot in range(out.shape[0]):
+        for r in range(draws):
+            out[slot, r] += last[slot]
 
 
 @compiled
@@ -116,6 +163,7 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
                             out[slot, r - start] += w[i]
 
 
+FEW = 32  # classes up to which comparing with every threshold is faster than a search
 NO_CLUSTERS = np.empty(0, dtype=np.int64)
 
 
@@ -155,13 +203,17 @@ def sums(
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
     of = NO_CLUSTERS if cluster is None else cluster
+    few = P.shape[1] <= FEW and size <= 2**16 and share == 0 and not separate
+    counted = few and bool((w == 1).all())  # whole numbers: exact, and half as wide
 
     def work(a: int, b: int) -> Array:
-        out = np.zeros((size, b - a))
-        if separate:
+        out = np.zeros((size, b - a), dtype=np.int32 if counted else np.float64)
+        if few:
+            _sums_of_few(P, w, tables, key, a + start, b + start, out)
+        elif separate:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
         else:
             _sums(P, w, tables, of, share, key, a + start, b + start, out)
         return out.T
 
-    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))
+    return np.concatenate(in_blocks(work, stop - start, draws_at_once(size))).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Sums per cell when rows are drawn with replacement."""
+"""What falls into each cell when rows, or whole clusters of them, are drawn with replacement?"""
 
 from __future__ import annotations
 
@@ -7,58 +7,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.core.kernels import compiled
 
 Array = NDArray[Any]
 
 
-@compiled
-def _sums(rows, order, slots, w, wp, wy, out):  # type: ignore[no-untyped-def]
-    times = np.empty(order.shape[1])
-    for r in range(rows.shape[0]):
-        times[:] = 0.0
-        for j in range(rows.shape[1]):
-            times[rows[r, j]] += 1.0
-        for v in range(order.shape[0]):
-            slot = slots[v, 0]
-            mass = said = seen = 0.0
-            for j in range(order.shape[1]):
-                if slots[v, j] != slot:
-                    out[r, 0, slot] = mass
-                    out[r, 1, slot] = said
-                    out[r, 2, slot] = seen
-                    slot = slots[v, j]
-                    mass = said = seen = 0.0
-                i = order[v, j]
-                mass += times[i] * w[i]
-                said += times[i] * wp[v, j]
-                seen += times[i] * wy[v, j]
-            out[r, 0, slot] = mass
-            out[r, 1, slot] = said
-            out[r, 2, slot] = seen
-
-
 class Resampler:
-    """Σw, Σwp and Σwy per slot for each resample of rows.
+    """Σw, Σwp and Σwy per slot, from how often each unit (a row or a cluster) comes in each resample.
 
-    `slots` (n, V) is the slot of each row in each of V columns, no slot in two columns. The rows are kept in
-    the order of their slots, so that a resample is read as a stream and each slot's sum stays in a register.
+    `slots`, `w`, `wp` and `wy` (n, columns) say where each row adds what, `unit` (n,) whose multiplicity it takes.
+    The entries are kept in the order of their slots, so that a slot's sums stay in the nearest cache.
     """
 
-    def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int) -> None:
-        order = np.argsort(slots, axis=0, kind="stable")
-        self.order = np.ascontiguousarray(order.T).astype(np.int32)
-        self.slots, self.wp, self.wy = (
-            np.ascontiguousarray(np.take_along_axis(x, order, axis=0).T) for x in (slots, wp, wy)
-        )
-        self.w, self.size = w, size
+    def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
+        counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
+        slot = slots.ravel()[counted]
+        # Sixteen bits are sorted by radix, ten times as fast.
+        order = np.argsort(slot.astype(np.uint16) if size <= 2**16 else slot, kind="stable")
+        entry = counted[order]
+        row = entry // slots.shape[1]
+        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
+        self.slot = slot[order].astype(np.uint32)
+        self.parts = np.stack([x.ravel()[entry] for x in (w, wp, wy)], axis=1).astype(np.float64)
+        self.size = size
 
-    def sums(self, rows: Array) -> Array:
-        """The sums for `rows` (R, m), the row numbers drawn: (3, R, size)."""
+    def sums(self, times: Array) -> Array:
+        """The sums for the multiplicities `times` (units, resamples) uint8: (3, resamples, size)."""
+        out = np.zeros((self.size, 3, times.shape[1]))
+        _add(np.ascontiguousarray(times), self.unit, self.slot, self.parts, out)
+        return out.transpose(1, 2, 0)
 
-        def work(a: int, b: int) -> Array:
-            out = np.zeros((b - a, 3, self.size))
-            _sums(rows[a:b], self.order, self.slots, self.w, self.wp, self.wy, out)
-            return out
 
-        return np.concatenate(list(in_blocks(work, len(rows), 16))).transpose(1, 0, 2)
+def _sums(times, unit, slot, parts, out):  # type: ignore[no-untyped-def]
+    """Every resample at once for each entry; four entries of one slot together, so that its sums are touched once."""
+    i, m = 0, unit.shape[0]
+    while i < m:
+        mass, said, seen = out[slot[i], 0], out[slot[i], 1], out[slot[i], 2]
+        a, aw, ap, ay = times[unit[i]], parts[i, 0], parts[i, 1], parts[i, 2]
+        if i + 3 < m and slot[i + 3] == slot[i]:
+            b, bw, bp, by = times[unit[i + 1]], parts[i + 1, 0], parts[i + 1, 1], parts[i + 1, 2]
+            c, cw, cp, cy = times[unit[i + 2]], parts[i + 2, 0], parts[i + 2, 1], parts[i + 2, 2]
+            d, dw, dp, dy = times[unit[i + 3]], parts[i + 3, 0], parts[i + 3, 1], parts[i + 3, 2]
+            for r in range(times.shape[1]):
+                ta, tb, tc, td = np.float64(a[r]), np.float64(b[r]), np.float64(c[r]), np.float64(d[r])
+                mass[r] = mass[r] + ta * aw + tb * bw + tc * cw + td * dw
+                said[r] = said[r] + ta * ap + tb * bp + tc * cp + td * dp
+                seen[r] = seen[r] + ta * ay + tb * by + tc * cy + td * dy
+            i += 4
+        else:
+            for r in range(times.shape[1]):
+                t = np.float64(a[r])
+                mass[r] += t * aw
+                said[r] += t * ap
+                seen[r] += t * ay
+            i += 1
+
+
+_add = compiled(_sums, fastmath={"contract"})  # a product and its sum in one instruction

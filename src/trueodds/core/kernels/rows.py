@@ -6,77 +6,128 @@ import math
 
 import numpy as np
 
-from trueodds.core.kernels import compiled
+from trueodds.core.kernels import compiled, reordered
 
-_ROWS = 248  # rows turned into columns at a time: each step is then one vector instruction for many rows
-_FEW = (
-    64  # columns up to which turning pays: in long rows few values are among the largest, and a branch skips the rest
-)
+# Rows turned into columns at a time, so that a step is one instruction for many rows. Not a power of two: columns that
+# far apart would share cache sets.
+ROWS = 240
+_FEW = 64  # columns up to which turning pays; longer rows are read as they lie
+_RUN = 32  # values of a long row whose largest is kept, so that the next one is not looked for everywhere
 
 
 @compiled
-def surveyed(P, off_by, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+def room(P):  # type: ignore[no-untyped-def]
+    """Room for what `looked` finds: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
+    wide, narrow = np.empty((2, ROWS)), np.empty((6, ROWS), dtype=P.dtype)
+    return wide[0], wide[1], narrow[:3], narrow[3:]
+
+
+@compiled
+def turned(P, start, m, first, columns):  # type: ignore[no-untyped-def]
+    """The rows from `start` on as columns (k, ROWS), from the class `first` on."""
+    for i in range(m):
+        for c in range(columns.shape[0]):
+            columns[c, i] = P[start + i, first + c]
+
+
+@compiled
+def looked(columns, m, off_by, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
+    """Fills the room for m rows; `counts` and `extremes` as `surveyed` has them."""
+    total, square, top, at = room
+    _sums(columns, m, total, square)
+    for i in range(m):
+        _off(total[i], off_by, counts, extremes)
+    _special(columns, m, counts, extremes)
+    if ranks > 0:
+        _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
+        for i in range(m):
+            counts[4] += top[0, i] == top[1, i]
+
+
+@compiled
+def surveyed(P, bits, off_by, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """The largest values of each row, its Σp², and what is special about it, in one pass.
 
-    `which` (ranks, n) takes the columns of the none to three largest values, the lower column first among equals.
+    `which` (n, ranks) takes the columns of the none to three largest values, the lower column first among equals.
     `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `off_by`
     and rows with several largest values; `extremes` takes the largest excess over 1 and distance of a sum from 1.
+    `bits` is P as whole numbers, which rise with the values.
     """
     n, k = P.shape
     if k > _FEW:
+        left, most = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
+        at = np.empty(3, dtype=np.int64)
         for i in range(n):
-            squares[i] = _row(P[i], i, off_by, which, counts, extremes)
+            total, squares[i] = _sum(P[i])
+            _off(total, off_by, counts, extremes)
+            _special(P[i : i + 1], k, counts, extremes)
+            if which.shape[1] > 0:
+                counts[4] += _long(bits[i], left, most, at)
+                for rank in range(which.shape[1]):
+                    which[i, rank] = at[rank]
         return
-    columns = np.empty((k, _ROWS), dtype=P.dtype)
-    total, square = np.empty(_ROWS), np.empty(_ROWS)
-    special = np.empty((3, _ROWS), dtype=P.dtype)
-    top, at = np.empty((3, _ROWS), dtype=P.dtype), np.empty((3, _ROWS), dtype=P.dtype)
-    for start in range(0, n, _ROWS):
-        m = min(_ROWS, n - start)
-        for i in range(m):
-            for j in range(k):
-                columns[j, i] = P[start + i, j]
-        _sums(columns, m, total, square, special)
+    columns, tile = np.empty((k, ROWS), dtype=P.dtype), room(P)
+    _, square, _, at = tile
+    for start in range(0, n, ROWS):
+        m = min(ROWS, n - start)
+        turned(P, start, m, 0, columns)
+        looked(columns, m, off_by, which.shape[1], tile, counts, extremes)
         for i in range(m):
             squares[start + i] = square[i]
-            counts[3] += abs(total[i] - 1.0) > off_by
-            extremes[1] = max(extremes[1], abs(total[i] - 1.0) if abs(total[i] - 1.0) > off_by else 0.0)
-        for each in range(3):
-            count = P.dtype.type(0.0)
+        for rank in range(which.shape[1]):
             for i in range(m):
-                count += special[each, i]
-            counts[each] += np.int64(count)
-        if which.shape[0] > 0:
-            _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
-            for i in range(m):
-                counts[4] += top[0, i] == top[1, i]
-            for rank in range(which.shape[0]):
-                for i in range(m):
-                    which[rank, start + i] = np.int32(at[rank, i])
-    if counts[2] > 0:
-        for i in range(n):
-            for j in range(k):
-                extremes[0] = max(extremes[0], np.float64(P[i, j]) - 1.0)
+                which[start + i, rank] = np.int32(at[rank, i])
 
 
 @compiled
-def _sums(columns, m, total, square, special):  # type: ignore[no-untyped-def]
-    """Σp and Σp² of each row, and how many of its values are 0, 1 and above 1."""
-    one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
+def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
+    """Σp and Σp² of each row."""
     total[:], square[:] = 0.0, 0.0
-    special[:] = none
-    zeros, ones, above = special[0], special[1], special[2]
     for j in range(columns.shape[0]):
         column = columns[j]
         for i in range(m):
             x = np.float64(column[i])
             total[i] += x
             square[i] += x * x
+
+
+@reordered
+def _sum(row):  # type: ignore[no-untyped-def]
+    """The same of one long row."""
+    total = square = 0.0
+    for j in range(row.shape[0]):
+        x = np.float64(row[j])
+        total += x
+        square += x * x
+    return total, square
+
+
+@compiled
+def _off(total, off_by, counts, extremes):  # type: ignore[no-untyped-def]
+    distance = abs(total - 1.0)
+    counts[3] += distance > off_by
+    extremes[1] = max(extremes[1], distance if distance > off_by else 0.0)
+
+
+@reordered
+def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
+    """How many values are 0, 1 and above 1, counted in numbers as wide as the values; the largest excess."""
+    one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
+    zeros, ones, above = none, none, none
+    for j in range(columns.shape[0]):
+        column = columns[j]
         for i in range(m):
             x = column[i]
-            zeros[i] += one if x == none else none
-            ones[i] += one if x == one else none
-            above[i] += one if x > one else none
+            zeros += one if x == none else none
+            ones += one if x == one else none
+            above += one if x > one else none
+    counts[0] += np.int64(zeros)
+    counts[1] += np.int64(ones)
+    counts[2] += np.int64(above)
+    if above > none:
+        for j in range(columns.shape[0]):
+            for i in range(m):
+                extremes[0] = max(extremes[0], np.float64(columns[j, i]) - 1.0)
 
 
 @compiled
@@ -99,59 +150,57 @@ def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-
 
 
 @compiled
-def _row(p, i, off_by, which, counts, extremes):  # type: ignore[no-untyped-def]
-    """The same for one long row; returns its Σp²."""
-    a = b = c = p.dtype.type(-1.0)
-    at_a = at_b = at_c = 0
-    total = square = 0.0
-    zeros = ones = above = 0
-    for j in range(p.shape[0]):
-        x = p[j]
-        wide = np.float64(x)
-        total += wide
-        square += wide * wide
-        zeros += wide == 0.0
-        ones += wide == 1.0
-        if x > c:
-            over_a, over_b = x > a, x > b
-            c, at_c = (b if over_b else x), (at_b if over_b else j)
-            b, at_b = (a if over_a else (x if over_b else b)), (at_a if over_a else (j if over_b else at_b))
-            a, at_a = (x if over_a else a), (j if over_a else at_a)
-            if wide > 1.0:
-                above += 1
-                extremes[0] = max(extremes[0], wide - 1.0)
-        elif wide > 1.0:
-            above += 1
-    counts[0] += zeros
-    counts[1] += ones
-    counts[2] += above
-    distance = abs(total - 1.0)
-    if distance > off_by:
-        counts[3] += 1
-        extremes[1] = max(extremes[1], distance)
-    counts[4] += a == b
-    if which.shape[0] > 0:
-        which[0, i] = at_a
-    if which.shape[0] > 1:
-        which[1, i] = at_b
-    if which.shape[0] > 2:
-        which[2, i] = at_c
-    return square
+def _long(word, left, most, at):  # type: ignore[no-untyped-def]
+    """Where the three largest of a long row are, by its bits; whether the first two are equal."""
+    k, none = word.shape[0], word.dtype.type(0)
+    for c in range(k):
+        left[c] = max(word[c], none)  # −0 is 0
+    for run in range(most.shape[0]):
+        most[run] = _most(left[run * _RUN : (run + 1) * _RUN])
+    first, tied = none, False
+    for rank in range(3):
+        best = np.argmax(most)  # the lowest of equals
+        top, values = most[best], left[best * _RUN : (best + 1) * _RUN]
+        c = 0
+        while values[c] != top:
+            c += 1
+        at[rank], values[c] = best * _RUN + c, -1
+        most[best] = _most(values)
+        tied |= rank == 1 and top == first
+        first = top
+    return tied
+
+
+@compiled
+def _most(values):  # type: ignore[no-untyped-def]
+    most = values[0]
+    for i in range(values.shape[0]):
+        most = max(most, values[i])
+    return most
+
+
+@compiled
+def score(seen, square):  # type: ignore[no-untyped-def]
+    """The Brier score and the log loss of one row, given what it said of its label and its Σp²."""
+    return square - 2.0 * seen + 1.0, -math.log(seen) if seen > 0 else np.inf
+
+
+@compiled
+def score_of_two(p, y):  # type: ignore[no-untyped-def]
+    """The same for the probability of the second of two classes alone, as a view of two classes scores it."""
+    seen = p if y == 1 else 1.0 - p
+    return (p - y) * (p - y), -math.log(seen) if seen > 0 else np.inf
 
 
 @compiled
 def scored(P, y, squares, binary, brier, loss):  # type: ignore[no-untyped-def]
     """The Brier score and the log loss of each row against its label, given its Σp².
 
-    `binary` scores the last column alone, as a view of two classes does.
+    `binary` scores the last column alone.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):
-        seen = np.float64(P[i, y[i]])
         if binary:
-            p = np.float64(P[i, k - 1])
-            brier[i] = (p - y[i]) * (p - y[i])
-            seen = p if y[i] == 1 else 1.0 - p
+            brier[i], loss[i] = score_of_two(np.float64(P[i, k - 1]), y[i])
         else:
-            brier[i] = squares[i] - 2.0 * seen + 1.0
-        loss[i] = -math.log(seen) if seen > 0 else np.inf
+            brier[i], loss[i] = score(np.float64(P[i, y[i]]), squares[i])

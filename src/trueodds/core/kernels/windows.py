@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.core.kernels import compiled, in_blocks, plain
 
 Array = NDArray[Any]
+
+_SCORES = 2**16
 
 
 @compiled
@@ -39,8 +41,35 @@ def _passed(e, first, behind, length, out):  # type: ignore[no-untyped-def]
         out[b] = total
 
 
+@compiled
+def _between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
+    """The integral while the scores start, …, stop − 1 are the lowest in the window, one after the other."""
+    m = s.shape[0]
+    at = s[start - 1] if start > 0 else s[0] - width
+    high = np.searchsorted(s, at + width, "right") if start > 0 else 0
+    while high > 0 and s[high - 1] - width > at:  # the sum rounds
+        high -= 1
+    total = 0.0
+    for low in range(start, stop):
+        while high < m and s[high] - width <= s[low]:
+            until = s[high] - width
+            total += (until - at) * abs(sums[high] - sums[low])
+            at = until
+            high += 1
+        total += (s[low] - at) * abs(sums[high] - sums[low])
+        at = s[low]
+    return total
+
+
+def mean_absolute(s: Array, e: Array, width: float) -> float:
+    """∫ |Σ of e in the window [a, a + width)| da / width, for one e (m,) at the rising scores `s` (m,)."""
+    s, sums = plain(s), np.zeros(len(s) + 1)
+    np.cumsum(e, out=sums[1:])
+    return sum(in_blocks(lambda a, b: _between(s, sums, width, a, b), len(s), _SCORES)) / width
+
+
 class Windows:
-    """All that a window [a, a + width) sees of sorted scores `s` (m,), as `a` runs over the line."""
+    """All that a window [a, a + width) sees of sorted scores `s` (m,) as `a` runs over the line, for many draws."""
 
     def __init__(self, s: Array, width: float) -> None:
         self.width = width

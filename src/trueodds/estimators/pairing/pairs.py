@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,18 @@ class ByBin:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        frozen = partition.freeze(view)
-        self.index, self.size = frozen.index(view.at), frozen.size
-        terms = (view.w, view.w * view.p, view.w * view.y, view.sums("ww"))
-        self.sums = tuple(np.bincount(self.index, x, self.size) for x in terms)
+        self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
+        self.size = self.frozen.size
+        pooled = view.binned(self.frozen)
+        sums = np.zeros((4, self.size))
+        sums[:, pooled.slot] = pooled.w, pooled.w * pooled.p, pooled.w * pooled.y, pooled.sums("ww")
+        self.sums = tuple(sums)
         self.each = over(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+
+    @cached_property
+    def index(self) -> Array:
+        """The bin of each row."""
+        return self.frozen.index(self.view.at)
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -46,7 +54,7 @@ class Pairs:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        bins = partition.freeze(view).index(view.at)
+        bins = view.once(partition, lambda: partition.freeze(view)).index(view.at)
         order = np.argsort(bins, kind="stable")
         self.size = len(bins)
         self.index = np.empty(self.size, dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.estimators.base import Linear, single_rows
+from trueodds.estimators.base import single_rows
 from trueodds.estimators.pairing.forms import Gram, Line
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Kernel, matrix
@@ -27,7 +27,7 @@ PAIRS = 10**8  # rows times rows of a block, about a second
 DRAWN = 2**21  # rows drawn at once
 
 
-class RowPairs(Linear):
+class RowPairs:
     """One view's rows for one kernel error: each row is a cell, and rows of weight 0 are none."""
 
     def __init__(self, error: SquaredKernelError, view: View) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from trueodds.problem.by_score import by_score
+from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -27,31 +29,44 @@ def silverman(view: View) -> float:
     n = view.worth
     if n <= 1:
         return NARROWEST
-    kept = view.w > 0
-    p, w = view.p[kept].astype(np.float64), view.w[kept]
-    lower, upper = quantiles(p, w * (n / w.sum()), (0.25, 0.75))
-    sd = spread(p, w) * np.sqrt(n / (n - 1))
+    s, w, _ = by_score(view).sums()
+    return float(_rule(s, w * (n / w.sum()), n))
+
+
+def silverman_each(of: Selections) -> Array:
+    """The same for each of selections that are alike."""
+    p, _ = of.rising
+    n = p.shape[1]
+    return np.full(len(of), NARROWEST) if n <= 1 else _rule(p, np.ones(n), n)
+
+
+def _rule(s: Array, w: Array, n: float) -> Array:
+    lower, upper = quantiles(s, w, (0.25, 0.75))
+    sd = spread(s, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
-    return float(max(min(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST))
+    return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST)
 
 
-def spread(x: Array, w: Array) -> float:
-    """The standard deviation with the weights as shares."""
-    mean = (w * x).sum() / w.sum()
-    return float(np.sqrt((w * (x - mean) ** 2).sum() / w.sum()))
+def spread(x: Array, w: Array) -> Array:
+    """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
+    mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
+    off = x - mean
+    off *= off
+    off *= w
+    return np.sqrt(off.sum(axis=-1) / w.sum())
 
 
-def quantiles(x: Array, w: Array, at: tuple[float, ...]) -> list[float]:
-    """Quantiles with linear interpolation between neighbors, where a row of weight two is two rows.
+def quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
+    """Quantiles of rising scores (…, m) with linear interpolation between neighbors, where a weight of two is two rows.
 
     The quantile q of n rows is the mean of the sorted rows from place q(n − 1) to one row further, which for equal
     weights is the usual interpolation.
     """
-    n = float(w.sum())
-    if (w == 1).all():
-        return [float(value) for value in np.quantile(x, at)]
-    order = np.argsort(x, kind="stable")
-    ends = np.concatenate(([0.0], np.cumsum(w[order])))
-    held = np.concatenate(([0.0], np.cumsum((w * x)[order])))
-    start = np.asarray(at) * (n - 1)
-    return [float(value) for value in np.interp(start + 1, ends, held) - np.interp(start, ends, held)]
+    ends = np.cumsum(w)
+    found = []
+    for start in np.asarray(at) * (ends[-1] - 1):
+        i, j = np.searchsorted(ends, start, "right"), np.searchsorted(ends, start + 1, "left")
+        i, j = min(i, len(w) - 1), min(j, len(w) - 1)
+        part = np.diff(np.clip(ends[i:j], start, start + 1), prepend=start, append=start + 1)
+        found.append(s[..., i : j + 1] @ part)
+    return found

@@ -12,6 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, spherical_jn
 
+from trueodds.core.kernels.bessel import third, third_of_multiples
+from trueodds.core.kernels.moments import moments
+from trueodds.estimators.smoothing.waves import Waves
+
 Array = NDArray[Any]
 
 FINE, COARSE = (1024, 8), (256, 4)  # at least so many cells of a grid, and so many by one bandwidth
@@ -27,22 +31,29 @@ class Kernel:
     profile: Callable[[Array], Array]  # its value at u, |u| ≤ reach
     transform: Callable[[Array], Array]  # the mean of cos(zU)
     finer: int = 1  # how many times finer a grid it needs: a kink leaves a transform that falls slowly
+    multiples: Callable[[Array, int], Array] | None = None  # of the transform, where many cost less than each by itself
+
+    def at_multiples(self, z: Array, count: int) -> Array:
+        """The transform at 0, z, 2z … count · z for each z, (…, count + 1)."""
+        if self.multiples is not None:
+            return self.multiples(z, count)
+        return self.transform(np.multiply.outer(z, np.arange(count + 1)))
 
 
-def _bessel(order: int, factor: float) -> Callable[[Array], Array]:
-    """factor · j_order(z) / z^order, which is 1 at 0."""
-
-    def transform(z: Array) -> Array:
-        safe = np.where(z == 0, 1.0, z)
-        return np.where(z == 0, 1.0, factor * spherical_jn(order, safe) / safe**order)
-
-    return transform
+def _parabola(z: Array) -> Array:
+    """3 j₁(z) / z, which is 1 at 0."""
+    safe = np.where(z == 0, 1.0, z)
+    return np.where(z == 0, 1.0, 3 * spherical_jn(1, safe) / safe)
 
 
-_triweight, _parabola = _bessel(3, 105), _bessel(1, 3)
 KERNELS = {
     # The bandwidth is the standard deviation, so the triweight reaches 3 of them: its variance is 1/9.
-    "triweight": Kernel(3.0, lambda u: 35 / 96 * (1 - (u / 3) ** 2) ** 3, lambda z: _triweight(3 * z)),
+    "triweight": Kernel(
+        3.0,
+        lambda u: 35 / 96 * (1 - (u / 3) ** 2) ** 3,
+        lambda z: third(3 * z),
+        multiples=lambda z, count: third_of_multiples(3 * z, count),
+    ),
     "epanechnikov": Kernel(
         math.sqrt(5), lambda u: 0.15 * math.sqrt(5) * (1 - u**2 / 5), lambda z: _parabola(math.sqrt(5) * z), 4
     ),
@@ -61,43 +72,43 @@ class Mirrored:
         self, scores: Array, kernel: Kernel, width: float, low: float, high: float, grid: tuple[int, int] = FINE
     ) -> None:
         self.kernel, self.width, self.low, self.high = kernel, width, low, high
-        size = _cells(width / (high - low) / kernel.finer, grid)
-        self.s = low + (high - low) * (np.arange(size) + 0.5) / size
-        self.scores = scores
-        place = np.clip((scores - low) / (high - low) * size, 0.0, size) + 0.5  # cell 0 is the mirror image of cell 1
-        cell = np.maximum.accumulate(place.astype(np.int64))
-        self.upper = place - cell
-        self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        self.cell = cell[self.starts]
-        k = np.arange(size // 2 + 1)
-        frequency = np.pi * np.arange(size + 1) * width / (high - low)
-        # Dividing by sinc² takes out, on average, what linear binning smears.
-        factor = kernel.transform(frequency) / np.sinc(np.arange(size + 1) / (2 * size)) ** 2
-        self.falling, self.rising = factor[k], factor[size - k]
-        self.turn = np.exp(-0.5j * np.pi * k / size)
+        self.waves = Waves(low, high, cells(width / (high - low) / kernel.finer, grid))
+        self.s = self.waves.s
+        self.scores = np.clip(scores, low, high)
+        self._damping = self.waves.damping(kernel.at_multiples, width)
 
     def binned(self, mass: Array) -> Array:
         """Mass by score (…, m) as mass by cell (…, size), each score shared between the two nearest midpoints."""
         size = len(self.s)
         out = np.zeros((*mass.shape[:-1], size + 2))
-        above = mass * self.upper
-        out[..., self.cell] = np.add.reduceat(mass - above, self.starts, axis=-1)
-        out[..., self.cell + 1] += np.add.reduceat(above, self.starts, axis=-1)
-        out[..., 1] += out[..., 0]
+        if mass.ndim == 1:
+            half = (self.high - self.low) / size / 2
+            held = moments(
+                self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
+            )
+            out[:-1] = held[:, 0] - held[:, 1]
+            out[1:] += held[:, 1]
+        else:
+            cell, starts, upper = self._sharing
+            above = mass * upper
+            out[..., cell] = np.add.reduceat(mass - above, starts, axis=-1)
+            out[..., cell + 1] += np.add.reduceat(above, starts, axis=-1)
+        out[..., 1] += out[..., 0]  # the outer cells are mirror images of their neighbors
         out[..., size] += out[..., size + 1]
         return out[..., 1:-1]
 
+    @cached_property
+    def _sharing(self) -> tuple[Array, Array, Array]:
+        """The cells in which scores lie, the first score of each, and which part of each goes to the cell above."""
+        place = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
+        cell = np.maximum.accumulate(place.astype(np.int64))
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        return cell[starts], starts, place - cell
+
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
-        cells = self.binned(mass)
-        size = cells.shape[-1]
-        # A cosine transform is the Fourier transform of the even cells followed by the odd ones backwards.
-        wave = np.fft.rfft(np.concatenate([cells[..., ::2], cells[..., ::-2]], axis=-1)) * self.turn
-        wave = wave.real * self.falling + 1j * (wave.imag * self.rising)
-        back = np.fft.irfft(wave * self.turn.conj(), size)
-        out = np.empty_like(cells)
-        out[..., ::2], out[..., ::-2] = back[..., : size // 2], back[..., size // 2 :]
-        return out
+        waves = self.waves.of(np.take(self.binned(mass), self.waves.order, axis=-1))
+        return np.take(self.waves.damped(waves, self._damping), self.waves.place, axis=-1)
 
     def at(self, places: Array, mass: Array) -> Array:
         """The kernel sums themselves (…, places), per unit of score: a place and its mirror images, score by score."""
@@ -124,7 +135,7 @@ class Beta:
 
     def __init__(self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = FINE) -> None:
         self.width, self.low, self.high = width, low, high
-        size = _cells(width, grid) // 2
+        size = cells(width, grid) // 2
         self.s = low + (high - low) * (np.arange(size) + 0.5) / size
         m = len(scores)
         self.starts = np.unique(np.arange(m) * min(m, GROUPS) // m, return_index=True)[1]
@@ -165,7 +176,7 @@ class Beta:
         return np.where(u >= 2 * b, u / b, edge)
 
 
-def _cells(width: float, grid: tuple[int, int]) -> int:
+def cells(width: float, grid: tuple[int, int] = FINE) -> int:
     """The cells of a grid on [0, 1] for a kernel of this standard deviation: a power of 2."""
     least, by_width = grid
     return max(least, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))

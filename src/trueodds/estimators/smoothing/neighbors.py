@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.estimators.base import Linear, single_rows
+from trueodds.estimators.base import single_rows
 from trueodds.estimators.smoothing.dirichlet import DirichletKernel, likeliest
 from trueodds.estimators.smoothing.hashed import evenly, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
@@ -25,7 +25,7 @@ DOUBLE = 1_000  # rows up to which draws are summed in double precision
 NUMBERS = 2**21  # estimates of probabilities held at once
 
 
-class Neighbors(Linear):
+class Neighbors:
     """One view's rows for one error: each row is a cell, and those outside a sample share the last."""
 
     def __init__(self, error: DirichletError, view: View) -> None:

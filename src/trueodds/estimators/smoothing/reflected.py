@@ -12,7 +12,10 @@ Array = NDArray[Any]
 NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
 GRIDS = tuple(2**i for i in range(10, 20, 2))  # nodes on which residuals are spread before their transform, by need
 PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
+FINE = 8  # nodes on a σ that is given
 CLOSE = 1e-11  # where a fixed point is found
+# The pieces of a cubic spline over four nodes, by the powers of the place u in the cell.
+SPLINE = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
 HELD = 2**20  # numbers of one temporary array; draws beyond are taken in turn
 
 
@@ -20,7 +23,7 @@ def left_over(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
     line, length = _without_gaps(s, sigma)
     scaled = np.array([sigma / length])
-    grid = next((g for g in GRIDS if scaled[0] * g >= 8), GRIDS[-1])
+    grid = next((g for g in GRIDS if scaled[0] * g >= FINE), GRIDS[-1])
     found = np.empty(len(residual))
     for rows in _in_turn(np.arange(len(residual)), max(len(s), 2 * grid)):
         found[rows] = _norms(_cosines(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
@@ -40,6 +43,22 @@ def fixed_point(s: Array, residual: Array) -> Array:
                 found[rows] = _fixed_points(_cosines(line, residual[rows], grid), most[rows], length)
             left = left[found[left] * grid < PER_SIGMA * length]
     return found
+
+
+def from_moments(moments: Array, sigma: float | None) -> float | None:
+    """The fixed point, or N_σ, of residuals by their moments in even cells of [0, 1] (cells, 4).
+
+    None where these cells are too coarse to tell.
+    """
+    cells = len(moments)
+    spread = np.zeros((1, cells + 3))
+    for j, spline in enumerate(SPLINE):
+        spread[0, j : j + cells] += moments @ spline
+    cosines = _transformed(spread)
+    if sigma is None:
+        found = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
+        return found if found * cells >= PER_SIGMA else None
+    return float(_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= FINE else None
 
 
 def _in_turn(rows: Array, size: int) -> list[Array]:
@@ -101,11 +120,17 @@ def _cosines(s: Array, residual: Array, grid: int) -> Array:
     """
     cell = np.minimum((s * grid).astype(np.int64), grid - 1)
     u = s * grid - cell
-    at, first = np.unique(cell, return_index=True)
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    at = cell[first]
     spread = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
-    splines = ((1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3)
-    for j, spline in enumerate(splines):
-        spread[:, at + j] += np.add.reduceat(residual * (spline / 6), first, axis=1)
+    for j, (a, b, c, d) in enumerate(SPLINE):
+        spread[:, at + j] += np.add.reduceat(residual * (a + u * (b + u * (c + u * d))), first, axis=1)
+    return _transformed(spread)
+
+
+def _transformed(spread: Array) -> Array:
+    """Σ residual cos(πks) from the residuals on the nodes −1 … grid + 1, (rows, grid + 3)."""
+    grid = spread.shape[1] - 3
     spread[:, 2] += spread[:, 0]  # reflected at 0 and 1, as the Gaussians are
     spread[:, grid] += spread[:, grid + 2]
     k = np.arange(grid + 1)

@@ -1,0 +1,112 @@
+"""What are the sums of every class against the rest, bin by bin, straight from the rows?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import compiled, plain, summed
+from trueodds.core.kernels.edges import beyond, thresholds
+
+Array = NDArray[Any]
+
+_BUFFER = 2048  # values placed at a time: they stay in the nearest cache
+_MANY = 256  # classes beyond which most values lie in the first bin, where nothing has to be looked up
+_RUN = 128  # values looked at together for one beyond the first bin
+_BLOCK = 2**18  # values worth a thread's while
+_VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
+
+
+@compiled
+def _every(P, y, bounds, bins, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σy and Σpy of every class and bin into out (K·bins, 4)."""
+    n, k = P.shape
+    values = P.reshape(-1)
+    rows = max(1, _BUFFER // k)
+    base, slot = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
+    count, total = np.zeros(k * bins, dtype=np.int64), np.zeros(k * bins)
+    for j in range(rows * k):
+        base[j] = (j % k) * bins
+    for start in range(0, n, rows):
+        m = min(rows, n - start)
+        here = values[start * k : (start + m) * k]
+        for j in range(m * k):
+            slot[j] = base[j]
+        beyond(here, m * k, bounds, slot)
+        for j in range(m * k):
+            s = np.uint32(slot[j])
+            count[s] += 1
+            total[s] += np.float64(here[j])
+        for i in range(m):
+            j = i * k + y[start + i]
+            s = np.uint32(slot[j])
+            out[s, 2] += 1.0
+            out[s, 3] += np.float64(here[j])
+    for t in range(k * bins):
+        out[t, 0] += np.float64(count[t])
+        out[t, 1] += total[t]
+
+
+@compiled
+def _bin(x, bounds):  # type: ignore[no-untyped-def]
+    low, high = 0, bounds.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if x > bounds[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
+    """The same where few values of a row lie beyond the first bin: `limit` are the bits of its upper bound."""
+    n, k = P.shape
+    low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
+    for i in range(n):
+        row, word = P[i], bits[i]
+        for c in range(k):
+            low[c] += np.float64(row[c]) if word[c] <= limit else 0.0
+        for first in range(0, k, _RUN):
+            last = min(k, first + _RUN)
+            most = limit
+            for c in range(first, last):
+                most = max(most, word[c])
+            if most > limit:
+                for c in range(first, last):
+                    if word[c] > limit:
+                        t = c * bins + _bin(row[c], bounds)
+                        out[t, 0] += 1.0
+                        out[t, 1] += np.float64(row[c])
+                        beyond_first[c] += 1
+        t = y[i] * bins + _bin(row[y[i]], bounds)
+        out[t, 2] += 1.0
+        out[t, 3] += np.float64(row[y[i]])
+    for c in range(k):
+        out[c * bins, 0] += np.float64(n - beyond_first[c])
+        out[c * bins, 1] += low[c]
+
+
+def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
+    """n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
+    n, k = P.shape
+    dtype = np.float64 if P.dtype == np.float64 else np.float32
+    bounds, bins = thresholds(edges, closed, dtype), len(edges) - 1
+    words = np.int64 if dtype == np.float64 else np.int32
+    limit = bounds[:1].view(words)[0] if len(bounds) else None
+    ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
+    step = n if ready else max(1, _VALUES // k)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            block, labels = plain(P[a:b]), plain(y[a:b])
+            if k > _MANY and limit is not None and limit >= 0:
+                _every_of_many(block, plain(block.view(words)), labels, bounds, limit, bins, out)
+            else:
+                _every(block, labels, bounds, bins, out)
+
+    return summed(add, n, (k * bins, 4), block=max(1, _BLOCK // k)).reshape(k, bins, 4)

@@ -1,0 +1,74 @@
+"""Between which edges does a value fall? Compared with the stored edges, many values at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import compiled, in_blocks, plain
+
+Array = NDArray[Any]
+
+FEW = 64  # inner edges up to which comparing with every one is faster than a search
+_STEP = 8  # edges compared in one go over a buffer
+_BLOCK = 2**18
+
+
+def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
+    """What a value of this dtype must exceed to lie beyond each inner edge, padded with infinities.
+
+    Exact: a float32 lies above an edge if it lies above the largest float32 that does not, and it lies at or above
+    an edge if it exceeds the float32 before the smallest that does.
+    """
+    inner = np.asarray(edges[1:-1], dtype=np.float64)
+    near = inner.astype(dtype)
+    if closed == "right":
+        bound = np.where(near > inner, np.nextafter(near, dtype(-np.inf)), near)
+    else:
+        above = np.where(near < inner, np.nextafter(near, dtype(np.inf)), near)
+        bound = np.nextafter(above, dtype(-np.inf))
+    padded = np.full(-(-len(bound) // _STEP) * _STEP if len(bound) <= FEW else len(bound), np.inf, dtype=dtype)
+    padded[: len(bound)] = bound
+    padded.flags.writeable = False
+    return padded
+
+
+@compiled
+def beyond(x, m, bounds, slot):  # type: ignore[no-untyped-def]
+    """Adds to slot[j] how many of the rising bounds x[j] exceeds, for the first m values."""
+    if bounds.shape[0] > FEW:
+        for j in range(m):
+            low, high = 0, bounds.shape[0]
+            while low < high:
+                middle = (low + high) // 2
+                if x[j] > bounds[middle]:
+                    low = middle + 1
+                else:
+                    high = middle
+            slot[j] += np.int32(low)
+        return
+    for e in range(0, bounds.shape[0], _STEP):
+        a, b, c, d = bounds[e], bounds[e + 1], bounds[e + 2], bounds[e + 3]
+        f, g, h, k = bounds[e + 4], bounds[e + 5], bounds[e + 6], bounds[e + 7]
+        for j in range(m):
+            v = x[j]
+            lower = np.int32(v > a) + np.int32(v > b) + np.int32(v > c) + np.int32(v > d)
+            slot[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
+
+
+def index(x: Array, edges: Array, closed: str) -> Array:
+    """The cell of each value, int64."""
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    dtype = np.float64 if x.dtype == np.float64 else np.float32
+    bounds = thresholds(edges, closed, dtype)
+    out = np.zeros(len(x), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        slot = np.zeros(stop - start, dtype=np.int32)
+        beyond(plain(x[start:stop]), stop - start, bounds, slot)
+        out[start:stop] = slot
+
+    in_blocks(work, len(x), _BLOCK)
+    return out

@@ -1,0 +1,200 @@
+"""What are the sums of the largest probabilities, bin by bin, straight from the rows?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels import compiled, in_blocks, plain, summed
+from trueodds.core.kernels.edges import beyond, thresholds
+
+Array = NDArray[Any]
+
+_ROWS = 256  # turned into columns at a time: each step is then one instruction for many rows
+_WIDE = 16  # classes beyond which a row is long enough to be read as it lies
+_BLOCK = 2**15  # rows worth a thread's while, of short ones
+_VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
+
+
+@compiled
+def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def]
+    """The largest value of each row, the lowest class that has it, and the largest of the others."""
+    k = columns.shape[0]
+    for i in range(m):
+        top[i] = columns[0, i]
+        second[i] = -1.0
+        at[i] = 0
+    for c in range(1, k - 1, 2):  # two at a time, for half the stores
+        column, after = columns[c], columns[c + 1]
+        for i in range(m):
+            x, t, o, q = column[i], top[i], second[i], at[i]
+            larger = x > t
+            other = t if larger else x
+            o = other if other > o else o
+            q = np.int32(c) if larger else q
+            t = x if larger else t
+            x = after[i]
+            larger = x > t
+            other = t if larger else x
+            second[i] = other if other > o else o
+            at[i] = np.int32(c + 1) if larger else q
+            top[i] = x if larger else t
+    if k % 2 == 0:
+        column = columns[k - 1]
+        for i in range(m):
+            x, t = column[i], top[i]
+            larger = x > t
+            other = t if larger else x
+            second[i] = other if other > second[i] else second[i]
+            at[i] = np.int32(k - 1) if larger else at[i]
+            top[i] = x if larger else t
+
+
+@compiled
+def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped-def]
+    """The same for long rows: the bits of floats that are not below 0 rise with them, and compare faster."""
+    k = np.int32(P.shape[1])
+    nothing = bits.dtype.type(-1)
+    for i in range(m):
+        row = bits[start + i]
+        most = nothing
+        for c in range(k):
+            most = max(most, row[c])
+        first, count = k, np.int32(0)
+        for c in range(k):
+            same = row[c] == most
+            count += np.int32(same)
+            first = min(first, np.int32(c) if same else k)
+        at[i] = first
+        top[i] = P[start + i, first]
+        second[i] = top[i] if count > 1 else -1.0
+
+
+@compiled
+def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
+    if P.shape[1] <= _WIDE:
+        for c in range(P.shape[1]):
+            column = columns[c]
+            for i in range(m):
+                column[i] = P[start + i, c]
+        _top_of_columns(columns, m, top, second, at)
+    else:
+        _top_of_rows(P, bits, start, m, top, second, at)
+
+
+@compiled
+def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
+    """The bits of the largest value of long rows, and whether the label has it; how many rows have several.
+
+    Which class it is needs no answer, unless there are several: then the lowest is looked for.
+    """
+    ties = 0
+    nothing = bits.dtype.type(-1)
+    for i in range(m):
+        row, label = bits[start + i], y[start + i]
+        most, count = nothing, np.int32(0)
+        for c in range(row.shape[0]):
+            most = max(most, row[c])
+        for c in range(row.shape[0]):
+            count += np.int32(row[c] == most)
+        tops[i] = most
+        hit[i] = row[label] == most
+        if count > 1:
+            ties += 1
+            first = 0
+            while row[first] != most:
+                first += 1
+            hit[i] = first == label
+    return ties
+
+
+@compiled
+def _sums(P, bits, y, bounds, out):  # type: ignore[no-untyped-def]
+    """n, Σp and Σp² of the wrong and of the right rows of each bin into out (2·bins, 4); tied rows at [0, 3]."""
+    n, k = P.shape
+    columns = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype)
+    tops, second = np.empty(_ROWS, dtype=bits.dtype), np.empty(_ROWS, dtype=P.dtype)
+    top = tops.view(P.dtype)
+    at, hit, slot = np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32)
+    count, one, two = np.zeros(out.shape[0], dtype=np.int64), np.zeros(out.shape[0]), np.zeros(out.shape[0])
+    ties = 0
+    for a in range(0, n, _ROWS):
+        m = min(_ROWS, n - a)
+        if k > _WIDE:
+            ties += _hits_of_rows(bits, y, a, m, tops, hit)
+        else:
+            _tops(P, bits, a, m, columns, top, second, at)
+            for i in range(m):
+                ties += top[i] == second[i]
+                hit[i] = np.int64(at[i]) == y[a + i]
+        slot[:m] = 0
+        beyond(top, m, bounds, slot)
+        for i in range(m):
+            s = np.uint32(slot[i] * 2 + hit[i])
+            x = np.float64(top[i])
+            count[s] += 1
+            one[s] += x
+            two[s] += x * x
+    for t in range(out.shape[0]):
+        out[t, 0] += np.float64(count[t])
+        out[t, 1] += one[t]
+        out[t, 2] += two[t]
+    out[0, 3] += ties
+
+
+@compiled
+def _columns(P, bits, top, at):  # type: ignore[no-untyped-def]
+    """The largest value of each row and its class; how many rows have several."""
+    n, k = P.shape
+    columns = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype)
+    second = np.empty(_ROWS, dtype=P.dtype)
+    ties = 0
+    for a in range(0, n, _ROWS):
+        m = min(_ROWS, n - a)
+        here = top[a:]
+        _tops(P, bits, a, m, columns, here, second, at[a:])
+        for i in range(m):
+            ties += here[i] == second[i]
+    return ties
+
+
+def _bits(P: Array) -> Array:
+    return plain(P.view(np.int32 if P.dtype == np.float32 else np.int64))
+
+
+def _step(P: Array) -> int:
+    """How many rows are handed over at a time: all where they lie ready."""
+    ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
+    return len(P) if ready else max(1, _VALUES // P.shape[1])
+
+
+def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
+    """n, Σp and Σp² of the largest value of each row, (bins, 2, 3): rows whose label is another class, and its own.
+
+    Also how many rows have several largest values; the lowest class counts. P (n, K), y (n,) int64.
+    """
+    dtype = np.float64 if P.dtype == np.float64 else np.float32
+    bounds, step = thresholds(edges, closed, dtype), _step(P)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            block = plain(P[a:b])
+            _sums(block, _bits(block), plain(y[a:b]), bounds, out)
+
+    size = 2 * (len(edges) - 1)
+    table = summed(add, len(P), (max(size, len(bounds) * 2 + 2), 4), block=max(1, _BLOCK * 8 // P.shape[1]))
+    return table[:size, :3].reshape(-1, 2, 3), int(table[0, 3])
+
+
+def largest(P: Array) -> tuple[Array, Array, int]:
+    """The largest value of each row, the lowest class that has it, and how many rows have several."""
+    top, at = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype), np.empty(len(P), dtype=np.int32)
+
+    def work(start: int, stop: int) -> int:
+        block = plain(P[start:stop])
+        return int(_columns(block, _bits(block), top[start:stop], at[start:stop]))
+
+    return top, at, sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))

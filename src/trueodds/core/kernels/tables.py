@@ -1,0 +1,87 @@
+"""What do rows add to the cells of a table? Counts, and Σp, Σp², Σy, Σpy or a View's sums, class by class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.kernels import compiled
+from trueodds.core.kernels.cells import CELLS, placed
+from trueodds.core.kernels.rows import ROWS, turned
+
+
+@compiled
+def added(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
+    """Counts, Σp and Σp² of a tile of rows: columns (k, ROWS) with their cells, n (k·CELLS,), sums (k·CELLS, …)."""
+    for c in range(columns.shape[0]):
+        column, cell = columns[c], cells[c]
+        count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+        for i in range(m):
+            s, x = np.uint32(cell[i]), np.float64(column[i])
+            count[s] += 1
+            total[s, 0] += x
+            total[s, 1] += x * x
+
+
+@compiled
+def by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """n and Σp, Σp², Σy, Σpy of the classes first..last−1 against labels y (n,), into n (…,) and sums (…, 4)."""
+    k = last - first
+    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        turned(P, start, m, first, columns)
+        for c in range(k):
+            placed(columns[c], m, edges, exact, x, q, cells[c])
+        added(columns, cells, m, n, sums)
+        for i in range(m):
+            c = y[start + i] - first
+            if 0 <= c < k:
+                s = c * CELLS + np.int64(cells[c, i])
+                sums[s, 2] += 1.0
+                sums[s, 3] += np.float64(columns[c, i])
+
+
+@compiled
+def by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """The same sums for columns with a yes or no each, hit (n, last − first)."""
+    k = last - first
+    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        turned(P, start, m, first, columns)
+        for c in range(k):
+            placed(columns[c], m, edges, exact, x, q, cells[c])
+        added(columns, cells, m, n, sums)
+        for c in range(k):
+            for i in range(m):
+                s, z = c * CELLS + np.int64(cells[c, i]), np.float64(hit[start + i, c])
+                sums[s, 2] += z
+                sums[s, 3] += z * np.float64(columns[c, i])
+
+
+@compiled
+def by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """n and Σw, Σwp, Σwy and a View's sums for weights w (n,) and outcome shares Y (n, last − first); sums (…, 9)."""
+    k = last - first
+    columns, cell = np.empty((k, ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        turned(P, start, m, first, columns)
+        for c in range(k):
+            placed(columns[c], m, edges, exact, x, q, cell)
+            count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+            for i in range(m):
+                s, a, p, z = np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c]
+                count[s] += 1
+                total[s, 0] += a
+                total[s, 1] += a * p
+                total[s, 2] += a * z
+                total[s, 3] += a * a
+                total[s, 4] += a * p * p
+                total[s, 5] += a * p * z
+                total[s, 6] += a * z * z
+                total[s, 7] += a * a * p * (1.0 - p)
+                total[s, 8] += a * a * (z - p) * (z - p)

@@ -1,0 +1,172 @@
+"""What the statistic would be if every stated probability were right, at the cost of bins instead of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from trueodds.core.errors import InputError
+from trueodds.core.kernels import plain, summed
+from trueodds.core.kernels.cells import covariance
+from trueodds.core.kernels.subcells import subcells
+from trueodds.estimators.base import Linear
+from trueodds.inference import counts
+from trueodds.inference.asked import Asked
+from trueodds.inference.bootstrap import ROWS_AT_MOST
+from trueodds.inference.cells import pooled_of, widened
+from trueodds.problem.lens import Classwise, TopLabel
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+from trueodds.problem.within import Within
+
+Array = NDArray[Any]
+
+BINS_AT_MOST = 8192  # more bins than that hold a few rows each: a label per row costs no more
+CORRELATED_AT_MOST = 2000  # bins of all classes together whose covariance is made
+
+
+def by_bins(preds: Predictions, asked: Sequence[Asked], *, together: bool = True) -> bool:
+    """Whether labels are drawn per bin rather than per row: many rows, and a question whose draws need no row.
+
+    Several questions judged together need one label per row; and so do the views of one question then. Without
+    that, views take part whose joint law is known: disjoint rows, independent labels, or classes with few bins.
+    """
+    if preds.n <= ROWS_AT_MOST or preds.cluster is not None or preds.votes is not None or len(asked) > 1:
+        return False
+    (each,) = asked
+    views = each.views
+    if each.estimator.redraws == "votes" or any(view.joint for view in views) or each.linear is None:
+        return False
+    sizes = [one.size for one in each.linear]
+    if max(sizes) > BINS_AT_MOST:
+        return False
+    if len(views) > 1:
+        apart = preds.kind == "multilabel" or isinstance(each.lens, TopLabel)
+        if together or not (apart or (_classwise(preds, each) and len(sizes) * max(sizes) <= CORRELATED_AT_MOST)):
+            return False
+    if preds.weight is None:
+        return True
+    # A sum of a few heavy rows is not normal: their labels are drawn one by one.
+    variances = [pooled_of(view, one).sums("wwv") for view, one in zip(views, each.linear, strict=True)]
+    return all(((v >= counts.AT_MOST * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
+
+
+def bin_draws(preds: Predictions, asked: Asked, resamples: int, rng: np.random.Generator) -> Array:
+    """The statistic of each view of these rows, (views, draws); classes hang together by their covariance."""
+    together = len(asked.views) > 1 and _classwise(preds, asked)
+    return cell_draws(asked, resamples, rng, null_covariance(asked) if together else None)
+
+
+def _classwise(preds: Predictions, asked: Asked) -> bool:
+    lens = asked.lens.lens if isinstance(asked.lens, Within) else asked.lens
+    return preds.kind == "classes" and isinstance(lens, Classwise)
+
+
+def cell_draws(
+    asked: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None, *, voted: bool = False
+) -> Array:
+    """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
+
+    A bin's outcome count has mean Σwp and variance Σw²p(1−p). Large bins are normal; small ones have the exact law of
+    a sum of binomial fine cells. `covariance` (views · bins)² is the null covariance of class-wise bins: with it the
+    classes hang together as in the data (a normal copula), without it they are drawn apart. With votes the residuals
+    of rows have their signs flipped: Σ±w(y − p) has variance Σw²(y − p)².
+    """
+    if asked.linear is None:
+        raise InputError(
+            "TO403",
+            f"{asked.estimator.name} with these settings needs the rows.",
+            "a tally",
+            "Use mode='exact', or fixed bins.",
+        )
+    if any(view.joint for view in asked.views):
+        return np.stack(
+            [_joint(view, one, resamples, rng) for view, one in zip(asked.views, asked.linear, strict=True)]
+        )
+    scores = None if covariance is None else _together(covariance, resamples, rng)
+    found, start = [], 0
+    for view, one in zip(asked.views, asked.linear, strict=True):
+        z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
+        start += one.size
+        pooled = pooled_of(view, one)
+        w, wp = (widened(x[None], pooled.slot, one.size) for x in (pooled.w, pooled.w * pooled.p))
+        found.append(one.statistic(w, wp, _outcomes(view, one, pooled, z, voted=voted)))
+    return np.stack(found)
+
+
+def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
+    """Standard normal scores whose correlation is that of the report cells."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    safe = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    scores: Array = rng.standard_normal((resamples, len(values))) @ root.T
+    return scores
+
+
+def _outcomes(view: View, one: Linear, pooled: View, z: Array, *, voted: bool) -> Array:
+    """Σwy of each bin at the normal scores z (draws, size)."""
+    held = pooled.slot
+    variance = np.maximum(pooled.sums("wwr" if voted else "wwv"), 0.0)
+    drawn = np.zeros(z.shape)
+    drawn[:, held] = pooled.w * pooled.p + np.sqrt(variance) * z[:, held]
+    if voted or not np.array_equal(pooled.w, pooled.n):
+        return drawn
+    small = np.zeros(one.size, dtype=bool)
+    small[held] = variance < counts.AT_MOST
+    if small.any():
+        bins, n, p = _fine(view, one, small)
+        which, bins = np.unique(bins, return_inverse=True)
+        drawn[:, which] = counts.quantiles(bins, n, p, ndtr(z[:, which]))
+    return drawn
+
+
+def _fine(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
+    """Bin, rows and mean prediction of the fine cells of the small bins, by rising bin."""
+    inside = np.flatnonzero(small[one.index] if view.plain else small[one.index] & (view.n > 0))
+    index, p = one.index[inside], view.p[inside]
+    if view.is_rows:
+        return subcells(p, index, one.size)
+    order = np.argsort(index, kind="stable")
+    return index[order], view.n[inside][order], p[order]
+
+
+def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) -> Array:
+    """Labels of a grid cell drawn as multinomial at its mean prediction."""
+    m = view.p.shape[1]
+    if not np.array_equal(view.w, view.n):
+        raise InputError(
+            "TO403", "The canonical null of a weighted tally needs the rows.", "a weighted tally", "Use mode='exact'."
+        )
+    wy = np.zeros((resamples, one.size, m))
+    wp = np.zeros((1, one.size, m))
+    for cell, (count, p) in enumerate(zip(view.n.astype(np.int64), view.p, strict=True)):
+        wy[:, one.index[cell]] += rng.multinomial(count, p / p.sum(), resamples)
+        wp[0, one.index[cell]] += count * p
+    w = np.bincount(one.index, view.w, one.size)
+    return one.statistic(w[None], wp, wy)
+
+
+def null_covariance(asked: Asked) -> Array:
+    """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
+    assert asked.linear is not None
+    k, bins = len(asked.views), max(one.size for one in asked.linear)
+    n, first, names = len(asked.linear[0].index), asked.views[0], np.arange(bins, dtype=np.int32)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        P = np.stack([view.p[start:stop] for view in asked.views], axis=1)
+        w = np.empty(0) if first.plain else first.w[start:stop]
+        cells = np.stack([one.index[start:stop] for one in asked.linear or ()]).astype(np.uint16).T
+        covariance(plain(P), plain(w), cells, names, bins, out)
+
+    found = summed(add, n, (k * (k + 1) // 2, 1, bins * bins), block=2**16).reshape(-1, bins, bins)
+    pairs = np.zeros((k, bins, k, bins))
+    one, other = np.triu_indices(k)
+    pairs[one, :, other] = found
+    pairs[other, :, one] = found.transpose(0, 2, 1)
+    used = np.concatenate([c * bins + np.arange(each.size) for c, each in enumerate(asked.linear)])
+    return pairs.reshape(k * bins, k * bins)[np.ix_(used, used)]

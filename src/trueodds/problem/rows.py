@@ -1,0 +1,95 @@
+"""Where a view of plain rows gets its columns and its sums: straight from the probabilities, nothing copied before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels.classes import class_sums
+from trueodds.core.kernels.columns import label_sums
+from trueodds.core.kernels.largest import largest, largest_sums
+
+Array = NDArray[Any]
+
+
+class Largest:
+    """The largest probability of each row against whether its class came; `tied` hears how many rows have several."""
+
+    def __init__(self, P: Array, y: Array, tied: Callable[[int], None]) -> None:
+        self.P, self.y, self.n, self._tied = P, y, len(P), tied
+        self._seen: Array | None = None
+
+    def said(self) -> Array:
+        """The largest values; whether they were right is seen on the way."""
+        top, at, ties = largest(self.P)
+        self._tied(ties)
+        self._seen = at == self.y
+        return top
+
+    def seen(self) -> Array:
+        """Whether the lowest class that has the largest value came."""
+        if self._seen is None:
+            self.said()
+        assert self._seen is not None
+        return self._seen
+
+    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
+        """The sums of each bin."""
+        table, ties = largest_sums(self.P, self.y, edges, closed)
+        self._tied(ties)
+        return _by_outcome(table)
+
+
+class Column:
+    """One column of probabilities against whether its label came."""
+
+    def __init__(self, p: Array, y: Array, label: int) -> None:
+        self.p, self.y, self.label, self.n = p, y, label, len(p)
+
+    def said(self) -> Array:
+        """The column itself."""
+        return self.p
+
+    def seen(self) -> Array:
+        """Whether the label is this one."""
+        return np.asarray(self.y == self.label)
+
+    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
+        """The sums of each bin."""
+        return _by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
+
+
+class Classes:
+    """Every class against the rest: one pass over the rows makes the sums of all."""
+
+    def __init__(self, P: Array, y: Array) -> None:
+        self.P, self.y = P, y
+        self._found: dict[tuple[bytes, str], Array] = {}
+
+    def sums(self, edges: Array, closed: str) -> Array:
+        """n, Σp, Σy and Σpy, (K, bins, 4)."""
+        key = (edges.tobytes(), closed)
+        if key not in self._found:
+            self._found[key] = class_sums(self.P, self.y, edges, closed)
+        return self._found[key]
+
+
+class OneOfClasses(Column):
+    """One class among those whose sums are made together."""
+
+    def __init__(self, together: Classes, c: int) -> None:
+        super().__init__(together.P[:, c], together.y, c)
+        self.together = together
+
+    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
+        """The sums of each bin."""
+        return dict(zip(("n", "wp", "wy", "wpy"), self.together.sums(edges, closed)[self.label].T, strict=True))
+
+
+def _by_outcome(table: Array) -> Mapping[str, Array]:
+    """n, wp, wy, wpy and wpp from n, Σp and Σp² of the rows without and with the event, (bins, 2, 3)."""
+    n, wp, wpp = table.sum(axis=1).T
+    return {"n": n, "wp": wp, "wy": table[:, 1, 0], "wpy": table[:, 1, 1], "wpp": wpp}

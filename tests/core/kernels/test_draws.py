@@ -1,0 +1,162 @@
+"""Are labels drawn as whole-number arithmetic draws them, one by one, and counted where they belong?"""
+
+import numpy as np
+import pytest
+
+from tests.core.kernels.layouts import LAYOUTS
+from trueodds.core.kernels import draws, draws_at_once
+
+KEY = 2**62 + 12_345
+WORD = 2**64
+
+
+@pytest.fixture(autouse=True)
+def whole_numbers_wrap_around(monkeypatch):
+    """Compiled, they always do; NumPy's own would warn, in the thread that has it so."""
+    monkeypatch.setenv("TRUEODDS_THREADS", "1")
+    with np.errstate(over="ignore"):
+        yield
+
+
+def mix(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+    return z ^ (z >> 31)
+
+
+def row_key(key, row):
+    return mix((key + (row + 1) * 0xD1B54A32D192ED03) % WORD)
+
+
+def uniform(stream, draw):
+    return (mix((stream + (draw + 1) * 0x9E3779B97F4A7C15) % WORD) >> 11) / 2**53
+
+
+def number(i, r, cluster, share):
+    """The random number of row i in draw r."""
+    if share > 0:
+        together = row_key(KEY ^ (WORD - 1), int(cluster[i]))
+        if uniform(mix(together), r) < share:
+            return uniform(together, r)
+    return uniform(row_key(KEY, i), r)
+
+
+def label(p, u):
+    p = [float(x) for x in p]
+    last = max(c for c, x in enumerate(p) if x > 0)
+    below, total = 0.0, sum(p)
+    for c, x in enumerate(p):
+        below += x
+        if u < (1.0 if c >= last else below / total):
+            return c
+    raise AssertionError
+
+
+def by_loops(P, start, stop, cluster=None, share=0.0):
+    return np.array([[label(P[i], number(i, r, cluster, share)) for i in range(len(P))] for r in range(start, stop)])
+
+
+def table(n, k, dtype=np.float64):
+    rng = np.random.default_rng([n, k])
+    P = rng.dirichlet(np.full(k, 0.3), n)
+    if n > 1:
+        P[0], P[1] = 0, 0
+        P[0, k // 2] = P[1, 0] = 1  # sure ones
+    return P.astype(dtype)
+
+
+def test_the_random_bits_are_those_of_whole_numbers():
+    for z in (0, 1, 2**63, WORD - 1, KEY):
+        assert int(draws.mix(np.uint64(z))) == mix(z)
+        assert int(draws.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
+        assert float(draws.uniform(np.uint64(z), 999)) == uniform(z, 999)
+
+
+@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 40])
+def test_the_class_picked_is_the_first_beyond_the_number(k):
+    cumulative = np.arange(1, k + 1) / k
+    for u in np.unique([*cumulative, *np.nextafter(cumulative, 0), 0.0]):
+        if u < 1:
+            assert draws.pick(cumulative, k, u) == next(c for c in range(k) if u < cumulative[c])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 5, 20])
+def test_labels_equal_a_plain_loop(k, dtype, layout):
+    P = table(9, k, dtype)
+    assert draws.labels(layout(P), KEY, 3, 8).tolist() == by_loops(P, 3, 8).tolist()
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_labels_at_the_boundaries_of_blocks(count, n):
+    P = table(n, 3)
+    assert draws.labels(P, KEY, 0, count).tolist() == by_loops(P, 0, count).tolist()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_rows_of_a_cluster_share_their_number_in_a_share_of_the_draws(share):
+    P, cluster = table(8, 3), np.arange(8) // 3
+    found = draws.labels(P, KEY, 0, 20, cluster=cluster, share=share)
+    assert found.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
+
+
+def slots(n, k, size, seed=0):
+    """Two tables of where each label counts, with labels that count nowhere and labels that count together."""
+    rng = np.random.default_rng(seed)
+    tables = rng.integers(-1, size, (2, n, k)).astype(np.int32)
+    tables[1, :, 1:] = tables[1, :, :1]
+    return tables
+
+
+def counted(labels, w, tables, size):
+    out = np.zeros((len(labels), size))
+    for r, row in enumerate(labels):
+        for i, c in enumerate(row):
+            for slot in tables[:, i, c]:
+                if slot >= 0:
+                    out[r, slot] += w[i]
+    return out
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("k", [2, 3, 16, draws.FEW, draws.FEW + 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_equal_a_plain_loop(k, weighted, layout):
+    P, tables = table(7, k), slots(7, k, 5)
+    w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
+    found = draws.sums(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
+    np.testing.assert_allclose(found, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_clusters_equal_a_plain_loop(dtype):
+    P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4
+    found = draws.sums(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
+    np.testing.assert_allclose(found, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_sums_at_the_boundaries_of_blocks(n, beyond):
+    size = 3
+    count = draws_at_once(size) + beyond
+    P, tables = table(n, 3), slots(n, 3, size)
+    found = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
+    assert found.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_independent_labels_are_drawn_each_for_itself(dtype):
+    P, tables, w = np.random.default_rng(0).random((6, 3)).astype(dtype), slots(6, 3, 4), np.arange(6) / 2
+    expected = np.zeros((5, 4))
+    for r in range(5):
+        for i in range(6):
+            for c in range(3):
+                if uniform(row_key(KEY, i * 3 + c), 4 + r) < P[i, c]:
+                    for slot in tables[:, i, c]:
+                        if slot >= 0:
+                            expected[r, slot] += w[i]
+    found = draws.sums(P, w, tables, 4, KEY, 4, 9, separate=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -1,0 +1,74 @@
+"""Is the least concave function above lines on intervals what trying all pairs of points gives?"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.core.kernels.layouts import LAYOUTS
+from trueodds.core.kernels.envelope import at_half
+from trueodds.estimators.decision import DecisionRegret
+from trueodds.problem.view import View
+
+
+def points(low, high, height, slope):
+    """Both limits of Σ height + slope · t wherever it may bend or jump, with zeros at the ends."""
+    lines = [each for each in zip(low, high, height, slope, strict=True) if each[0] < each[1]]
+    at = sorted({0.0, 0.5, 1.0, *(x for line in lines for x in line[:2])})
+    found = [(0.0, 0.0), (1.0, 0.0)]
+    for a, b in itertools.pairwise(at):
+        held = [line for line in lines if line[0] <= a and line[1] >= b]
+        found += [(t, max(0.0, sum(h + s * t for _, _, h, s in held))) for t in (a, b)]
+    return found
+
+
+def enveloped(low, high, height, slope):
+    """Twice the envelope at one half, and the largest share of the value that a single threshold reaches."""
+    all_of = points(low, high, height, slope)
+    left, right = [x for x in all_of if x[0] <= 0.5], [x for x in all_of if x[0] >= 0.5]
+    best = max(y + (z - y) * ((0.5 - a) / (b - a) if b > a else 0) for a, y in left for b, z in right)
+    return 2 * best, max(y / max(t, 1 - t) for t, y in all_of)
+
+
+def checked(low, high, height, slope):
+    out = np.zeros((len(low), 5))
+    at_half(low, high, height, slope, out)
+    for r, (value, ratio, where, a, b) in enumerate(out.tolist()):
+        lines = low[r], high[r], height[r], slope[r]
+        twice, best = enveloped(*(x.tolist() for x in lines))
+        assert value == pytest.approx(twice, abs=1e-13)
+        assert ratio == pytest.approx(best, abs=1e-13)
+        held = points(*(x.tolist() for x in lines))
+        assert any(t == where and y / max(t, 1 - t) == pytest.approx(ratio, abs=1e-13) for t, y in held) or best == 0
+        assert a <= 0.5 <= b
+        assert {a, b} <= {t for t, _ in held}
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 6])
+def test_random_intervals(k):
+    rng = np.random.default_rng(k)
+    ends = np.sort(rng.random((12, k, 2)), axis=2)
+    checked(ends[..., 0].copy(), ends[..., 1].copy(), rng.normal(size=(12, k)), rng.normal(size=(12, k)))
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_intervals_that_meet_on_a_coarse_grid(k):
+    rng = np.random.default_rng(k)
+    ends = np.sort(
+        rng.integers(0, 5, (30, k, 2)) / 4, axis=2
+    )  # many are empty, end at 0, 1/2 or 1, or share their ends
+    checked(
+        ends[..., 0].copy(), ends[..., 1].copy(), rng.integers(-2, 3, (30, k)) / 2, rng.integers(-2, 3, (30, k)) / 2
+    )
+
+
+def test_no_draw_at_all():
+    at_half(*np.zeros((4, 0, 3)), np.zeros((0, 5)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_layout_by_way_of_the_estimator(dtype, layout):
+    rng = np.random.default_rng(0)
+    p, y = rng.random(50).astype(dtype), (rng.random(50) < 0.4).astype(np.float64)
+    assert float(DecisionRegret()(View(layout(p), layout(y)))) == float(DecisionRegret()(View(p, y)))

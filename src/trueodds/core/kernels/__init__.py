@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -23,9 +25,23 @@ _inside = threading.local()  # blocks within blocks run where they are: waiting 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """The function compiled on first use and kept on disk; where no folder is writable, in memory."""
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        kept = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba found no place for its cache
         return numba.njit(nogil=True, error_model="numpy", **options)(function)
+    # Numba takes a cache for stale by the function's own file, and has built functions of other files into it.
+    file = getattr(getattr(kept, "_cache", None), "_cache_file", None)
+    if file is not None and hasattr(file, "_source_stamp"):
+        file._source_stamp = (file._source_stamp, _written())
+    return kept
+
+
+@lru_cache(maxsize=1)
+def _written() -> str:
+    """What stands in the files of all kernels, as a hash."""
+    found = hashlib.blake2b(digest_size=16)
+    for each in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(each.read_bytes())
+    return found.hexdigest()
 
 
 def reordered(function: Callable[..., Any]) -> Any:

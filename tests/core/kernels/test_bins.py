@@ -6,7 +6,7 @@ import pytest
 from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
-from trueodds.core.kernels.edges import FEW, index, thresholds
+from trueodds.core.kernels.edges import FEW, index, scale, thresholds
 from trueodds.core.kernels.largest import largest, largest_sums
 
 DTYPES = (np.float16, np.float32, np.float64)
@@ -67,6 +67,27 @@ def test_edges_that_no_float32_meets_are_compared_exactly():
         assert len(thresholds(edges, closed, np.float32)) % 8 == 0
 
 
+@pytest.mark.parametrize("bins", [*range(1, 101), 3840])
+def test_arithmetic_is_trusted_only_where_every_edge_proves_it(bins):
+    edges = np.arange(bins + 1) / bins
+    assert scale(edges, "right", np.float32) == bins  # known for float32: 24 bits and 12 make no rounding
+    met = any(float(np.float32(x)) == x for x in edges[1:-1])  # 1/2 is a float32, and then belongs to the bin above
+    assert scale(edges, "left", np.float32) == (0 if met else bins)
+    at = edges[1:-1]
+    wrong = [np.ceil(x * bins) != i or np.ceil(np.nextafter(x, 2) * bins) != i + 1 for i, x in enumerate(at, 1)]
+    assert scale(edges, "right", np.float64) == (0 if any(wrong) else bins)
+    assert scale(np.concatenate((edges[:-1] ** 2, [1.0])), "right", np.float32) == (bins if bins == 1 else 0)
+
+
+def test_values_above_1_by_rounding_are_in_the_last_bin():
+    P = np.array([[1 + 1e-3, 0.0], [2.0, 0.0]], dtype=np.float32)  # of many classes in float16 the excess is no trifle
+    y = np.array([0, 1])
+    assert class_sums(P, y, FIFTEEN, "right")[0, 14, 0] == 2
+    assert largest_sums(P, y, FIFTEEN, "right")[0][14, :, 0].tolist() == [1, 1]
+    assert label_sums(P[:, 0], y, 0, FIFTEEN, "right")[14, :, 0].tolist() == [1, 1]
+    assert index(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
+
+
 def test_no_value_is_placed_of_none():
     assert index(np.empty(0, dtype=np.float32), FIFTEEN, "right").tolist() == []
 
@@ -118,10 +139,10 @@ def test_class_sums_of_many_classes_equal_a_plain_loop(dtype, bins):
         )
 
 
-@pytest.mark.parametrize("n", [0, 1, 204, 205, 410])
+@pytest.mark.parametrize("n", [0, 1, 50, 51, 52, 102])
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_class_sums_at_the_boundaries_of_blocks(n, closed):
-    P, y = table(n, 10)  # 2,048 values are placed at a time: 204 rows
+    P, y = table(n, 10)  # 512 values are placed at a time: 51 rows
     np.testing.assert_allclose(class_sums(P, y, FIFTEEN, closed), slow_classes(P, y, FIFTEEN, closed), rtol=1e-13)
 
 

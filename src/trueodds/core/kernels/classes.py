@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, plain, summed
-from trueodds.core.kernels.edges import beyond, thresholds
+from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
 
-_BUFFER = 2048  # values placed at a time: they stay in the nearest cache
+_BUFFER = 512  # values placed at a time: they stay in the nearest cache
 _MANY = 256  # classes beyond which most values lie in the first bin, where nothing has to be looked up
 _RUN = 128  # values looked at together for one beyond the first bin
 _BLOCK = 2**18  # values worth a thread's while
@@ -20,21 +20,20 @@ _VALUES = 2**18  # copied at a time where the rows do not lie one behind the oth
 
 
 @compiled
-def _every(P, y, bounds, bins, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σy and Σpy of every class and bin into out (K·bins, 4)."""
+def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σy and Σpy of every class and bin into out (K·(bins + 2), 4)."""
     n, k = P.shape
+    size = bins + 2
     values = P.reshape(-1)
     rows = max(1, _BUFFER // k)
     base, slot = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
-    count, total = np.zeros(k * bins, dtype=np.int64), np.zeros(k * bins)
+    count, total = np.zeros(k * size, dtype=np.int64), np.zeros(k * size)
     for j in range(rows * k):
-        base[j] = (j % k) * bins
+        base[j] = (j % k) * size
     for start in range(0, n, rows):
         m = min(rows, n - start)
         here = values[start * k : (start + m) * k]
-        for j in range(m * k):
-            slot[j] = base[j]
-        beyond(here, m * k, bounds, slot)
+        placed(here, m * k, bounds, bins, by, base, slot)
         for j in range(m * k):
             s = np.uint32(slot[j])
             count[s] += 1
@@ -44,7 +43,7 @@ def _every(P, y, bounds, bins, out):  # type: ignore[no-untyped-def]
             s = np.uint32(slot[j])
             out[s, 2] += 1.0
             out[s, 3] += np.float64(here[j])
-    for t in range(k * bins):
+    for t in range(k * size):
         out[t, 0] += np.float64(count[t])
         out[t, 1] += total[t]
 
@@ -65,6 +64,7 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
 def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
     """The same where few values of a row lie beyond the first bin: `limit` are the bits of its upper bound."""
     n, k = P.shape
+    size = bins + 2
     low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
     for i in range(n):
         row, word = P[i], bits[i]
@@ -78,23 +78,23 @@ def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-unt
             if most > limit:
                 for c in range(first, last):
                     if word[c] > limit:
-                        t = c * bins + _bin(row[c], bounds)
+                        t = c * size + 1 + _bin(row[c], bounds)
                         out[t, 0] += 1.0
                         out[t, 1] += np.float64(row[c])
                         beyond_first[c] += 1
-        t = y[i] * bins + _bin(row[y[i]], bounds)
+        t = y[i] * size + 1 + _bin(row[y[i]], bounds)
         out[t, 2] += 1.0
         out[t, 3] += np.float64(row[y[i]])
     for c in range(k):
-        out[c * bins, 0] += np.float64(n - beyond_first[c])
-        out[c * bins, 1] += low[c]
+        out[c * size + 1, 0] += np.float64(n - beyond_first[c])
+        out[c * size + 1, 1] += low[c]
 
 
 def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     """n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, bins = thresholds(edges, closed, dtype), len(edges) - 1
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
     words = np.int64 if dtype == np.float64 else np.int32
     limit = bounds[:1].view(words)[0] if len(bounds) else None
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
@@ -107,6 +107,6 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
             if k > _MANY and limit is not None and limit >= 0:
                 _every_of_many(block, plain(block.view(words)), labels, bounds, limit, bins, out)
             else:
-                _every(block, labels, bounds, bins, out)
+                _every(block, labels, bounds, bins, by, out)
 
-    return summed(add, n, (k * bins, 4), block=max(1, _BLOCK // k)).reshape(k, bins, 4)
+    return folded(summed(add, n, (k * (bins + 2), 4), block=max(1, _BLOCK // k)).reshape(k, bins + 2, 4))

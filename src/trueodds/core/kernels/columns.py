@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, plain, summed
-from trueodds.core.kernels.edges import beyond, thresholds
+from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
 
@@ -17,14 +17,13 @@ _BLOCK = 2**16  # rows worth a thread's while
 
 
 @compiled
-def _of_labels(p, y, label, bounds, out):  # type: ignore[no-untyped-def]
-    """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·bins, 3)."""
-    slot = np.empty(_ROWS, dtype=np.int32)
+def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
+    slot, none = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32)
     for start in range(0, p.shape[0], _ROWS):
         m = min(_ROWS, p.shape[0] - start)
         here = p[start : start + m]
-        slot[:m] = 0
-        beyond(here, m, bounds, slot)
+        placed(here, m, bounds, bins, by, none, slot)
         for i in range(m):
             s = np.uint32(slot[i] * 2 + np.int32(y[start + i] == label))
             x = np.float64(here[i])
@@ -34,14 +33,13 @@ def _of_labels(p, y, label, bounds, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _of_rows(p, y, w, n, bounds, out):  # type: ignore[no-untyped-def]
-    """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins, 10)."""
-    slot = np.empty(_ROWS, dtype=np.int32)
+def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins + 2, 10)."""
+    slot, none = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32)
     for start in range(0, p.shape[0], _ROWS):
         m = min(_ROWS, p.shape[0] - start)
         here = p[start : start + m]
-        slot[:m] = 0
-        beyond(here, m, bounds, slot)
+        placed(here, m, bounds, bins, by, none, slot)
         for i in range(m):
             s = np.uint32(slot[i])
             a, x, z = w[start + i], np.float64(here[i]), y[start + i]
@@ -59,28 +57,29 @@ def _of_rows(p, y, w, n, bounds, out):  # type: ignore[no-untyped-def]
 
 def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
     """n, Σp and Σp², (bins, 2, 3): rows of another label than this, and its own. p (n,), y (n,) int64."""
-    bounds = _bounds(p, edges, closed)
+    bounds, bins, by = _cells(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _BLOCK):
             b = min(a + _BLOCK, stop)
-            _of_labels(plain(p[a:b]), plain(y[a:b]), label, bounds, out)
+            _of_labels(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
 
-    bins = len(edges) - 1
-    return summed(add, len(p), (2 * bins, 3), block=_BLOCK).reshape(bins, 2, 3)
+    table = summed(add, len(p), (2 * (bins + 2), 3), block=_BLOCK)
+    return folded(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
 
 
 def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
     """n, Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)², (bins, 10); all but p float64."""
-    bounds = _bounds(p, edges, closed)
+    bounds, bins, by = _cells(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _BLOCK):
             b = min(a + _BLOCK, stop)
-            _of_rows(plain(p[a:b]), plain(y[a:b]), plain(w[a:b]), plain(n[a:b]), bounds, out)
+            _of_rows(plain(p[a:b]), plain(y[a:b]), plain(w[a:b]), plain(n[a:b]), bounds, bins, by, out)
 
-    return summed(add, len(p), (len(edges) - 1, 10), block=_BLOCK)
+    return folded(summed(add, len(p), (bins + 2, 10), block=_BLOCK))
 
 
-def _bounds(p: Array, edges: Array, closed: str) -> Array:
-    return thresholds(edges, closed, np.float64 if p.dtype == np.float64 else np.float32)
+def _cells(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
+    dtype = np.float64 if p.dtype == np.float64 else np.float32
+    return thresholds(edges, closed, dtype), len(edges) - 1, scale(edges, closed, dtype)

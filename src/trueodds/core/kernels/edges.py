@@ -35,9 +35,30 @@ def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     return padded
 
 
+def scale(edges: Array, closed: str, dtype: Any) -> float:
+    """The number of bins, where ⌈x · bins⌉ numbers them from 1 exactly as comparing with the edges does; else 0.
+
+    The product rises with x, so it is right everywhere if it is right on both sides of each edge.
+    """
+    bins = len(edges) - 1
+    below = thresholds(edges, closed, dtype)[: bins - 1]
+    above = np.nextafter(below, dtype(2))
+    number = np.arange(1, bins)
+    exact = (np.ceil(below.astype(np.float64) * bins) == number).all()
+    exact &= (np.ceil(above.astype(np.float64) * bins) == number + 1).all()
+    return float(bins) if exact else 0.0
+
+
 @compiled
-def beyond(x, m, bounds, slot):  # type: ignore[no-untyped-def]
-    """Adds to slot[j] how many of the rising bounds x[j] exceeds, for the first m values."""
+def placed(x, m, bounds, bins, scale, base, slot):  # type: ignore[no-untyped-def]
+    """slot[j] is base[j] and the number of x[j]'s bin, from 1; 0 and bins + 1 may stand for the first and the last."""
+    if scale > 0:
+        limit = np.float64(bins + 1)
+        for j in range(m):
+            v = np.ceil(np.float64(x[j]) * scale)
+            v = v if v < limit else limit
+            slot[j] = base[j] + np.int32(v)
+        return
     if bounds.shape[0] > FEW:
         for j in range(m):
             low, high = 0, bounds.shape[0]
@@ -47,8 +68,10 @@ def beyond(x, m, bounds, slot):  # type: ignore[no-untyped-def]
                     low = middle + 1
                 else:
                     high = middle
-            slot[j] += np.int32(low)
+            slot[j] = base[j] + np.int32(low + 1)
         return
+    for j in range(m):
+        slot[j] = base[j] + np.int32(1)
     for e in range(0, bounds.shape[0], _STEP):
         a, b, c, d = bounds[e], bounds[e + 1], bounds[e + 2], bounds[e + 3]
         f, g, h, k = bounds[e + 4], bounds[e + 5], bounds[e + 6], bounds[e + 7]
@@ -58,17 +81,25 @@ def beyond(x, m, bounds, slot):  # type: ignore[no-untyped-def]
             slot[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
 
 
+def folded(table: Array) -> Array:
+    """Sums by the numbers of `placed` (…, bins + 2, sums) as sums by bin, (…, bins, sums)."""
+    found = table[..., 1:-1, :].copy()
+    found[..., 0, :] += table[..., 0, :]
+    found[..., -1, :] += table[..., -1, :]
+    return found
+
+
 def index(x: Array, edges: Array, closed: str) -> Array:
     """The cell of each value, int64."""
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     dtype = np.float64 if x.dtype == np.float64 else np.float32
-    bounds = thresholds(edges, closed, dtype)
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
     out = np.zeros(len(x), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         slot = np.zeros(stop - start, dtype=np.int32)
-        beyond(plain(x[start:stop]), stop - start, bounds, slot)
-        out[start:stop] = slot
+        placed(plain(x[start:stop]), stop - start, bounds, bins, by, slot, slot)
+        out[start:stop] = np.clip(slot - 1, 0, bins - 1)
 
     in_blocks(work, len(x), _BLOCK)
     return out

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
-from trueodds.core.kernels.edges import beyond, thresholds
+from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
 
@@ -111,14 +111,16 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sums(P, bits, y, bounds, out):  # type: ignore[no-untyped-def]
-    """n, Σp and Σp² of the wrong and of the right rows of each bin into out (2·bins, 4); tied rows at [0, 3]."""
+def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp and Σp² of the wrong and of the right rows of each bin into out (bins + 2, 2, 4); tied rows at [0, 0, 3]."""
     n, k = P.shape
     columns = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype)
     tops, second = np.empty(_ROWS, dtype=bits.dtype), np.empty(_ROWS, dtype=P.dtype)
     top = tops.view(P.dtype)
     at, hit, slot = np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32)
-    count, one, two = np.zeros(out.shape[0], dtype=np.int64), np.zeros(out.shape[0]), np.zeros(out.shape[0])
+    none = np.zeros(_ROWS, np.int32)
+    size = 2 * out.shape[0]
+    count, one, two = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
     ties = 0
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
@@ -129,19 +131,19 @@ def _sums(P, bits, y, bounds, out):  # type: ignore[no-untyped-def]
             for i in range(m):
                 ties += top[i] == second[i]
                 hit[i] = np.int64(at[i]) == y[a + i]
-        slot[:m] = 0
-        beyond(top, m, bounds, slot)
+        placed(top, m, bounds, bins, by, none, slot)
         for i in range(m):
             s = np.uint32(slot[i] * 2 + hit[i])
             x = np.float64(top[i])
             count[s] += 1
             one[s] += x
             two[s] += x * x
-    for t in range(out.shape[0]):
-        out[t, 0] += np.float64(count[t])
-        out[t, 1] += one[t]
-        out[t, 2] += two[t]
-    out[0, 3] += ties
+    for t in range(size):
+        here = out[t // 2, t % 2]
+        here[0] += np.float64(count[t])
+        here[1] += one[t]
+        here[2] += two[t]
+    out[0, 0, 3] += ties
 
 
 @compiled
@@ -176,17 +178,17 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
     Also how many rows have several largest values; the lowest class counts. P (n, K), y (n,) int64.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, step = thresholds(edges, closed, dtype), _step(P)
+    bounds, by, bins, step = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1, _step(P)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, step):
             b = min(a + step, stop)
             block = plain(P[a:b])
-            _sums(block, _bits(block), plain(y[a:b]), bounds, out)
+            _sums(block, _bits(block), plain(y[a:b]), bounds, bins, by, out)
 
-    size = 2 * (len(edges) - 1)
-    table = summed(add, len(P), (max(size, len(bounds) * 2 + 2), 4), block=max(1, _BLOCK * 8 // P.shape[1]))
-    return table[:size, :3].reshape(-1, 2, 3), int(table[0, 3])
+    table = summed(add, len(P), (bins + 2, 2, 4), block=max(1, _BLOCK * 8 // P.shape[1]))
+    ties = int(table[0, 0, 3])
+    return folded(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:

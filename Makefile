@@ -23,8 +23,8 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-bench: $(VENV)/.demo ## start-up, an audit, and a tally against bare reading; ARGS="--rows 1000000" for less
-	$(BIN)/python benchmarks/run.py $(ARGS)
+bench: $(VENV)/.demo ## speed beside the peers that are installed, start-up, an audit; ARGS="tally --rows 1000000" for more
+	$(BIN)/python -m benchmarks $(ARGS)
 
 picture: $(VENV)/.demo demo/digits.parquet ## draw the README's picture again
 	$(BIN)/python demo/picture.py demo/digits.parquet docs/digits.svg

@@ -1,18 +1,15 @@
-"""Do the intervals cover the truth? Every default interval on simulated models of known miscalibration.
-
-Run: python benchmarks/coverage.py [--sets 400]. Prints one line per error, model and number of rows.
-"""
+"""Do the intervals cover the truth? Every default interval on simulated models of known miscalibration."""
 
 from __future__ import annotations
 
-import argparse
+from functools import partial
 
 import numpy as np
 
+from trueodds.ask import floors
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -41,11 +38,8 @@ def truth(name: str, estimator: object, slope: float, shift: float) -> float:
     return float(estimator.value(View(p, q)))  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=400)
-    sets = parser.parse_args().sets
+def show(sets: int) -> None:
+    """Print one line per error, model and number of rows."""
     print(
         f"{'error':8} {'bins':14} {'slope':>5} {'n':>5} {'truth':>7} {'method':14} {'covers':>7} {'above':>6} {'width':>7}"
     )
@@ -61,8 +55,8 @@ def main() -> None:
                     score = rng.normal(0, 1.3, n)
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
                     asked = [Asked.of(estimator, as_lens("positive"), preds)]
-                    null = null_draws(preds, asked, 199, rng)
-                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, lambda null=null: null)
+                    drawn = partial(floors, preds, rng=rng, redraws=199)
+                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, drawn)
                     low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, 1.0)
                     hits += low <= true <= high
                     above += true > high
@@ -73,7 +67,3 @@ def main() -> None:
                     f" {hits / sets:7.3f} {above / sets:6.3f} {width / sets:7.4f}",
                     flush=True,
                 )
-
-
-if __name__ == "__main__":
-    main()

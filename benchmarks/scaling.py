@@ -1,22 +1,64 @@
-"""Does each estimator cost what its docstring says? Times at growing n, and the exponent fitted to them.
-
-Run: python benchmarks/scaling.py [--most 1000000] [--member NAME]. Two classes; seconds are the least of three runs.
-"""
+"""Does each estimator and test cost what its docstring says? Times at growing n, and the exponent fitted to them."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
 from trueodds.ask import lens_for
 from trueodds.core.errors import InputError
+from trueodds.core.registry import Registry
 from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests import TESTS
+from trueodds.hypotests.base import HypothesisTest
 from trueodds.problem.predictions import Predictions
 
-PATIENCE = 2.0  # seconds: a member that takes longer is not asked for more rows
+STEADY = 10_000  # rows: below, what a call costs at all hides how it grows
+CLOSE = 0.25  # a logarithm, or a cache that is left, looks like as much of an exponent
+
+
+def show(most: int, members: Sequence[str] | None, patience: float) -> None:
+    """Print the table: two classes, the bare value of an estimator, all draws of a test, least of three runs."""
+    sizes = [10**k for k in range(3, 9) if 10**k <= most]
+    head = " ".join(f"{n:>9,}" for n in sizes)
+    print(f"{'member':14} {'stated':24} {'exponent':>8} {'stated':>6}    {head}")
+    for registry in (ESTIMATORS, TESTS):
+        for name in registry.names():
+            if not members or name in members:
+                _line(registry, name, sizes, patience)
+
+
+def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) -> None:
+    times: dict[int, float] = {}
+    refused = ""
+    try:
+        seconds(registry, name, 200, 0.0)  # compiled before it is timed
+        for n in sizes:
+            times[n] = seconds(registry, name, n, patience)
+            if times[n] > patience:
+                break
+    except InputError as refusal:
+        refused = f"  {refusal.code} {refusal.problem}"
+    found = exponent(times)
+    said, power = stated(registry.load(name))
+    shown = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
+    fitted = "" if found is None else f"{found:.2f}"
+    promised = "" if power is None else f"{power:g}"
+    over = "!" if found is not None and power is not None and found > power + CLOSE else " "
+    print(f"{name:14} {said:24.24} {fitted:>8} {promised:>6} {over}  {shown}{refused}", flush=True)
+
+
+def exponent(times: Mapping[int, float]) -> float | None:
+    """The slope of log time over log n, where there are enough rows for growth to show; None with fewer than two."""
+    large = [n for n in times if n >= STEADY] or list(times)
+    if len(large) < 2:
+        return None
+    return float(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0])
 
 
 def stated(member: type) -> tuple[str, float | None]:
@@ -26,66 +68,43 @@ def stated(member: type) -> tuple[str, float | None]:
     found = next((each for base in member.__mro__ if (each := cost.search(base.__doc__ or ""))), None)
     if not found:
         return "?", None
-    said = found[1]
+    said = " ".join(found[1].split())
     if "n²" in said or "n^2" in said:
         return said, 2.0
     return said, 1.0 if re.search(r"\bn", said) else 0.0
 
 
-def rows(n: int, votes: bool) -> Predictions:
-    """A mildly distorted model; votes of nine people where they are asked for."""
+def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
+    """The least of three evaluations, of one that takes longer than we wait."""
+    member = registry.make(name, {})
+    arrays = rows(n, votes=getattr(member, "redraws", "") == "votes")
+    best = np.inf
+    for _ in range(3):
+        preds = Predictions(*arrays)  # anew, so that nothing is kept from the last time
+        begun = time.perf_counter()
+        answer(member, preds)
+        best = min(best, time.perf_counter() - begun)
+        if best > patience:
+            break
+    return best
+
+
+def answer(member: Estimator | HypothesisTest, preds: Predictions) -> None:
+    """What is timed: lens and value of an estimator, or a test's verdict with all its draws."""
+    if isinstance(member, HypothesisTest):
+        member(preds, [lens_for(preds, None, getattr(member, "statistic", None))], np.random.default_rng(0))
+        return
+    for view in lens_for(preds, None, member).views(preds):
+        member.value(view)
+
+
+@cache
+def rows(n: int, *, votes: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and probabilities of a mildly distorted model; votes of nine people where they are asked for."""
     rng = np.random.default_rng(n)
     x = rng.normal(0, 1.3, n)
     p, r = 1 / (1 + np.exp(-1.3 * x)), 1 / (1 + np.exp(-x))
     if votes:
         seen = rng.binomial(9, r)
-        return Predictions(np.stack([9 - seen, seen], axis=1), p)
-    return Predictions((rng.random(n) < r).astype(int), p)
-
-
-def seconds(name: str, n: int) -> float:
-    """The least of three evaluations of the value alone."""
-    estimator = ESTIMATORS.make(name, {})
-    preds = rows(n, estimator.redraws == "votes")
-    views = lens_for(preds, None, estimator).views(preds)
-    best = np.inf
-    for _ in range(3):
-        begun = time.perf_counter()
-        for view in views:
-            estimator.value(view)
-        best = min(best, time.perf_counter() - begun)
-        if best > PATIENCE:
-            break
-    return best
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=int, default=1_000_000)
-    parser.add_argument("--member", action="append")
-    asked = parser.parse_args()
-    sizes = [10**k for k in range(3, 9) if 10**k <= asked.most]
-    print(f"{'estimator':14} {'stated':24} {'exponent':>8} {'stated':>6}  " + " ".join(f"{n:>9,}" for n in sizes))
-    for name in asked.member or ESTIMATORS.names():
-        times: dict[int, float] = {}
-        seconds(name, 200)  # compiled before it is timed
-        for n in sizes:
-            try:
-                times[n] = seconds(name, n)
-            except InputError as refusal:
-                print(f"{name:14} {n:,} rows: {refusal.code} {refusal.problem}")
-                break
-            if times[n] > PATIENCE:
-                break
-        large = [n for n in times if n >= 10_000] or list(times)
-        slope = float("nan")
-        if len(large) > 1:
-            slope = float(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0])
-        said, power = stated(ESTIMATORS.load(name))
-        shown = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
-        print(f"{name:14} {said:24} {slope:8.2f} {'' if power is None else f'{power:g}':>6}  {shown}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        return np.stack([9 - seen, seen], axis=1), p
+    return (rng.random(n) < r).astype(int), p

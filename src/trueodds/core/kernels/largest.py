@@ -12,7 +12,7 @@ from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
 
-_ROWS = 256  # turned into columns at a time: each step is then one instruction for many rows
+_ROWS = 512  # turned into columns at a time: each step is then one instruction for many rows
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _BLOCK = 2**15  # rows worth a thread's while, of short ones
 _VALUES = 2**18  # copied at a time where the rows do not lie one behind the other

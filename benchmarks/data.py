@@ -1,0 +1,72 @@
+"""What do the tools work on? Arrays made once, the same for all of them, read from one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+WRONG = 0.05  # the share of labels that are drawn evenly instead: an error of a few percent, on which tools can agree
+
+
+def labels(P: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Labels (n,) drawn from the predictions; a label that mostly hits the maximum would flatter some loops."""
+    n, k = P.shape
+    drawn = np.empty(n, dtype=np.int64)
+    for start in range(0, n, 1 << 14):
+        some = P[start : start + (1 << 14)].astype(np.float64)
+        steps = some.cumsum(axis=1)
+        place = rng.random((len(some), 1)) * steps[:, -1:]
+        drawn[start : start + len(some)] = (steps <= place).sum(axis=1)
+    evenly = rng.random(n) < WRONG
+    drawn[evenly] = rng.integers(0, k, evenly.sum())
+    return np.minimum(drawn, k - 1)
+
+
+def predictions(n: int, k: int, dtype: type = np.float32) -> Arrays:
+    """Probabilities (n, k) that are unsure in some rows and sure in others, and their labels."""
+    rng = np.random.default_rng([n, k])
+    if k <= 10:
+        raw = rng.standard_exponential((n, k), dtype=np.float32) ** 2
+    else:  # one favorite, and none of the others so small that what a tool adds before a logarithm would matter
+        raw = np.exp(rng.standard_normal((n, k), dtype=np.float32))
+        raw[np.arange(n), rng.integers(0, k, n)] *= np.exp(rng.uniform(2, 10, n)).astype(np.float32)
+    P = (raw / raw.sum(axis=1, keepdims=True)).astype(dtype)
+    P /= P.sum(axis=1, keepdims=True)
+    return {"P": P, "y": labels(P, rng)}
+
+
+def sets(scale: float) -> Arrays:
+    """200 samples of 115 rows out of 20,000, as the rows of one table of predictions."""
+    found = predictions(20_000, 5, np.float64)
+    count = max(3, round(200 * scale))
+    return found | {"rows": np.random.default_rng(7).integers(0, 20_000, (count, 115))}
+
+
+MAKERS: dict[str, Callable[[float], Arrays]] = {
+    "ten": lambda scale: predictions(round(1_000_000 * scale), 10),
+    "thousand": lambda scale: predictions(round(50_000 * scale), 1000),
+    "hundred-thousand": lambda scale: predictions(round(100_000 * scale), 10),
+    "five-thousand": lambda scale: predictions(round(5_000 * scale), 10),
+    "sets": sets,
+}
+
+
+def save(name: str, scale: float, folder: Path) -> None:
+    """Make one data set and write it."""
+    for key, array in MAKERS[name](scale).items():
+        np.save(folder / f"{name}.{key}.npy", array)
+
+
+def load(name: str, folder: Path) -> Arrays:
+    """Read one data set."""
+    return {path.name.split(".")[1]: np.load(path) for path in sorted(folder.glob(f"{name}.*.npy"))}
+
+
+def shape(arrays: Mapping[str, np.ndarray]) -> str:
+    """For the table: `1,000,000 × 10 float32`."""
+    n, k = arrays["P"].shape
+    return f"{n:,} × {k} {arrays['P'].dtype}"

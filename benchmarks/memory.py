@@ -1,0 +1,51 @@
+"""How much memory did that take? The peak of this process while it runs, above what was resident before."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def peak_of(work: Callable[[], T]) -> tuple[T, float]:
+    """What the work gave, and the megabytes it needed on the way."""
+    _returned()
+    if not _reset():
+        before = _highest()
+        return work(), _highest() - before  # without the reset only growth beyond an older peak is seen
+    before = _status("VmRSS")
+    given = work()
+    return given, max(0.0, _status("VmHWM") - before)
+
+
+def _returned() -> None:
+    """Give freed memory back to the system, else a job could live off what an earlier one left behind."""
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _reset() -> bool:
+    try:
+        RESET.write_text("5")  # sets the high-water mark to what is resident
+    except OSError:
+        return False
+    return True
+
+
+def _status(name: str) -> float:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) / 1024
+
+
+def _highest() -> float:
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

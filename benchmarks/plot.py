@@ -1,0 +1,67 @@
+"""What does the race look like? A row per job, a dot per tool on a logarithmic axis of seconds, ours in color."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.table import Standing
+
+OURS, PEER, COPY = "#c2410c", "#64748b", "#94a3b8"
+
+
+def draw(standings: Sequence[Standing], folder: Path) -> None:
+    """speed.svg and speed.png, readable at 800 pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [each for each in standings if each.ours is not None]
+    figure = Figure(figsize=(8, 1.1 + 0.46 * len(shown)), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    for y, each in enumerate(shown):
+        row(ax, y, each)
+    ax.set_xscale("log")
+    ax.set_yticks(range(len(shown)), [each.job.title for each in shown], fontsize=9)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlabel("seconds, least of several runs", fontsize=9)
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, high * 4)  # room for the name of the fastest peer
+    ax.grid(axis="x", color="#e2e8f0", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=9)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    legend(ax)
+    for name in ("speed.svg", "speed.png"):
+        figure.savefig(folder / name)
+
+
+def row(ax: object, y: int, each: Standing) -> None:
+    """One job: the span from us to the fastest peer, all dots, the copy as a tick."""
+    assert each.ours is not None
+    if each.rivals:
+        fastest = each.rivals[0]
+        ax.plot([each.ours.best, fastest.best], [y, y], color="#fdba74", linewidth=3, solid_capstyle="round", zorder=1)
+        ax.text(
+            (each.ours.best * fastest.best) ** 0.5, y - 0.16, f"{each.ratio:.2g}×" if each.ratio < 100 else f"{each.ratio:.0f}×",
+            ha="center", va="bottom", fontsize=8, color=OURS if each.ratio >= 1 else PEER, weight="bold",
+        )  # fmt: skip
+        ax.text(fastest.best, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)
+    for copy in each.copies:
+        if copy.label == "copyto":
+            ax.plot([copy.best], [y], marker="|", markersize=13, color=COPY, markeredgewidth=2)
+    ax.plot([one.best for one in each.peers], [y] * len(each.peers), "o", color=PEER, markersize=5, alpha=0.8)
+    ax.plot([each.ours.best], [y], "o", color=OURS, markersize=8, zorder=3)
+
+
+def legend(ax: object) -> None:
+    """What the marks are."""
+    marks = [
+        ax.plot([], [], "o", color=OURS, markersize=8, label="trueodds")[0],
+        ax.plot([], [], "o", color=PEER, markersize=5, label="peers (the fastest is named)")[0],
+        ax.plot([], [], "|", color=COPY, markersize=13, markeredgewidth=2, linestyle="none", label="copying the array")[
+            0
+        ],
+    ]
+    ax.legend(handles=marks, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize=8.5)

@@ -1,0 +1,58 @@
+"""What did one process take? CPU time, wall time and peak memory of a fresh one; of several runs the smallest counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process took."""
+
+    cpu: float  # seconds
+    wall: float  # seconds
+    peak: float  # MB
+
+
+def cost(command: Sequence[str], repeats: int = 1) -> Cost:
+    """The smallest of several runs, figure by figure."""
+    runs = [once(command) for _ in range(repeats)]
+    return Cost(min(r.cpu for r in runs), min(r.wall for r in runs), min(r.peak for r in runs))
+
+
+def once(command: Sequence[str]) -> Cost:
+    """One run; wait4 tells what this child alone used."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as said:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(command[:3])} failed:\n{said.read().decode()}")
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # macOS counts bytes, Linux kilobytes
+    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / unit)
+
+
+def command_line() -> list[str]:
+    """The `trueodds` that belongs to this interpreter."""
+    return [str(Path(sys.executable).with_name("trueodds"))]
+
+
+def write(path: Path, rows: int, dtype: str = "float64") -> None:
+    """Predictions for ten classes, made by a process of its own.
+
+    What this process ever held counts into its children's peak memory, so it has to stay small.
+    """
+    maker = Path(__file__).with_name("predictions.py")
+    subprocess.run([sys.executable, str(maker), str(path), str(rows), dtype], check=True)

@@ -1,0 +1,200 @@
+"""Who is faster? Every tool in a process of its own, taking turns at each job."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import data, jobs, machine
+from benchmarks.jobs import Job
+from benchmarks.process import ROOT
+from benchmarks.tools import LIMIT, OURS, TOOLS
+
+TURN = 0.05  # seconds: a short job is repeated within a turn, so that it meets a processor that is awake
+CALLS = 10  # at most, in one turn
+
+
+@dataclass
+class Measurement:
+    """What one tool took for one job."""
+
+    job: str
+    tool: str
+    label: str = ""
+    wall: list[float] = field(default_factory=list)  # seconds of each call
+    cpu: list[float] = field(default_factory=list)
+    peak: float | None = None  # MB above what was resident
+    value: list[float] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def best(self) -> float:
+        """The least wall time, the one with the least noise in it."""
+        return min(self.wall, default=float("inf"))
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """Take in the calls of one turn."""
+        if "failed" in answer:
+            self.note = answer["failed"]
+            return
+        self.wall += answer["wall"]
+        self.cpu += answer["cpu"]
+        self.value = answer["value"]
+
+
+@dataclass
+class Found:
+    """All measurements, and on what they were made."""
+
+    machine: dict[str, Any]
+    tools: dict[str, dict[str, Any]]
+    absent: list[str]
+    shapes: dict[str, str]
+    measurements: list[Measurement]
+    scale: float = 1.0
+
+
+class Runner:
+    """One tool in a process of its own."""
+
+    def __init__(self, tool: str, python: str) -> None:
+        self.tool = tool
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process, until close()
+        self.process = subprocess.Popen(
+            [python, "-W", "ignore", "-m", "benchmarks.worker", tool],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            text=True,
+        )
+        self.about = self._answer()
+
+    def ask(self, do: str, **order: Any) -> dict[str, Any]:
+        """Give an order and wait for what comes of it."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # a process that ended gives no answer, which says why
+            print(json.dumps({"do": do, **order}), file=self.process.stdin, flush=True)
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
+        self.said.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        if line := self.process.stdout.readline():
+            return json.loads(line)
+        self.process.wait()
+        self.said.seek(0)
+        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        return {"failed": f"the process ended: {last[0][:200]}", "ended": True}
+
+
+def run(given: argparse.Namespace) -> Found:
+    """Start the tools, let them take turns at each job, and end them."""
+    chosen = jobs.named(given.jobs)
+    runners, absent = start(given.tools, given.peers or [sys.executable])
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder, shapes, measurements = Path(name), {}, []
+            for key in dict.fromkeys(job.data for job in chosen):
+                data.save(key, given.scale, folder)
+                shapes[key] = data.shape(data.load(key, folder))
+            for job in chosen:
+                print(f"{job.name} …", file=sys.stderr, flush=True)
+                measurements += at(job, runners, folder, given.repeats, given.patience)
+        about = {runner.tool: runner.about for runner in runners}
+        return Found(machine.described(), about, absent, shapes, measurements, given.scale)
+    finally:
+        for runner in runners:
+            runner.close()
+
+
+def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runner], list[str]]:
+    """Every tool that can be imported; ours and the copy in this interpreter, a peer in the first that has it."""
+    runners, absent = [], []
+    for tool in [OURS, LIMIT, *(names or [name for name in TOOLS if name not in (OURS, LIMIT)])]:
+        if tool not in TOOLS:
+            raise SystemExit(f"There is no tool {tool}. Known: {', '.join(TOOLS)}.")
+        for python in [sys.executable] if tool in (OURS, LIMIT) else peers:
+            runner = Runner(tool, python)
+            if "failed" not in runner.about and "absent" not in runner.about:
+                runners.append(runner)
+                break
+            why = runner.about.get("absent") or runner.about["failed"]
+            runner.close()
+        else:
+            absent.append(f"{tool}: {why}")
+    return runners, absent
+
+
+@dataclass
+class Entry:
+    """One call of one tool, and how often it is its turn."""
+
+    runner: Runner
+    one: Measurement
+    turns: int = 0
+    calls: int = 0
+
+
+def at(job: Job, runners: Sequence[Runner], folder: Path, repeats: int, patience: float) -> list[Measurement]:
+    """One job: each tool is warmed up, then all take turns; last comes a call that watches memory."""
+    entries = [entry for runner in runners for entry in entered(job, runner, folder, repeats, patience)]
+    for turn in range(repeats):
+        for entry in entries:
+            if turn < entry.turns:
+                entry.one.add(entry.runner.ask("run", label=entry.one.label, times=entry.calls, memory=False))
+    for entry in entries:
+        if entry.turns:
+            entry.one.peak = entry.runner.ask("run", label=entry.one.label, times=1, memory=True).get("peak")
+    for runner in runners:
+        runner.ask("drop")
+    return [entry.one for entry in entries]
+
+
+def entered(job: Job, runner: Runner, folder: Path, repeats: int, patience: float) -> list[Entry]:
+    """A tool's calls for a job, each made once or twice; none if it has no answer, one without times if it fails."""
+    about = runner.about
+    if job.question not in about["questions"]:
+        return []
+    if reason := about["too_slow"].get(job.name):
+        return [Entry(runner, Measurement(job.name, runner.tool, note=reason))]
+    loaded = runner.ask("load", job=job.name, folder=str(folder))
+    if "failed" in loaded:
+        return [Entry(runner, Measurement(job.name, runner.tool, note=loaded["failed"]))]
+    return [warmed(Measurement(job.name, runner.tool, label), runner, repeats, patience) for label in loaded["labels"]]
+
+
+def warmed(one: Measurement, runner: Runner, repeats: int, patience: float) -> Entry:
+    """The first call, from which follows how many more there will be."""
+    last = runner.ask("run", label=one.label, times=1, memory=True)
+    one.peak = last.get("peak")
+    if "failed" not in last and last["wall"][0] <= patience:  # a first call may compile, or import what it needs
+        last = runner.ask("run", label=one.label, times=1, memory=False)
+    if "failed" in last:
+        one.note = last["failed"]
+        return Entry(runner, one)
+    turns, calls = plan(last["wall"][0], repeats, patience)
+    if not turns:
+        one.add(last)
+        one.note = "timed once"
+    return Entry(runner, one, turns, calls)
+
+
+def plan(took: float, repeats: int, patience: float) -> tuple[int, int]:
+    """How many turns, and calls in each, if one call takes so long; none where we do not wait for another."""
+    if 2 * took > patience:
+        return 0, 0
+    return max(1, min(repeats, int(patience / took) - 1)), max(1, min(CALLS, int(TURN / took)))

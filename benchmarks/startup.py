@@ -1,0 +1,35 @@
+"""How long until the first answer? CPU seconds of fresh processes, imports included, compiled code cached on disk."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.process import command_line, cost
+
+AT_MOST = 1.2  # CPU seconds of a first `measure`: what a person takes for "at once"
+
+DATA = """
+import numpy as np
+import trueodds as to
+rng = np.random.default_rng(0)
+p = rng.random(1000)
+preds = to.Predictions((rng.random(1000) < p).astype(int), p)
+"""
+BARE = DATA + "to.measure(preds, 'ece', interval=None)"
+WHOLE = DATA + "to.measure(preds, 'ece')"
+
+
+def figures(repeats: int) -> list[tuple[str, str]]:
+    """CPU seconds before anything is asked, and with the first question."""
+    python = [sys.executable, "-c"]
+    for warm in (BARE, WHOLE):
+        cost([*python, warm])
+    commands = {
+        "python -c pass": [*python, "pass"],
+        "import numpy": [*python, "import numpy"],
+        "trueodds --help": [*command_line(), "--help"],
+        "import trueodds": [*python, "import trueodds"],
+        "first measure, value alone": [*python, BARE],
+        f"first measure, interval and floor (≤ {AT_MOST})": [*python, WHOLE],
+    }
+    return [(what, f"{cost(command, repeats).cpu:.3f} CPU-s") for what, command in commands.items()]

@@ -1,0 +1,168 @@
+"""What do the measurements say? Ratios, agreement, and a table that a terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.jobs import Job, named
+from benchmarks.race import Found, Measurement
+from benchmarks.tools import LIMIT, OURS
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One job with all that was measured at it."""
+
+    job: Job
+    ours: Measurement | None  # our main call
+    also: list[Measurement]  # our other calls
+    peers: list[Measurement]  # those that were timed, fastest first
+    copies: list[Measurement]
+    missing: list[Measurement]  # too slow, or failed
+    differs: dict[str, str]  # peer -> why its value is not judged
+
+    @property
+    def rivals(self) -> list[Measurement]:
+        """The peers whose time counts: their value agrees, or is known to be of the same quantity by other draws."""
+        return [one for one in self.peers if self.agrees(one) is not False]
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long the fastest of them took."""
+        return None if self.ours is None else self.against(self.ours)
+
+    def against(self, one: Measurement) -> float | None:
+        """The same for another call of ours."""
+        return self.rivals[0].best / one.best if self.rivals else None
+
+    @property
+    def cpu_ratio(self) -> float | None:
+        """The same in processor time of the least hungry peer, which a busy machine disturbs less."""
+        if self.ours is None or not self.rivals:
+            return None
+        return min(min(one.cpu) for one in self.rivals) / min(self.ours.cpu)
+
+    def agrees(self, one: Measurement) -> bool | None:
+        """Whether a value is ours up to the job's tolerance; None where that is not judged."""
+        if self.ours is None or one.tool in self.differs or not one.value or not self.ours.value:
+            return None
+        if len(one.value) != len(self.ours.value):
+            return False
+        return bool(np.max(np.abs(np.subtract(one.value, self.ours.value))) <= self.job.tolerance)
+
+    def copying(self, label: str) -> float | None:
+        """Our time in units of a copy of the same array."""
+        copy = next((one for one in self.copies if one.label == label), None)
+        return None if copy is None or self.ours is None else self.ours.best / copy.best
+
+    def kept(self, one: Measurement) -> bool | None:
+        """Whether one of our calls keeps the time that we promise ourselves."""
+        limit = self.job.at_most.get(one.label)
+        return None if limit is None else one.best <= limit
+
+
+def standings(found: Found) -> list[Standing]:
+    """The measurements job by job, in the order of the jobs."""
+    names = list(dict.fromkeys(one.job for one in found.measurements))
+    return [_standing(job, found) for job in named(names)]
+
+
+def _standing(job: Job, found: Found) -> Standing:
+    all_of = [one for one in found.measurements if one.job == job.name]
+    timed = [one for one in all_of if one.wall]
+    ours = [one for one in timed if one.tool == OURS]
+    differs = {
+        tool: about["differs"][job.question] for tool, about in found.tools.items() if job.question in about["differs"]
+    }
+    return Standing(
+        job,
+        next((one for one in ours if not one.label), None),
+        [one for one in ours if one.label],
+        sorted((one for one in timed if one.tool not in (OURS, LIMIT)), key=lambda one: one.best),
+        [one for one in timed if one.tool == LIMIT],
+        [one for one in all_of if not one.wall],
+        differs,
+    )
+
+
+BUSY = "The machine was busy with other work: believe CPU times rather than wall times."
+HEADER = ("", "min", "median", "CPU", "extra peak", "value", "")
+
+
+def text(found: Found) -> str:
+    """Everything, for a terminal."""
+    lines = [machine.sentence(found.machine), versions(found)]
+    lines += [f"left out: {why}" for why in found.absent]
+    lines += [BUSY] if machine.busy(found.machine) else []
+    for standing in standings(found):
+        lines += ["", f"{standing.job.title}  ({found.shapes[standing.job.data]})", *aligned(rows(standing))]
+        lines += [f"  {one.tool}: {one.note}" for one in standing.missing]
+        lines += [f"  {summary(standing)}"] if summary(standing) else []
+    return "\n".join(lines)
+
+
+def versions(found: Found) -> str:
+    """`torch 2.13.0, …`."""
+    return ", ".join(f"{tool} {about['version']}".strip() for tool, about in found.tools.items())
+
+
+def rows(standing: Standing) -> list[tuple[str, ...]]:
+    """The header and a row for each that was timed."""
+    ours = [] if standing.ours is None else [standing.ours]
+    table = [HEADER]
+    for one in [*ours, *standing.also, *standing.peers, *standing.copies]:
+        name = f"{one.tool}{', ' if one.label else ''}{one.label}"
+        peak = "" if one.peak is None else f"{one.peak:.{int(one.peak < 10)}f} MB"
+        table.append((
+            name, seconds(one.best), seconds(float(np.median(one.wall))), seconds(min(one.cpu)), peak,
+            " ".join(f"{v:.6f}" for v in one.value[:2]), _remark(standing, one),
+        ))  # fmt: skip
+    return table
+
+
+def _remark(standing: Standing, one: Measurement) -> str:
+    if one.tool == OURS:
+        kept, limit = standing.kept(one), standing.job.at_most.get(one.label)
+        return "" if kept is None else f"{'within' if kept else 'OVER'} {seconds(limit)}"
+    if one.tool == LIMIT:
+        return ""
+    judged = {True: "agrees", False: "DIFFERS", None: "not judged"}[standing.agrees(one)]
+    return f"{judged}, {one.note}" if one.note else judged
+
+
+def summary(standing: Standing) -> str:
+    """`torchmetrics ÷ ours = 13.2, from arrays 4.1; CPU 12; ours = 1.4 × copyto, 0.5 × copy`."""
+    said = []
+    if standing.ratio is not None:
+        also = "".join(f", {one.label} {standing.against(one):.3g}" for one in standing.also)
+        said.append(f"{standing.rivals[0].tool} ÷ ours = {standing.ratio:.3g}{also}; CPU {standing.cpu_ratio:.3g}")
+    copies = [
+        f"{times:.3g} × {one.label}" for one in standing.copies if (times := standing.copying(one.label)) is not None
+    ]
+    if copies:
+        said.append("ours = " + ", ".join(copies))
+    return "; ".join(said)
+
+
+def seconds(t: float) -> str:
+    """Three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if t >= 0.9995 * size:
+            return f"{t / size:.3g} {unit}"
+    return f"{t / 1e-6:.3g} µs"
+
+
+def aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns of equal width, numbers to the right."""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(w) if i in (0, 6) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,43 @@
+"""What do the sums of a file cost beside merely reading it? One pass with them against one pass without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.process import cost, once, write
+
+BATCH = 1 << 16  # rows the source reads at a time
+
+# The same settings as the source of parquet files: batches of that size, no row groups held in advance.
+READ = f"""
+import sys
+import pyarrow.parquet
+for batch in pyarrow.parquet.ParquetFile(sys.argv[1], pre_buffer=False).iter_batches({BATCH}):
+    pass
+"""
+TALLY = """
+import sys
+import trueodds as to
+to.tally(to.read(sys.argv[1]))
+"""
+
+
+def figures(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:
+    """CPU time and peak memory of both; a tiny file's cost (imports) is taken off the time of both."""
+    tiny, large = folder / "tiny.parquet", folder / "large.parquet"
+    write(tiny, 1_000, dtype)
+    write(large, rows, dtype)
+    read, sums = [sys.executable, "-c", READ], [sys.executable, "-c", TALLY]
+    once([*sums, str(tiny)])
+    read_tiny, sums_tiny = (cost([*job, str(tiny)], 3) for job in (read, sums))
+    read_large, sums_large = (cost([*job, str(large)], repeats) for job in (read, sums))
+    reading, summing = read_large.cpu - read_tiny.cpu, sums_large.cpu - sums_tiny.cpu
+    return [
+        (f"read {rows:,} × 10", f"{reading:.2f} CPU-s"),
+        (f"tally {rows:,} × 10", f"{summing:.2f} CPU-s"),
+        ("tally ÷ read", f"{summing / reading:.2f}"),
+        ("peak memory, reading", f"{read_large.peak:.0f} MB"),
+        ("peak memory, tally", f"{sums_large.peak:.0f} MB"),
+        ("peak memory, tally of 1,000 rows", f"{sums_tiny.peak:.0f} MB"),
+    ]

@@ -1,0 +1,48 @@
+"""What exactly is timed? A call, on an argument that is made anew outside the clock, and the value read from its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.memory import peak_of
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A call under the clock; what stands before and behind it is not."""
+
+    call: Callable[..., Any]
+    fresh: Callable[[], Any] | None = None  # makes the argument, so that nothing kept from the last call helps
+    value: Callable[[Any], Any] | None = None  # the numbers in the result, where it is not one itself
+
+    def run(self, times: int, *, memory: bool = False) -> dict[str, Any]:
+        """Wall and CPU seconds of each call, the extra peak if asked for, and the value of the last one."""
+        wall, cpu, given, peak = [], [], None, None
+        for _ in range(times):
+            made = () if self.fresh is None else (self.fresh(),)
+            if memory:
+                given, peak = peak_of(lambda made=made: self._clocked(made, wall, cpu))
+            else:
+                given = self._clocked(made, wall, cpu)
+        read = given if self.value is None else self.value(given)
+        return {"wall": wall, "cpu": cpu, "peak": peak, "value": numbers(read)}
+
+    def _clocked(self, made: tuple[Any, ...], wall: list[float], cpu: list[float]) -> Any:
+        begun, spent = time.perf_counter(), time.process_time()
+        given = self.call(*made)
+        wall.append(time.perf_counter() - begun)
+        cpu.append(time.process_time() - spent)
+        return given
+
+
+def numbers(value: Any) -> list[float]:
+    """A value as a list; none for a call that answers nothing, such as a copy."""
+    found = np.ravel(np.asarray([] if value is None else value, dtype=np.float64))
+    if not np.isfinite(found).all():
+        raise ValueError(f"the value is {value}")
+    return found.tolist()

@@ -1,0 +1,40 @@
+"""What does calzone take? Its reliability table of the predicted class, or of each class, and the ECE of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from calzone.metrics import calculate_ece_mce
+from calzone.utils import reliability_diagram
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "calzone-tool"
+TOO_SLOW = {"class-wise-1000": "a table of 5·10⁴ × 15 per class"}
+
+
+def one(given: Arrays, *, by_mass: bool) -> Callable[[], float]:
+    """15 right-closed bins; a mask of n × 15 is its way."""
+    return lambda: table(given, None, by_mass=by_mass)
+
+
+def class_wise(given: Arrays) -> Callable[[], float]:
+    """The mean over classes, which the user makes."""
+    return lambda: np.mean([table(given, k, by_mass=False) for k in range(given["P"].shape[1])])
+
+
+def table(given: Arrays, k: int | None, *, by_mass: bool) -> float:
+    """The ECE of one reliability table."""
+    rate, said, _, count = reliability_diagram(
+        given["y"], given["P"], num_bins=15, class_to_plot=k, is_equal_freq=by_mass
+    )
+    return calculate_ece_mce(rate, said, count)[0]
+
+
+ANSWERS = {
+    "top-label": partial(one, by_mass=False),
+    "equal-mass": partial(one, by_mass=True),
+    "class-wise": class_wise,
+}

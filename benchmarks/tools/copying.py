@@ -1,0 +1,25 @@
+"""How fast could anything be? The time to copy the same array, into a warm buffer and into new memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "numpy"
+
+
+def copies(given: Arrays) -> dict[str, Callable[[], Any]]:
+    """Both ways; neither has a value."""
+    P, buffer = given["P"], np.zeros_like(given["P"])
+
+    def fresh() -> None:
+        P.copy()
+
+    return {"copyto": lambda: np.copyto(buffer, P), "copy": fresh}
+
+
+ANSWERS = dict.fromkeys(("top-label", "class-wise", "equal-mass", "smooth"), copies)

@@ -1,0 +1,35 @@
+"""What does netcal take? Its ECE of the predicted class on arrays (left-closed bins), and its isotonic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from netcal.binning import IsotonicRegression
+from netcal.metrics import ECE
+
+from benchmarks.data import Arrays
+from benchmarks.timed import Timed
+
+DISTRIBUTION = "netcal"
+
+
+def top_label(given: Arrays) -> Callable[[], float]:
+    """15 bins of equal width."""
+    return lambda: ECE(15).measure(given["P"], given["y"])
+
+
+def equal_mass(given: Arrays) -> Callable[[], float]:
+    """15 bins between quantiles."""
+    return lambda: ECE(15, equal_intervals=False).measure(given["P"], given["y"])
+
+
+def isotonic(given: Arrays) -> Timed:
+    """A curve per class, then the rows divided by their sums."""
+    return Timed(
+        lambda: IsotonicRegression().fit(given["P"], given["y"]),
+        value=lambda fitted: np.square(fitted.transform(given["P"][:1000])).mean(),
+    )
+
+
+ANSWERS = {"top-label": top_label, "equal-mass": equal_mass, "isotonic": isotonic}

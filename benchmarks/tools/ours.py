@@ -1,0 +1,167 @@
+"""What does trueodds take? The main call works on checked predictions; `from arrays` checks them under the clock too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import trueodds as to
+from benchmarks.data import Arrays
+from benchmarks.timed import Timed
+from trueodds.estimators import ESTIMATORS
+from trueodds.inference.asked import Asked
+from trueodds.inference.bootstrap import bootstrap, from_cells
+from trueodds.inference.tallied import asked_of, cell_draws
+from trueodds.problem.lens import as_lens
+from trueodds.problem.selections import Selections
+from trueodds.problem.view import View
+
+DISTRIBUTION = "trueodds"
+
+PROBE = 1000  # rows on which a fitted map is compared
+
+
+def measured(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[str, Timed]]:
+    """The bare value of an estimator, from predictions and from arrays."""
+
+    def answer(given: Arrays) -> dict[str, Timed]:
+        def checked() -> to.Predictions:
+            return to.Predictions(given["y"], given["P"])
+
+        def ask(preds: to.Predictions) -> float:
+            return to.measure(preds, name, lens=lens, interval=None, **settings).value
+
+        # New predictions for every call: whatever a view keeps for the next question must not be counted as speed.
+        return {"": Timed(ask, fresh=checked), "from arrays": Timed(lambda: ask(checked()))}
+
+    return answer
+
+
+def resampled(given: Arrays) -> dict[str, Timed]:
+    """A percentile interval: its resamples alone, and as it is asked for, with the value and its noise floor."""
+    lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
+
+    def alone(preds: to.Predictions) -> list[float]:
+        (found,) = bootstrap(preds, [Asked.of(error, lens, preds)], 1000, np.random.default_rng(0))
+        return np.percentile(found.values[0], [2.5, 97.5])
+
+    def asked(preds: to.Predictions) -> list[float]:
+        found = to.measure(preds, "ece", lens="confidence", interval="percentile", resamples=1000).interval
+        return [found.low, found.high]
+
+    def checked() -> to.Predictions:
+        return to.Predictions(given["y"], given["P"])
+
+    return {"": Timed(alone, fresh=checked), "measure with noise floor": Timed(asked, fresh=checked)}
+
+
+# The 15 estimators of the 2021 experiment with its rules: left-closed bins, the last adaptive bin takes what is left,
+# the convex weights as they were released; for the confidence the adaptive and the convex bins lie on [1/K, 1].
+BINNED = [
+    {"partition": partition, "bins": bins, **mapping}
+    for partition, mapping in (
+        ("uniform", {"mapping": "one-bin", "closed": "left"}),
+        ("equal-mass", {"mapping": "one-bin", "closed": "left"}),
+        ("uniform", {"mapping": "convex", "weights": "swapped"}),
+        ("equal-mass", {"mapping": "convex", "weights": "swapped"}),
+    )
+    for bins in (10, 30, "sqrt")
+]
+BANDWIDTHS = ("silverman", 0.1, 0.033)
+
+
+def experiment(given: Arrays) -> Timed:
+    """The inner loop of the 2021 experiment; its mean over all estimates but the class-wise kernel one by Silverman."""
+    return Timed(lambda: inner_loop(given["P"], given["y"], given["rows"]), value=lambda found: found.mean())
+
+
+def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The 30 estimates of every set of rows, (sets, 29): the reference has a fault in the one left out."""
+    preds, table = to.Predictions(y, P), []
+    for lens in ("confidence", "classwise"):
+        views = [Selections(view, rows) for view in as_lens(lens).views(preds)]
+        span = {"range": "1/K"} if lens == "confidence" else {}
+        for settings in BINNED:
+            plain = settings["partition"] == "uniform" and settings["mapping"] == "one-bin"
+            error = ESTIMATORS.make("ece_linear", settings if plain else settings | span)
+            table.append(np.mean([error.each(sets) for sets in views], axis=0))
+        for bandwidth in BANDWIDTHS:
+            error = ESTIMATORS.make("ece_kde", {"bandwidth": bandwidth, **span})
+            found = np.mean([error.each(sets) for sets in views], axis=0)
+            if (lens, bandwidth) != ("classwise", "silverman"):
+                table.append(found)
+    return np.array(table).T
+
+
+def paired(given: Arrays) -> Timed:
+    """The test by redrawn labels whose statistic compares all pairs of rows; no peer has it for more than two classes."""
+    return Timed(
+        lambda preds: to.test(preds, "consistency", statistic="skce", resamples=999),
+        fresh=lambda: to.Predictions(given["y"], given["P"]),
+        value=lambda verdict: verdict.statistic,
+    )
+
+
+def temperature(given: Arrays) -> Timed:
+    """The fit, and its inverse temperature."""
+    return Timed(
+        lambda preds: to.fit(preds, "temperature"),
+        fresh=lambda: to.Predictions(given["y"], given["P"]),
+        value=lambda fitted: fitted.map.beta,
+    )
+
+
+def isotonic(given: Arrays) -> Timed:
+    """The fit of every class's curve, and the mean square of what it makes of some rows."""
+    return Timed(
+        lambda preds: to.fit(preds, "isotonic"),
+        fresh=lambda: to.Predictions(given["y"], given["P"]),
+        value=lambda fitted: np.square(fitted.predict_proba(given["P"][:PROBE])).mean(),
+    )
+
+
+def draws(given: Arrays) -> dict[str, Timed]:
+    """1,000 bootstrap resamples and null draws from a tally, and from cells that stand for a hundred times the rows."""
+    lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
+    tally = to.tally(to.Predictions(given["y"], given["P"]))
+
+    def few_asked() -> Asked:
+        return asked_of(tally, error, lens)
+
+    def many_asked() -> Asked:
+        return Asked(error, lens, tuple(times(view, 100) for view in tally.views(lens)))
+
+    rng = np.random.default_rng(0)
+    return {
+        "bootstrap": Timed(lambda asked: from_cells(asked, 1000, rng), few_asked, spread),
+        "redraw": Timed(lambda asked: cell_draws(asked, 1000, rng), few_asked, np.mean),
+        "bootstrap, 100 × rows": Timed(lambda asked: from_cells(asked, 1000, rng), many_asked, spread),
+        "redraw, 100 × rows": Timed(lambda asked: cell_draws(asked, 1000, rng), many_asked, np.mean),
+    }
+
+
+def spread(found: Any) -> float:
+    """The mean of the resamples."""
+    return found.values.mean()
+
+
+def times(view: View, factor: int) -> View:
+    """The cells of as many times the rows."""
+    sums = {name: factor * view.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
+    return View(view.p, view.y, factor * view.w, n=factor * view.n, sums=sums, at=view.at, classes=view.classes)
+
+
+ANSWERS = {
+    "top-label": measured("ece", "confidence"),
+    "class-wise": measured("ece", "classwise"),
+    "equal-mass": measured("ece", "confidence", partition="equal-mass", bins=15),
+    "smooth": measured("smece", "confidence"),
+    "bootstrap": resampled,
+    "experiment": experiment,
+    "skce": paired,
+    "temperature": temperature,
+    "isotonic": isotonic,
+    "draws": draws,
+}

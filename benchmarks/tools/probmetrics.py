@@ -1,0 +1,37 @@
+"""What does probmetrics take? Its metrics from labels and probabilities, and its temperature scaling, on tensors.
+
+Its ECE is that of torchmetrics and its smooth ECE that of relplot, after clipping and dividing the rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from probmetrics.calibrators import get_calibrator
+from probmetrics.distributions import CategoricalProbs
+from probmetrics.metrics import CalibrationError
+
+from benchmarks.data import Arrays
+from benchmarks.timed import Timed
+
+DISTRIBUTION = "probmetrics"
+
+
+def top_label(given: Arrays) -> Callable[[], float]:
+    """15 left-closed bins, probabilities clipped to [1e-7, 1 − 1e-7]."""
+    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    return lambda: CalibrationError(n_bins=15).compute_from_labels_probs(y, P).item()
+
+
+def temperature(given: Arrays) -> Timed:
+    """Bisection on the gradient, its default."""
+    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+
+    def ask() -> object:
+        return get_calibrator("temp-scaling").fit_torch(CategoricalProbs(P), y)
+
+    return Timed(ask, value=lambda fitted: fitted.invtemp_)
+
+
+ANSWERS = {"top-label": top_label, "temperature": temperature}

@@ -1,0 +1,24 @@
+"""What does relplot take? Its smooth ECE, after its own reduction of rows to confidence and hit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import relplot
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "relplot"
+
+
+def smooth(given: Arrays) -> Callable[[], float]:
+    """The kernel of the paper, mirrored at 0 and 1."""
+
+    def ask() -> float:
+        confidence, hit = relplot.multiclass_logits_to_confidences(given["P"], given["y"], probs=True)
+        return relplot.smECE(confidence, hit)
+
+    return ask
+
+
+ANSWERS = {"smooth": smooth}

@@ -1,0 +1,61 @@
+"""What does scikit-learn take? Its temperature scaling around a frozen model, and isotonic regression class by class."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+
+from benchmarks.data import Arrays
+from benchmarks.timed import Timed
+
+DISTRIBUTION = "scikit-learn"
+
+
+class Said(ClassifierMixin, BaseEstimator):
+    """A fitted model whose input is its prediction."""
+
+    def __init__(self, k: int = 2) -> None:
+        self.k = k
+        self.classes_ = np.arange(k)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Said:
+        """There is nothing to learn."""
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The favorite."""
+        return X.argmax(axis=1)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """What was given."""
+        return X
+
+
+def temperature(given: Arrays) -> Timed:
+    """The fit, and its inverse temperature."""
+    P, y = given["P"], given["y"]
+
+    def ask() -> CalibratedClassifierCV:
+        return CalibratedClassifierCV(FrozenEstimator(Said(P.shape[1])), method="temperature").fit(P, y)
+
+    return Timed(ask, value=lambda fitted: fitted.calibrated_classifiers_[0].calibrators[0].beta_)
+
+
+def isotonic(given: Arrays) -> Timed:
+    """A curve per class; the rows are divided by their sums outside the clock."""
+    P, y = given["P"], given["y"]
+
+    def ask() -> list[IsotonicRegression]:
+        return [IsotonicRegression(out_of_bounds="clip").fit(P[:, k], y == k) for k in range(P.shape[1])]
+
+    def value(curves: list[IsotonicRegression]) -> float:
+        q = np.stack([curve.predict(P[:1000, k]) for k, curve in enumerate(curves)], axis=1)
+        return np.square(q / q.sum(axis=1, keepdims=True)).mean()
+
+    return Timed(ask, value=value)
+
+
+ANSWERS = {"temperature": temperature, "isotonic": isotonic}

@@ -1,0 +1,45 @@
+"""What does torch-uncertainty take? Its metrics on tensors: updated once, then computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch_uncertainty.metrics.classification import (
+    AdaptiveCalibrationError,
+    CalibrationError,
+    ClasswiseCalibrationError,
+    SmoothCalibrationError,
+)
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "torch-uncertainty"
+TOO_SLOW = {"class-wise-1000": "75 s and 1.8 GB were seen"}
+
+
+def metric(make: Callable[[int], torch.nn.Module]) -> Callable[[Arrays], Callable[[], float]]:
+    """A new metric for every call, as it keeps what it has seen."""
+
+    def answer(given: Arrays) -> Callable[[], float]:
+        P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+
+        def ask() -> float:
+            one = make(P.shape[1])
+            one.update(P, y)
+            return one.compute().item()
+
+        return ask
+
+    return answer
+
+
+ANSWERS = {
+    "top-label": metric(lambda k: CalibrationError("multiclass", num_bins=15, num_classes=k, validate_args=False)),
+    "class-wise": metric(lambda k: ClasswiseCalibrationError(k, num_bins=15)),
+    "equal-mass": metric(
+        lambda k: AdaptiveCalibrationError("multiclass", num_bins=15, num_classes=k, validate_args=False)
+    ),
+    # `reflected` is the kernel of the paper and of relplot; its own default smooths logits, another quantity.
+    "smooth": metric(lambda _: SmoothCalibrationError(kernel_type="reflected")),
+}

@@ -1,0 +1,22 @@
+"""What does torchmetrics take? The functional form on tensors, without its own checks, which it offers for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torchmetrics.functional.classification import multiclass_calibration_error
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "torchmetrics"
+
+
+def top_label(given: Arrays) -> Callable[[], float]:
+    """15 left-closed bins, sums in float32."""
+    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    k = P.shape[1]
+    return lambda: multiclass_calibration_error(P, y, num_classes=k, n_bins=15, norm="l1", validate_args=False).item()
+
+
+ANSWERS = {"top-label": top_label}

@@ -1,0 +1,30 @@
+"""What does uncertainty-calibration take? Its ECE of the predicted class and of each class, through lists of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calibration import get_ece, get_ece_em
+
+from benchmarks.data import Arrays
+
+DISTRIBUTION = "uncertainty-calibration"
+TOO_SLOW = {"class-wise-1000": "lists of 5·10⁷ pairs"}
+
+
+def top_label(given: Arrays) -> Callable[[], float]:
+    """15 right-closed bins."""
+    return lambda: get_ece(given["P"], given["y"], num_bins=15)
+
+
+def class_wise(given: Arrays) -> Callable[[], float]:
+    """The mean over classes."""
+    return lambda: get_ece(given["P"], given["y"], num_bins=15, mode="marginal")
+
+
+def equal_mass(given: Arrays) -> Callable[[], float]:
+    """Edges midway between neighbors."""
+    return lambda: get_ece_em(given["P"], given["y"], num_bins=15)
+
+
+ANSWERS = {"top-label": top_label, "class-wise": class_wise, "equal-mass": equal_mass}

@@ -1,0 +1,162 @@
+"""Do the benchmarks measure what they say? On made-up figures, and once from end to end on very few rows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.race import Found, Measurement
+from benchmarks.timed import Timed
+from benchmarks.tools import LIMIT, OURS, TOOLS
+
+from benchmarks import data, jobs, memory, page, race, scaling, table
+
+MACHINE = {"cpu": "?", "cores": 2, "avx512": None, "memory_gb": 1, "system": "?", "python": "3", "load": 0.0}
+
+
+def found(*measurements: Measurement, differs: dict[str, str] | None = None) -> Found:
+    tools = {one.tool: {"version": "1", "differs": {}} for one in measurements}
+    tools["quick"] = {"version": "1", "differs": differs or {}}
+    return Found(MACHINE, tools, [], {job.data: "1 × 1" for job in jobs.JOBS}, list(measurements))
+
+
+def took(tool: str, wall: list[float], value: list[float] | None = None, label: str = "") -> Measurement:
+    return Measurement("top-label", tool, label, wall, wall, 1.0, [0.1] if value is None else value)
+
+
+# How it grows
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_exponent_of_made_up_times_is_found(power: float) -> None:
+    times = {n: 3e-9 * n**power for n in (10_000, 100_000, 1_000_000)}
+    assert scaling.exponent(times) == pytest.approx(power, abs=1e-9)
+
+
+def test_what_a_call_costs_at_all_does_not_flatten_the_exponent() -> None:
+    # At 1,000 rows the millisecond of the call is all there is; the slope is taken from 10,000 on.
+    times = {1_000: 1e-3} | {n: 1e-7 * n for n in (10_000, 100_000)}
+    assert scaling.exponent(times) == pytest.approx(1.0)
+
+
+def test_one_time_has_no_exponent() -> None:
+    assert scaling.exponent({1_000: 1.0}) is None
+
+
+def test_the_stated_exponent_is_read_from_the_docstring() -> None:
+    class Square:
+        """It pairs rows. Cost: O(n²m) time; O(n log n) for one score."""
+
+    class Bins:
+        """Cost: O(n log k) time, O(k) memory."""
+
+    class Draws(Bins):
+        """Cost as for ECE."""
+
+    assert [scaling.stated(each)[1] for each in (Square, Bins, Draws, int)] == [2.0, 1.0, 1.0, None]
+
+
+# What the table says
+
+
+def test_the_ratio_is_the_fastest_peer_over_ours_least_over_least() -> None:
+    made = found(took(OURS, [0.03, 0.02]), took("slow", [0.5]), took("quick", [0.09, 0.08]))
+    (standing,) = table.standings(made)
+    assert standing.ratio == pytest.approx(4.0)  # 0.08 / 0.02
+    assert "quick ÷ ours = 4" in table.text(made)
+
+
+def test_a_peer_with_another_value_does_not_count_as_faster() -> None:
+    made = found(took(OURS, [0.02]), took("slow", [0.5]), took("quick", [0.01], [0.2]))
+    (standing,) = table.standings(made)
+    assert standing.ratio == pytest.approx(25.0)
+    assert "DIFFERS" in table.text(made)
+
+
+def test_a_peer_whose_value_is_not_judged_counts() -> None:
+    made = found(took(OURS, [0.02]), took("quick", [0.01], [0.2]), differs={"top-label": "other draws"})
+    (standing,) = table.standings(made)
+    assert standing.ratio == pytest.approx(0.5)
+
+
+def test_our_time_is_told_in_copies_of_the_array() -> None:
+    made = found(took(OURS, [0.02]), took(LIMIT, [0.01], [], "copyto"))
+    assert "ours = 2 × copyto" in table.text(made)
+
+
+def test_a_promised_time_is_checked() -> None:
+    made = found(Measurement("draws", OURS, "redraw", [0.02], [0.02], 1.0, [0.1]))
+    assert "OVER 10 ms" in table.text(made)
+
+
+def test_a_tool_that_failed_is_told_and_holds_nothing_up() -> None:
+    made = found(took(OURS, [0.02]), Measurement("top-label", "slow", note="ValueError: no"))
+    assert "slow: ValueError: no" in table.text(made)
+
+
+def test_a_time_has_three_digits_and_a_unit() -> None:
+    assert [table.seconds(t) for t in (2.0, 0.0123, 4.56e-5)] == ["2 s", "12.3 ms", "45.6 µs"]
+
+
+def test_patience_limits_the_turns() -> None:
+    assert race.plan(4.0, 7, 6.0) == (0, 0)  # the call that told so was enough
+    assert race.plan(1.0, 7, 6.0) == (5, 1)
+    assert race.plan(1e-3, 7, 6.0) == (7, 10)
+
+
+# What is measured
+
+
+def test_the_peak_of_a_job_is_seen_though_it_is_given_back() -> None:
+    def work() -> float:
+        return float(np.ones(5 << 17).sum())  # 5 MB of float64
+
+    _, peak = memory.peak_of(work)
+    assert 4.5 < peak < 50
+
+
+def test_what_is_made_anew_is_made_for_every_call() -> None:
+    made: list[int] = []
+    timed = Timed(lambda each: each, fresh=lambda: made.append(1) or len(made))
+    assert timed.run(3)["value"] == [3.0]
+
+
+def test_labels_are_drawn_from_the_predictions() -> None:
+    given = data.predictions(20_000, 10)
+    # Of the labels 95 % follow P and the others are even: the mean of 1[y = k] − that is within 5 standard errors of 0.
+    expected = 0.95 * given["P"].mean(axis=0) + 0.05 / 10
+    seen = np.bincount(given["y"], minlength=10) / 20_000
+    assert np.abs(seen - expected).max() < 5 * np.sqrt(0.1 / 20_000)
+
+
+def test_every_tool_answers_only_questions_that_are_asked() -> None:
+    assert set(TOOLS) >= {OURS, LIMIT}
+    asked = {job.question for job in jobs.JOBS}
+    for tool in (OURS, LIMIT):
+        process = race.Runner(tool, sys.executable)
+        assert set(process.about["questions"]) <= asked
+        process.close()
+
+
+def test_a_race_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    given = Namespace(jobs=["top-label", "draws"], tools=["scipy"], peers=None, repeats=2, patience=2.0, scale=0.001)
+    made = race.run(given)
+    (standing, _) = table.standings(made)
+    assert standing.ours is not None
+    assert [one.label for one in standing.copies] == ["copyto", "copy"]
+    page.write(made, tmp_path)
+    kept = json.loads((tmp_path / "speed.json").read_text())
+    assert kept["jobs"][0]["ours_min"] == standing.ours.best
+    assert "| trueodds |" in (tmp_path / "speed.md").read_text()
+    assert (tmp_path / "speed.svg").stat().st_size > 1000
+
+
+def test_the_command_lists_its_parts() -> None:
+    said = subprocess.run([sys.executable, "-m", "benchmarks", "--help"], cwd=race.ROOT, capture_output=True, text=True)
+    assert all(part in said.stdout for part in ("peers", "startup", "audit", "tally", "scaling", "coverage"))

@@ -112,10 +112,10 @@ class Spread(Scores):
 
     def _moments(self) -> Array:
         """Σw(y − p)u^k in each cell."""
-        p, y, w = self.view.p, self.view.y, None if self.view.plain else self.view.w
+        p, y, w = self.view.p, self.view.came, None if self.view.plain else self.view.w
 
         def residual(start: int, stop: int) -> Array:
-            off: Array = y[start:stop] - p[start:stop]
+            off: Array = np.subtract(y[start:stop], p[start:stop], dtype=np.float64)
             return off if w is None else off * w[start:stop]
 
         return moments(p, residual, CELLS, 4)

@@ -20,10 +20,7 @@ SLACK = 1e-12  # of all weight: a cut that a cumulative weight meets up to its r
 
 def by_score(view: View) -> ByScore:
     """The scores of a binary view in rising order, sorted when first asked for."""
-    if view.rows is not None and view.plain:
-        rows = view.rows
-        return view.once(SORTED, lambda: ByScore(view.p, rows.seen()))
-    return view.once(SORTED, lambda: ByScore(view.p, view.y, None if view.plain else view.w))
+    return view.once(SORTED, lambda: ByScore(view.p, view.came, None if view.plain else view.w))
 
 
 def by_place(view: View) -> ByScore:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums
-from trueodds.core.kernels.largest import largest, largest_sums
+from trueodds.core.kernels.largest import largest_seen, largest_sums
 
 Array = NDArray[Any]
 
@@ -24,9 +24,8 @@ class Largest:
 
     def said(self) -> Array:
         """The largest values; whether they were right is seen on the way."""
-        top, at, ties = largest(self.P)
+        top, self._seen, ties = largest_seen(self.P, self.y)
         self._tied(ties)
-        self._seen = at == self.y
         return top
 
     def seen(self) -> Array:

@@ -109,6 +109,11 @@ class View:
         return self._y
 
     @property
+    def came(self) -> Array:
+        """The same for those who read it once: bool where that is all there is to tell, an eighth of the memory."""
+        return self.y if self.rows is None or self._y is not None else self.rows.seen()
+
+    @property
     def w(self) -> Array:
         """The weight of each row, (n,) ≥ 0."""
         if self._w is None:

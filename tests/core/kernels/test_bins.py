@@ -7,7 +7,7 @@ from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
 from trueodds.core.kernels.edges import FEW, index, scale, thresholds
-from trueodds.core.kernels.largest import largest, largest_sums
+from trueodds.core.kernels.largest import largest, largest_seen, largest_sums
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -104,6 +104,10 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     top, at, again = largest(layout(P))
     assert top.tolist() == P.max(axis=1).tolist()
     assert at.tolist() == P.argmax(axis=1).tolist()
+    assert again == ties
+    top, seen, again = largest_seen(layout(P), y)
+    assert top.tolist() == P.max(axis=1).tolist()
+    assert seen.tolist() == (P.argmax(axis=1) == y).tolist()
     assert again == ties
 
 

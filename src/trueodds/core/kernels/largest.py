@@ -147,18 +147,24 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _columns(P, bits, top, at):  # type: ignore[no-untyped-def]
-    """The largest value of each row and its class; how many rows have several."""
+def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
+    """The largest value of each row, and its class, or with labels y whether it is theirs; how many rows have several."""
     n, k = P.shape
-    columns = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype)
+    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
     second = np.empty(_ROWS, dtype=P.dtype)
     ties = 0
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
         here = top[a:]
-        _tops(P, bits, a, m, columns, here, second, at[a:])
+        _tops(P, bits, a, m, columns, here, second, at)
         for i in range(m):
             ties += here[i] == second[i]
+        if y.shape[0] == 0:
+            for i in range(m):
+                out[a + i] = at[i]
+        else:
+            for i in range(m):
+                out[a + i] = np.int64(at[i]) == y[a + i]
     return ties
 
 
@@ -192,11 +198,20 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:
-    """The largest value of each row, the lowest class that has it, and how many rows have several."""
-    top, at = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype), np.empty(len(P), dtype=np.int32)
+    """The largest value of each row, the lowest class that has it (int32), and how many rows have several."""
+    return _each(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
+
+
+def largest_seen(P: Array, y: Array) -> tuple[Array, Array, int]:
+    """The largest value of each row, whether the lowest class that has it is the label (bool), and how many are tied."""
+    return _each(P, y, np.empty(len(P), dtype=np.bool_))
+
+
+def _each(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
+    top = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)
 
     def work(start: int, stop: int) -> int:
         block = plain(P[start:stop])
-        return int(_columns(block, _bits(block), top[start:stop], at[start:stop]))
+        return int(_columns(block, _bits(block), plain(y[start:stop]), top[start:stop], out[start:stop]))
 
-    return top, at, sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))
+    return top, out, sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))

@@ -44,7 +44,7 @@ def row(ax: object, y: int, each: Standing) -> None:
         fastest = each.rivals[0]
         ax.plot([each.ours.best, fastest.best], [y, y], color="#fdba74", linewidth=3, solid_capstyle="round", zorder=1)
         ax.text(
-            (each.ours.best * fastest.best) ** 0.5, y - 0.16, f"{each.ratio:.2g}×" if each.ratio < 100 else f"{each.ratio:.0f}×",
+            (each.ours.best * fastest.best) ** 0.5, y - 0.16, f"{each.ratio:.2g}×" if each.ratio < 10 else f"{each.ratio:.0f}×",
             ha="center", va="bottom", fontsize=8, color=OURS if each.ratio >= 1 else PEER, weight="bold",
         )  # fmt: skip
         ax.text(fastest.best, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.inference.questions import asked, simulated
 from trueodds.ask import floors
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
@@ -15,17 +16,6 @@ from trueodds.problem.predictions import Predictions
 from trueodds.problem.within import Within
 
 DRAWS = 4000
-
-
-def simulated(n=3000, k=3, seed=0, alpha=1.0, **extra):
-    rng = np.random.default_rng(seed)
-    P = rng.dirichlet(np.full(k, alpha), n)
-    y = np.minimum((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1), k - 1)
-    return Predictions(y, P, **extra)
-
-
-def asked(preds, name="ece", lens="confidence", **settings):
-    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import bootstrap
@@ -13,17 +14,6 @@ from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 
 MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are multiplicities
-
-
-def simulated(n=3000, k=4, seed=0, alpha=1.0, **extra):
-    rng = np.random.default_rng(seed)
-    P = rng.dirichlet(np.full(k, alpha), n)
-    y = np.minimum((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1), k - 1)
-    return Predictions(y, P, **extra)
-
-
-def asked(preds, name="ece", lens="confidence", **settings):
-    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 def rows_of(preds, count, seed):

@@ -141,10 +141,6 @@ class AdaptiveError(AverageError):
         """Equal-mass ranges, where nothing else is said."""
         return self.partition or RANGES
 
-    def values(self, views: Sequence[View]) -> Array:
-        """Each class has ranges of its own."""
-        return Estimator.values(self, views)
-
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:
         """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""

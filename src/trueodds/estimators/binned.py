@@ -14,8 +14,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance
-from trueodds.problem.partition import RULES, Bins, Frozen, Given, Partition, Uniform, as_partition, default_for
-from trueodds.problem.rows import OneOfClasses
+from trueodds.problem.partition import RULES, Bins, Frozen, Partition, as_partition, default_for
+from trueodds.problem.rows import together
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -112,16 +112,13 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views; of all classes at once where their bins are the same."""
-        together = {id(view.rows.together) for view in views if isinstance(view.rows, OneOfClasses)}
-        rule, first = self.rule(views[0]), views[0].rows
-        if len(together) > 1 or not isinstance(first, OneOfClasses) or not isinstance(rule, (Uniform, Given)):
+        found = together(views) if len(views) > 1 and self.rule(views[0]).blind else None
+        if found is None:
             return super().values(views)
-        if len(views) == 1 or not all(isinstance(view.rows, OneOfClasses) for view in views):
-            return super().values(views)
+        classes, labels = found
         one = self.bins(views[0])
         assert isinstance(one.cells, Bins)
-        table = first.together.sums(one.cells.edges, one.cells.closed)
-        table = table[[view.rows.label for view in views if isinstance(view.rows, OneOfClasses)]]
+        table = classes.sums(one.cells.edges, one.cells.closed)[labels]
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
         return one.cut_anew(n, wp, wy, n >= self.min_count)
 

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
-from trueodds.estimators.base import Linear, Mean, ProperScore
+from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
-from trueodds.inference.cells import Resampled, from_cells
+from trueodds.inference.cells import Resampled, from_cells, pooled_of
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -83,7 +82,7 @@ def _has_norm(asked: Asked) -> bool:
 def _rows_per_bin(asked: Asked) -> float:
     """Rows by occupied bin: with few of them Sun's interval covers 88 % where it says 95 %."""
     assert asked.linear is not None
-    return asked.views[0].n_rows / len(_pooled(asked.views[0], asked.linear[0]).w)
+    return asked.views[0].n_rows / len(pooled_of(asked.views[0], asked.linear[0]).w)
 
 
 def _is_root_mean_square(asked: Asked) -> bool:
@@ -217,7 +216,7 @@ def _debiased(asked: Asked, value: float, floor: float | None, *, clustered: boo
     if _is_root_mean_square(asked) and not clustered:  # pairs of rows of one cluster are no independent pairs
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
-        t, _ = intervals.squared_error(_pooled(view, one))
+        t, _ = intervals.squared_error(pooled_of(view, one))
         return float(np.sign(t) * np.sqrt(abs(t)))
     # A mean, which a calibrated model need not bring to 0, or debiased by itself.
     settled = asked.estimator.interval in ("bca", "debiased")
@@ -254,10 +253,6 @@ def interval_of(
     return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
 
 
-def _pooled(view: View, one: Linear) -> View:
-    return one.pooled if isinstance(one, BinSums) else view.pool(one.index, one.size)
-
-
 def _units(preds: Predictions) -> int:
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
@@ -275,7 +270,7 @@ def _made(
     if method == "sun" or (method == "debiased" and _is_root_mean_square(asked)):
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
-        pooled = _pooled(view, one)
+        pooled = pooled_of(view, one)
         if method == "sun":
             return intervals.sun(pooled, sure.level)
         assert preds is not None

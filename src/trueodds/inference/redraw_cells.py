@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels import plain, summed
-from trueodds.core.kernels.cells import covariance
+from trueodds.core.kernels.covariance import covariance
 from trueodds.core.kernels.subcells import subcells
 from trueodds.estimators.base import Linear
 from trueodds.inference import counts
@@ -155,15 +155,15 @@ def null_covariance(asked: Asked) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
     assert asked.linear is not None
     k, bins = len(asked.views), max(one.size for one in asked.linear)
-    n, first, names = len(asked.linear[0].index), asked.views[0], np.arange(bins, dtype=np.int32)
+    n, first = len(asked.linear[0].index), asked.views[0]
 
     def add(start: int, stop: int, out: Array) -> None:
         P = np.stack([view.p[start:stop] for view in asked.views], axis=1)
         w = np.empty(0) if first.plain else first.w[start:stop]
-        cells = np.stack([one.index[start:stop] for one in asked.linear or ()]).astype(np.uint16).T
-        covariance(plain(P), plain(w), cells, names, bins, out)
+        cells = np.stack([one.index[start:stop] for one in asked.linear or ()], axis=1).astype(np.uint16)
+        covariance(plain(P), plain(w), plain(cells), out)
 
-    found = summed(add, n, (k * (k + 1) // 2, 1, bins * bins), block=2**16).reshape(-1, bins, bins)
+    found = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
     pairs = np.zeros((k, bins, k, bins))
     one, other = np.triu_indices(k)
     pairs[one, :, other] = found

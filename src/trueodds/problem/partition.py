@@ -31,6 +31,7 @@ RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
 class Partition:
     """A rule that chooses which rows are pooled; `freeze` looks at a view and fixes the cells."""
 
+    blind = False  # whether the edges are the same whatever the scores are
     uses_outcomes = False  # redraws refit a partition that was chosen with the labels
 
     def freeze(self, view: View) -> Frozen:
@@ -62,6 +63,7 @@ class Uniform(Partition):
     bins: int | str = 15
     closed: Closed = "right"
     range: str | None = None
+    blind = True
 
     def __post_init__(self) -> None:
         if self.bins not in RULES:
@@ -101,6 +103,7 @@ class Given(Partition):
 
     edges: tuple[float, ...]
     closed: Closed = "right"
+    blind = True
 
     def __post_init__(self) -> None:
         try:

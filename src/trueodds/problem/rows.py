@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums
 from trueodds.core.kernels.largest import largest_seen, largest_sums
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -86,6 +87,14 @@ class OneOfClasses(Column):
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
         return dict(zip(("n", "wp", "wy", "wpy"), self.together.sums(edges, closed)[self.label].T, strict=True))
+
+
+def together(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
+    """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
+    rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
+    if len(rows) < len(views) or len({id(each.together) for each in rows}) > 1:
+        return None
+    return rows[0].together, [each.label for each in rows]
 
 
 def _by_outcome(table: Array) -> Mapping[str, Array]:

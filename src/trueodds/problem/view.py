@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -82,7 +82,7 @@ class View:
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
         self.rows, self.slot = None, slot
-        self._kept: dict[Hashable, Any] = {}
+        self._kept: dict[object, Any] = {}
 
     @classmethod
     def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2) -> View:
@@ -140,16 +140,17 @@ class View:
         """Whether these are rows of weight 1, for all that was said of them."""
         return self._w is None and self._n is None and self._sums is None
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gives, made once for this view; what cannot be a key is made each time.
 
         It must not hold the view itself: a circle would keep the rows in memory.
         """
         try:
-            if key not in self._kept:
-                self._kept[key] = make()
+            hash(key)
         except TypeError:
             return make()
+        if key not in self._kept:
+            self._kept[key] = make()
         found: T = self._kept[key]
         return found
 
@@ -212,7 +213,9 @@ class View:
 
     def binned(self, cells: Frozen) -> View:
         """The view of the cells of a frozen partition; those without weight are absent."""
-        if self.joint or not self.is_rows or not isinstance(cells, Bins):
+        if not isinstance(cells, Bins):  # known by itself: a tree is walked once
+            return self.once(cells, lambda: self.pool(cells.index(self.at), cells.size))
+        if self.joint or not self.is_rows:
             return self.pool(cells.index(self.at), cells.size)
         return self.once((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
 

@@ -16,8 +16,6 @@ WIDTH = 3840  # 2⁸·3·5: 10, 12, 15, 16, 20, 30 and 64 bins nest in it
 HALVINGS = 20  # of the first and of the last cell
 CELLS = WIDTH + 2 * HALVINGS
 
-_ROWS = 1000  # rows turned into columns at a time; columns a power of two apart would share cache sets
-
 
 def _edges() -> Array:
     halves = 1 / WIDTH / 2.0 ** np.arange(1, HALVINGS + 1)
@@ -76,6 +74,14 @@ def placed(column, m, edges, exact, x, q, cells):  # type: ignore[no-untyped-def
 
 
 @compiled
+def tiled(P, start, m, first, edges, exact, columns, x, q, cells):  # type: ignore[no-untyped-def]
+    """The rows from `start` on as columns (k, ROWS), from the class `first` on, and the cell of each value."""
+    turned(P, start, m, first, columns)
+    for c in range(columns.shape[0]):
+        placed(columns[c], m, edges, exact, x, q, cells[c])
+
+
+@compiled
 def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
     """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16, best class by class."""
     k = last - first
@@ -89,40 +95,3 @@ def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
             here = out.T[c]
             for i in range(m):
                 here[start + i] = cells[i]
-
-
-@compiled
-def covariance(P, w, cells, report, bins, out):  # type: ignore[no-untyped-def]
-    """Σ w²(δ_kl p_k − p_k p_l) of each pair of classes and their bins, k ≤ l; w (n,) or (0,).
-
-    Pair of classes by pair, so that the sums in use fit the nearest cache, into out (K(K + 1)/2, copies, bins²), to
-    be summed over the copies, a power of two: rows take turns, since adding to one place twice in a row waits.
-    """
-    k, copies = P.shape[1], out.shape[1]
-    x, scaled = np.empty((k, _ROWS)), np.empty((k, _ROWS))
-    line, slot = np.empty((k, _ROWS), dtype=np.uint32), np.empty((k, _ROWS), dtype=np.uint32)
-    columns = cells.T
-    weighted = w.shape[0] > 0
-    for start in range(0, P.shape[0], _ROWS):
-        m = min(_ROWS, P.shape[0] - start)
-        for i in range(m):
-            for c in range(k):
-                x[c, i] = P[start + i, c]
-        for c in range(k):
-            slots, lines, values, p, placed = slot[c], line[c], x[c], scaled[c], columns[c]
-            for i in range(m):
-                slots[i] = report[placed[start + i]]
-            for i in range(m):
-                lines[i] = (slots[i] + (np.uint32(i) & np.uint32(copies - 1)) * np.uint32(bins)) * np.uint32(bins)
-            if weighted:
-                for i in range(m):
-                    p[i] = values[i] * (w[start + i] * w[start + i])
-        pair = 0
-        for c in range(k):
-            lines, p = line[c], scaled[c] if weighted else x[c]
-            for d in range(c, k):
-                slots, other, own = slot[d], x[d], 1.0 if d == c else 0.0
-                sums = out[pair].reshape(-1)
-                for i in range(m):
-                    sums[np.uint64(lines[i] + slots[i])] += p[i] * (own - other[i])
-                pair += 1

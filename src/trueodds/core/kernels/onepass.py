@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.kernels import compiled
-from trueodds.core.kernels.cells import CELLS, placed
-from trueodds.core.kernels.rows import ROWS, looked, room, score, score_of_two, turned
+from trueodds.core.kernels.cells import CELLS, tiled
+from trueodds.core.kernels.rows import ROWS, looked, room, score, score_of_two
 from trueodds.core.kernels.tables import added
 from trueodds.core.kernels.together import paired, room_for
 
@@ -28,10 +28,8 @@ def one_pass(P, y, ranks, off_by, exact, edges, n, sums, counts, extremes, score
     for start in range(0, P.shape[0], ROWS):
         m = min(ROWS, P.shape[0] - start)
         labels = y[start : start + m]
-        turned(P, start, m, 0, columns)
+        tiled(P, start, m, 0, edges, exact, columns, x, q, cells)
         looked(columns, m, off_by, ranks, tile, counts, extremes)
-        for c in range(k):
-            placed(columns[c], m, edges, exact, x, q, cells[c])
         added(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.kernels import compiled
-from trueodds.core.kernels.cells import CELLS, placed
+from trueodds.core.kernels.cells import CELLS, placed, tiled
 from trueodds.core.kernels.rows import ROWS, turned
 
 
@@ -30,9 +30,7 @@ def by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyp
     x, q = np.empty(ROWS), np.empty(ROWS)
     for start in range(0, P.shape[0], ROWS):
         m = min(ROWS, P.shape[0] - start)
-        turned(P, start, m, first, columns)
-        for c in range(k):
-            placed(columns[c], m, edges, exact, x, q, cells[c])
+        tiled(P, start, m, first, edges, exact, columns, x, q, cells)
         added(columns, cells, m, n, sums)
         for i in range(m):
             c = y[start + i] - first
@@ -50,9 +48,7 @@ def by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyp
     x, q = np.empty(ROWS), np.empty(ROWS)
     for start in range(0, P.shape[0], ROWS):
         m = min(ROWS, P.shape[0] - start)
-        turned(P, start, m, first, columns)
-        for c in range(k):
-            placed(columns[c], m, edges, exact, x, q, cells[c])
+        tiled(P, start, m, first, edges, exact, columns, x, q, cells)
         added(columns, cells, m, n, sums)
         for c in range(k):
             for i in range(m):

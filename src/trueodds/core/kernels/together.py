@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.kernels import Array, compiled, reordered
-from trueodds.core.kernels.cells import EDGES, placed
-from trueodds.core.kernels.rows import ROWS, turned
+from trueodds.core.kernels.cells import EDGES, tiled
+from trueodds.core.kernels.rows import ROWS
 
 _FEW = 4  # classes up to which going through all pairs costs less than telling the first bin apart
 _STEP = 4  # numbers that are added in one go
@@ -54,9 +54,7 @@ def together(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-
     x, q, room = np.empty(ROWS), np.empty(ROWS), room_for(k)
     for start in range(0, P.shape[0], ROWS):
         m = min(ROWS, P.shape[0] - start)
-        turned(P, start, m, 0, columns)
-        for c in range(k):
-            placed(columns[c], m, edges, exact, x, q, cells[c])
+        tiled(P, start, m, 0, edges, exact, columns, x, q, cells)
         paired(P, start, m, columns, cells, w, report, bins, first, sums, room)
 
 

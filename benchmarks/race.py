@@ -124,7 +124,7 @@ def run(given: argparse.Namespace) -> Found:
 def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runner], list[str]]:
     """Every tool that can be imported; ours and the copy in this interpreter, a peer in the first that has it."""
     runners, absent = [], []
-    for tool in [OURS, LIMIT, *(names or [name for name in TOOLS if name not in (OURS, LIMIT)])]:
+    for tool in dict.fromkeys((OURS, LIMIT, *(names or TOOLS))):
         if tool not in TOOLS:
             raise SystemExit(f"There is no tool {tool}. Known: {', '.join(TOOLS)}.")
         for python in [sys.executable] if tool in (OURS, LIMIT) else peers:

@@ -22,6 +22,7 @@ from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.redraw import null_draws
+from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.region import within
@@ -107,6 +108,7 @@ def test(
     test: Any = "consistency",
     *,
     lens: Any = None,
+    hypothesis: Any = "calibrated",
     level: float = 0.95,
     region: Any = None,
     mode: str | None = None,
@@ -125,6 +127,9 @@ def test(
         A name of `trueodds list tests`, or an instance.
     lens : str, Lens, callable, or a sequence of them
         Several lenses are judged on the same draws: the p-value is then that of the family.
+    hypothesis : "calibrated", fitted calibrator or callable
+        The calibration function that is tested: the identity, or ρ, a function of P (n, K). Under r = ρ each label
+        comes with its probability in ρ(P); rows are still pooled by what the model said.
     level : float
         Accepted by every member; this test gives a p-value and does not use it.
     region, mode, weight_kind, rng
@@ -149,12 +154,18 @@ def test(
             "TO204", "Lenses judged together must be at least one, and differ.", repr(lens), "Name each lens once."
         )
     statistic = getattr(member, "statistic", None)
-    lenses = [lens_for(rows, each, statistic if isinstance(statistic, Estimator) else None) for each in several]
+    own = statistic if isinstance(statistic, Estimator) else member
+    lenses = [lens_for(rows, each, own) for each in several]
+    if hypothesis != "calibrated":
+        rows, lenses = _under(rows, hypothesis, lenses, member)
     if isinstance(rows, Tally):
         verdict = member.from_tally(rows, lenses, generator)
     else:
         verdict = member(rows, lenses, generator, progress)
-    return replace(verdict, settings=dict(verdict.settings) | _said(rng, rows, weight_kind, region))
+    said = _said(rng, rows, weight_kind, region)
+    if hypothesis != "calibrated":
+        said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
+    return replace(verdict, settings=dict(verdict.settings) | said)
 
 
 def fit(
@@ -301,13 +312,29 @@ def _member(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> 
     return registry.make(asked, settings)
 
 
-def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | None) -> Lens:
+def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | None) -> Lens:
     """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
     if lens is not None:
         return as_lens(lens)
     if member is not None and member.lens and rows.kind == "classes":
         return as_lens(member.lens)
     return default_lens(rows)
+
+
+def _under(
+    rows: Predictions | Tally, rho: Any, lenses: list[Lens], member: HypothesisTest
+) -> tuple[Predictions, list[Lens]]:
+    """The rows and lenses of another hypothesis than the identity."""
+    if isinstance(rows, Tally):
+        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
+    if getattr(member, "redraw", "labels") == "both":
+        raise InputError(
+            "TO205",
+            "redraw='both' draws rows of the model's own predictions.",
+            "redraw='both' with hypothesis=",
+            "Leave redraw out: labels are drawn from the given function.",
+        )
+    return under(rows, rho, lenses)
 
 
 def floors(

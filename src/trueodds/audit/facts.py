@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.consistency import Consistency, claim_on, settings_said, verdict_on
+from trueodds.hypotests.judging import claim_on, one_label, settings_said, verdict_on
 from trueodds.hypotests.several import holm
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
@@ -106,7 +106,7 @@ def _tests(
     With votes all are judged on one drawn vote per row; with clusters on two nulls, of which the larger p counts.
     """
     resamples = draws[0].shape[1]
-    hard, notes = Consistency(resamples=resamples).one_label(preds, rng)
+    hard, notes = one_label(preds, rng)
     if hard is not preds:
         asked = [Asked.of(each.estimator, each.lens, hard) for each in asked]
         draws = null_draws(hard, asked, resamples, rng)

@@ -2,4 +2,10 @@
 
 from trueodds.core.registry import Registry
 
-TESTS = Registry("test", {"consistency": "trueodds.hypotests.consistency:Consistency"})
+TESTS = Registry(
+    "test",
+    {
+        "consistency": "trueodds.hypotests.consistency:Consistency",
+        "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
+    },
+)

@@ -26,6 +26,9 @@ class HypothesisTest:
     """
 
     name: ClassVar[str]
+    lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
+    vectors: ClassVar[bool] = True  # whether a view may hold a vector per row
+    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None

@@ -1,0 +1,298 @@
+"""What most tests are: a statistic of each view, judged by a law of its own or by redrawn labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Verdict
+from trueodds.estimators.base import Estimator, one_score, single_rows
+from trueodds.hypotests.base import HypothesisTest, Progress
+from trueodds.hypotests.judging import check_draws, notes_on, one_label
+from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.inference import tallied
+from trueodds.inference.asked import Asked
+from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+from trueodds.tally.tally import Tally
+
+Array = NDArray[Any]
+Reader = Callable[[Array, Array, Array], Array]
+
+NULLS = ("asymptotic", "redraw")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a test finds on one view."""
+
+    statistic: float  # as it is shown
+    pvalue: float  # under the asymptotic law; NaN where the test has none, or is not defined
+    effect: float  # how far off, in probability units
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()  # what holds for every null
+    doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
+
+
+class Cells:
+    """A statistic that draws need many times over: sums of fixed cells, and what reads it from them.
+
+    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m) with leading axes that broadcast, and gives
+    (…): greater is more surprising, |z| for a z of two sides.
+    """
+
+    def __init__(self, view: View, index: Array, size: int, reader: Reader) -> None:
+        self.view, self.index, self.size, self.reader = view, index, size, reader
+
+    @classmethod
+    def of_rows(cls, view: View, reader: Reader) -> Cells:
+        """Every row (or cell of a tally) by itself."""
+        return cls(view, np.arange(len(view)), len(view), reader)
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        view, m = self.view, self.view.p.shape[1] if self.view.joint else 1
+        w = np.bincount(self.index, view.w, self.size)
+        p, y = (np.asarray(x, dtype=np.float64).reshape(len(view), m) for x in (view.p, view.y))
+        wp, wy = (
+            np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
+        )
+        shape = (1, self.size, m) if view.joint else (1, self.size)
+        return float(self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0])
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw."""
+        return self.reader(w, wp, wy)
+
+    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+        """None: it is no error that an interval is made for."""
+        return None
+
+
+@dataclass(frozen=True)
+class ViewTest(HypothesisTest):
+    """A test of one view at a time; over several views or lenses its family-wise p is Holm's, or joint with redraws.
+
+    A member says `on` (what it finds) and `cells` (the same statistic for many draws). The settings `null`, `redraw`
+    and `resamples` are every member's.
+    """
+
+    vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
+    needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
+    law: ClassVar[str] = ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
+
+    null: str = "asymptotic"
+    redraw: str = "labels"
+    resamples: int = 999
+
+    def __post_init__(self) -> None:
+        if self.null not in NULLS:
+            raise InputError("TO203", "null is 'asymptotic' or 'redraw'.", repr(self.null), "Leave it out.")
+        if self.redraw != "labels" and self.null != "redraw":
+            raise InputError(
+                "TO205",
+                "redraw says how labels are drawn anew, and this null law draws none.",
+                f"redraw={self.redraw!r} with null={self.null!r}",
+                "Use null='redraw', or leave redraw out.",
+            )
+        check_draws(self.redraw, self.resamples)
+
+    def on(self, view: View) -> Found:
+        """Statistic, asymptotic p-value and effect of one view."""
+        raise NotImplementedError
+
+    def cells(self, view: View) -> Cells:
+        """How surprising draws are: the statistic on cells that are fixed without the labels."""
+        raise NotImplementedError
+
+    def __call__(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+    ) -> Verdict:
+        """The verdict on one lens, or on a family of several."""
+        if preds.cluster is not None and self.null == "asymptotic":
+            raise InputError(
+                "TO205",
+                f"The asymptotic law of {self.name} takes rows as independent, and these come in clusters.",
+                "cluster= with null='asymptotic'",
+                "Use null='redraw': the signs of whole clusters are flipped.",
+            )
+        preds, notes = one_label(preds, rng, self.redraw)
+        asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
+        found = self._found(asked)
+        notes = [*preds.notes, *notes, *(note for lens in lenses for note in lens.notes(preds)), *notes_on(preds)]
+        if self.null == "asymptotic":
+            return self._verdict(asked, found, None, f"{LABELS}, so that {self.law}", notes)
+        sets = [null_draws(preds, asked, self.resamples, rng, self.redraw, progress)]
+        joint = preds.kind != "multilabel"
+        least = 0.0
+        if preds.cluster is not None:
+            least = 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+            if joint:  # flipped signs do not know a bin where nothing came: labels redrawn with correlation do
+                share = within_clusters(preds, asked)
+                sets.append(null_draws(preds, asked, self.resamples, rng, share=share))
+        judged = [_Judged.by_draws(asked, draws, joint_views=joint, joint_lenses=joint) for draws in sets]
+        return self._verdict(asked, found, judged, null_of(preds, self.redraw), notes, least)
+
+    def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
+        """The verdict from a tally's cells, each taken as rows of its mean prediction."""
+        if self.needs_rows:
+            return super().from_tally(tally, lenses, rng)
+        if self.redraw == "both":
+            raise InputError(
+                "TO205",
+                "redraw='both' draws rows, and a tally has none.",
+                "redraw='both'",
+                "Leave redraw out, or use mode='exact'.",
+            )
+        asked = [tallied.asked_of(tally, _Surprise(self), lens) for lens in lenses]
+        found = self._found(asked)
+        notes = list(dict.fromkeys(note for each in asked for note in tallied.notes_of(tally, each)))
+        if self.null == "asymptotic":
+            return self._verdict(asked, found, None, f"{LABELS}, so that {self.law}", notes)
+        drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
+        notes.append(
+            Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
+        )
+        judged = _Judged.by_draws(
+            asked, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
+        )
+        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
+        return self._verdict(asked, found, [judged], null, notes)
+
+    def _found(self, asked: Sequence[Asked]) -> list[list[Found]]:
+        for view in (view for each in asked for view in each.views):
+            if not self.vectors:
+                one_score(view, self.name)
+            if self.needs_rows:
+                single_rows(view, self.name)
+        return [[self.on(view) for view in each.views] for each in asked]
+
+    def _verdict(
+        self,
+        asked: Sequence[Asked],
+        found: Sequence[Sequence[Found]],
+        judged: Sequence[_Judged] | None,
+        null: str,
+        notes: Sequence[Note],
+        least: float = 0.0,
+    ) -> Verdict:
+        """From what was found and, where labels were redrawn, how the draws judge it."""
+        by_law = judged is None
+        if judged is None:
+            judged = [_Judged.by_law([[one.pvalue for one in each] for each in found])]
+        pvalues = [np.max([one.pvalues[i] for one in judged], axis=0) for i in range(len(asked))]
+        of_lens = [max(one.of_lens[i] for one in judged) for i in range(len(asked))]
+        whole = max(one.whole for one in judged)
+        floor = None if by_law else max(1 / (1 + self.resamples), least)
+        every = [one for each in found for one in each]
+        notes = [*notes, *(note for one in every for note in one.notes)]
+        if by_law:
+            doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
+            notes += [Note("TN212", f"{doubt} null='redraw' keeps its level there.") for doubt in doubts]
+        settings: dict[str, Any] = {"null": self.null}
+        if not by_law:
+            settings |= {"redraw": self.redraw, "resamples": self.resamples}
+        settings |= every[0].said if len(every) == 1 else _shared([one.said for one in every])
+        name, n, told = self.name, asked[0].n_rows, tuple(dict.fromkeys(notes))
+        if len(asked) == 1:
+            (each,), (lens,) = found, asked
+            best = int(np.argmin(np.nan_to_num(pvalues[0], nan=2.0)))
+            strongest = each[best]
+            parts = strongest.parts if len(each) == 1 else _parts([v.name for v in lens.views], each, pvalues[0])
+            family_p = of_lens[0] if len(each) > 1 else None
+            return Verdict(
+                name, str(lens.lens), strongest.statistic, of_lens[0], n, null, floor, family_p, strongest.effect,
+                parts, settings, told,
+            )  # fmt: skip
+        best = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
+        leaders = [each[int(np.argmin(np.nan_to_num(p, nan=2.0)))] for each, p in zip(found, pvalues, strict=True)]
+        parts = _parts([str(each.lens) for each in asked], leaders, np.array(of_lens))
+        return Verdict(
+            name, "family", leaders[best].statistic, whole, n, null, floor, whole, leaders[best].effect,
+            parts, settings, told,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """p-values of each view, of each lens, and of all lenses together."""
+
+    pvalues: list[Array]
+    of_lens: list[float]
+    whole: float
+
+    @classmethod
+    def by_law(cls, pvalues: Sequence[Sequence[float]]) -> _Judged:
+        """Each by its own law, families by Holm's correction over all their views."""
+        of_lens = [least(holm(each)) for each in pvalues]
+        return cls([np.array(each) for each in pvalues], of_lens, least(holm([p for each in pvalues for p in each])))
+
+    @classmethod
+    def by_draws(
+        cls, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+    ) -> _Judged:
+        """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
+        seen = [each.values for each in asked]
+        pvalues = [
+            np.array([pvalue(float(x), drawn) for x, drawn in zip(values, each, strict=True)])
+            for values, each in zip(seen, draws, strict=True)
+        ]
+        of_lens = [
+            family(values, each) if joint_views else least(holm(list(p)))
+            for values, each, p in zip(seen, draws, pvalues, strict=True)
+        ]
+        if len(asked) == 1:
+            return cls(pvalues, of_lens, of_lens[0])
+        whole = (
+            family(np.concatenate(seen), np.concatenate(draws))
+            if joint_lenses and joint_views
+            else least(holm([float(p) for each in pvalues for p in each]))
+        )
+        return cls(pvalues, of_lens, whole)
+
+
+@dataclass(frozen=True)
+class _Surprise(Estimator):
+    """The statistic of a test in the place of an error, for whoever draws."""
+
+    name: ClassVar[str] = "surprise"
+    test: ViewTest
+
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        """What the test needs."""
+        return self.test.needs_rows
+
+    def value(self, view: View) -> float:
+        """How surprising the view is."""
+        return self.linear(view).value()
+
+    def linear(self, view: View) -> Cells:
+        """The test's own cells."""
+        return self.test.cells(view)
+
+
+def least(pvalues: Sequence[float]) -> float:
+    """The smallest p that is defined; NaN where none is."""
+    kept = [p for p in pvalues if not np.isnan(p)]
+    return float(min(kept)) if kept else float("nan")
+
+
+def _parts(names: Sequence[str], found: Sequence[Found], pvalues: Array) -> dict[str, dict[str, float]]:
+    return {
+        name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
+        for name, one, p, h in zip(names, found, pvalues, holm([float(p) for p in pvalues]), strict=True)
+    }
+
+
+def _shared(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings on which all views agree."""
+    return {key: value for key, value in said[0].items() if all(each.get(key) == value for each in said)}

@@ -1,0 +1,122 @@
+"""What if the truth is ρ, not the identity? Predictions of a given calibration function, looked at through a lens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.problem.claim import Lens, Outcomes
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+
+def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predictions, list[Lens]]:
+    r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
+
+    ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
+    hypothesis r = ρ each label comes with its probability in ρ(P), whatever the model itself said.
+
+    >>> from trueodds.problem.lens import as_lens
+    >>> preds = Predictions([0, 1], [0.2, 0.6])
+    >>> halved, (lens,) = under(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
+    >>> (view,) = lens.views(halved)
+    >>> view.p.tolist(), view.at.tolist()
+    ([0.1, 0.3], [0.2, 0.6])
+    """
+    said = _said(preds, rho)
+    if preds.kind == "multilabel":
+        given = Predictions.from_multilabel(preds.y, said, weight=preds.weight, cluster=preds.cluster)
+    elif preds.kind == "confidence":
+        assert preds.y is not None
+        given = Predictions.from_confidence(said[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
+    else:
+        given = Predictions(
+            _outcomes(preds),
+            said,
+            weight=preds.weight,
+            group=preds.group or None,
+            cluster=preds.cluster,
+            classes=preds.classes,
+        )
+    return given, [Under(lens, preds) for lens in lenses]
+
+
+@dataclass(frozen=True, eq=False)
+class Under(Lens):
+    """A lens that pools by the model's predictions and compares with what ρ says there."""
+
+    lens: Lens
+    preds: Predictions  # as the model made them
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the lens behind."""
+        return str(self.lens)
+
+    @property
+    def aggregate(self) -> str:  # type: ignore[override]
+        """That of the lens behind."""
+        return self.lens.aggregate
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """How the lens reads a label, which may depend on what the model said."""
+        return self.lens.outcomes(self.preds)
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """The classes that the lens looks at."""
+        return self.lens.columns(self.preds)
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """What ρ says against what came, pooled by what the model said."""
+        base = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
+        found = self.lens.views(base)
+        P = np.asarray(preds.P, dtype=np.float64)
+        if preds.kind == "multilabel":
+            said = [P[:, c] for c in self.columns(preds)]
+        else:
+            widths = [view.p.shape[1] if view.joint else 1 for view in found]
+            said = [o.of_shares(P, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+        return tuple(
+            View(p, view.y, preds.weight, at=view.p, name=view.name, classes=view.classes, votes=view.votes)
+            for p, view in zip(said, found, strict=True)
+        )
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """Those of the lens behind."""
+        return self.lens.notes(self.preds)
+
+
+def _outcomes(preds: Predictions) -> Any:
+    if preds.votes is not None:
+        return preds.votes if preds.counts is None else preds.votes * preds.counts[:, None]
+    assert preds.y is not None
+    return np.asarray(preds.classes, dtype=object)[preds.y]
+
+
+def _said(preds: Predictions, rho: Any) -> Array:
+    function: Callable[[Array], Any] | None = getattr(rho, "predict_proba", None) or (rho if callable(rho) else None)
+    if function is None:
+        raise InputError(
+            "TO203",
+            "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
+            repr(rho),
+            "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
+        )
+    given = np.asarray(function(preds.P))
+    if given.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
+        given = np.stack([1 - given, given], axis=1)
+    if given.shape != preds.P.shape or given.dtype.kind not in "fiub":
+        raise InputError(
+            "TO203",
+            "A calibration function gives the probabilities of the classes for each row.",
+            f"{given.dtype} of shape {given.shape} for {preds.P.shape}",
+            "Return an array in the shape of P.",
+        )
+    return given.astype(np.float64)

@@ -36,7 +36,7 @@ class Spiegelhalter(ViewTest):
 
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1], y=[1, 0, 1, 0])
     >>> round(Spiegelhalter().on(view).statistic, 4)
-    1.0206
+    0.9167
     """
 
     name: ClassVar[str] = "spiegelhalter"

@@ -32,6 +32,7 @@ def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predict
     """
     said = _said(preds, rho)
     if preds.kind == "multilabel":
+        assert preds.y is not None
         given = Predictions.from_multilabel(preds.y, said, weight=preds.weight, cluster=preds.cluster)
     elif preds.kind == "confidence":
         assert preds.y is not None

@@ -1,10 +1,12 @@
 """Are labels drawn as whole-number arithmetic draws them, one by one, and counted where they belong?"""
 
+import math
+
 import numpy as np
 import pytest
 
 from tests.core.kernels.layouts import LAYOUTS
-from trueodds.core.kernels import draws, draws_at_once
+from trueodds.core.kernels import draws
 
 KEY = 2**62 + 12_345
 WORD = 2**64
@@ -29,31 +31,40 @@ def row_key(key, row):
 
 
 def uniform(stream, draw):
-    return (mix((stream + (draw + 1) * 0x9E3779B97F4A7C15) % WORD) >> 11) / 2**53
+    return (mix((stream + (draw // 2 + 1) * 0x9E3779B97F4A7C15) % WORD) >> (32 * (draw % 2))) % 2**32
+
+
+def threshold(share, stream):
+    return math.floor(share * 2**32 + (mix(WORD - 1 - stream) >> 11) / 2**53)
 
 
 def number(i, r, cluster, share):
     """The random number of row i in draw r."""
     if share > 0:
         together = row_key(KEY ^ (WORD - 1), int(cluster[i]))
-        if uniform(mix(together), r) < share:
+        if uniform(mix(together), r) < share * 2**32:
             return uniform(together, r)
     return uniform(row_key(KEY, i), r)
 
 
-def label(p, u):
+def label(p, u, stream):
     p = [float(x) for x in p]
     last = max(c for c, x in enumerate(p) if x > 0)
     below, total = 0.0, sum(p)
     for c, x in enumerate(p):
         below += x
-        if u < (1.0 if c >= last else below / total):
+        if u < (2**32 if c >= last else threshold(below / total, stream)):
             return c
     raise AssertionError
 
 
 def by_loops(P, start, stop, cluster=None, share=0.0):
-    return np.array([[label(P[i], number(i, r, cluster, share)) for i in range(len(P))] for r in range(start, stop)])
+    return np.array(
+        [
+            [label(P[i], number(i, r, cluster, share), row_key(KEY, i)) for i in range(len(P))]
+            for r in range(start, stop)
+        ]
+    )
 
 
 def table(n, k, dtype=np.float64):
@@ -69,7 +80,8 @@ def test_the_random_bits_are_those_of_whole_numbers():
     for z in (0, 1, 2**63, WORD - 1, KEY):
         assert int(draws.mix(np.uint64(z))) == mix(z)
         assert int(draws.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
-        assert float(draws.uniform(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(draws.uniform(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(draws.threshold(0.3, draws.dither_of(np.uint64(z)))) == threshold(0.3, z)
 
 
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 40])
@@ -141,7 +153,7 @@ def test_sums_of_clusters_equal_a_plain_loop(dtype):
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     size = 3
-    count = draws_at_once(size) + beyond
+    count = draws.AT_ONCE + beyond
     P, tables = table(n, 3), slots(n, 3, size)
     found = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
     assert found.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
@@ -154,7 +166,8 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
     for r in range(5):
         for i in range(6):
             for c in range(3):
-                if uniform(row_key(KEY, i * 3 + c), 4 + r) < P[i, c]:
+                stream = row_key(KEY, i * 3 + c)
+                if uniform(stream, 4 + r) < threshold(float(P[i, c]), stream):
                     for slot in tables[:, i, c]:
                         if slot >= 0:
                             expected[r, slot] += w[i]

@@ -11,6 +11,9 @@ from trueodds.core.kernels import compiled, draws_at_once, in_blocks
 
 Array = NDArray[Any]
 
+WHOLE = 4294967296.0  # numbers are drawn below 2^32
+AT_ONCE = 512  # draws of few classes made together: they fill the vectors, and their sums a core's own cache
+
 
 @compiled
 def mix(z):  # type: ignore[no-untyped-def]
@@ -22,9 +25,22 @@ def mix(z):  # type: ignore[no-untyped-def]
 
 @compiled
 def uniform(row_key, draw):  # type: ignore[no-untyped-def]
-    """A number in [0, 1) that depends on nothing but the row's key and the number of the draw."""
-    bits = mix(row_key + np.uint64(draw + 1) * np.uint64(0x9E3779B97F4A7C15))
-    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    """A whole number below 2^32 that depends on nothing but the row's key and the number of the draw."""
+    bits = mix(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
+
+
+@compiled
+def fill(row_key, first, words):  # type: ignore[no-untyped-def]
+    """The same for two draws per word, from an even one on: the lower half comes first in memory."""
+    for j in range(words.shape[0]):
+        words[j] = mix(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@compiled
+def threshold(share, dither):  # type: ignore[no-untyped-def]
+    """How many of the 2^32 numbers mean yes: rounded up or down by the row's own chance, so that it is exact on average."""
+    return np.floor(share * WHOLE + dither)
 
 
 @compiled
@@ -52,7 +68,14 @@ def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _accumulate(P, i, cumulative):  # type: ignore[no-untyped-def]
+def dither_of(stream):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) of the row."""
+    return np.float64(mix(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
+    """The thresholds of a row's classes."""
     total = 0.0
     last = 0
     k = P.shape[1]
@@ -62,16 +85,15 @@ def _accumulate(P, i, cumulative):  # type: ignore[no-untyped-def]
         if P[i, c] > 0:
             last = c
     for c in range(k):
-        cumulative[c] /= total
+        cumulative[c] = threshold(cumulative[c] / total, dither)
     for c in range(last, k):
-        cumulative[c] = 1.0  # no label is ever drawn that was said to be impossible
-    return total
+        cumulative[c] = WHOLE  # no label is ever drawn that was said to be impossible
 
 
 @compiled
 def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
     """The row's own number, or with probability `share` the one that all rows of its cluster have in this draw."""
-    if share > 0.0 and uniform(mix(cluster_stream), draw) < share:
+    if share > 0.0 and uniform(mix(cluster_stream), draw) < share * WHOLE:
         return uniform(cluster_stream, draw)
     return uniform(stream, draw)
 
@@ -80,8 +102,8 @@ def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
 def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
     cumulative = np.empty(P.shape[1])
     for i in range(P.shape[0]):
-        _accumulate(P, i, cumulative)
         stream = row_key(key, i)
+        _accumulate(P, i, dither_of(stream), cumulative)
         together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
             out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, together, share, r))
@@ -91,8 +113,8 @@ def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untype
 def _sums(P, w, tables, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
     cumulative = np.empty(P.shape[1])
     for i in range(P.shape[0]):
-        _accumulate(P, i, cumulative)
         stream = row_key(key, i)
+        _accumulate(P, i, dither_of(stream), cumulative)
         together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
             c = pick(cumulative, P.shape[1], chance(stream, together, share, r))
@@ -103,50 +125,38 @@ def _sums(P, w, tables, cluster, share, key, start, stop, out):  # type: ignore[
 
 
 @compiled
-def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """The same for few classes and independent rows, many draws at a time.
+def _between(here, u, low, width, weight):  # type: ignore[no-untyped-def]
+    """The weight of a row where low ≤ u < low + width: one comparison, as what lies below wraps around."""
+    for r in range(u.shape[0]):
+        here[r] += weight if np.uint32(u[r] - low) < width else weight - weight
 
-    A label lies at or below c where u < cumulative[c]. Every draw begins at the last class; where u lies below, the
-    row's weight moves on to the slot of the class before, and nothing moves between classes that share a slot.
-    """
+
+@compiled
+def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """The same for few classes and independent rows, many draws at a time: each run of labels that share a slot."""
     k = P.shape[1]
     cumulative = np.empty(k)
-    draws = stop - start
-    u, moved = np.empty(draws), np.empty(draws, dtype=out.dtype)
-    last = np.zeros(out.shape[0], dtype=out.dtype)
+    skipped = start & 1
+    words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
+    u = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
-        _accumulate(P, i, cumulative)
         stream = row_key(key, i)
-        for r in range(draws):
-            u[r] = uniform(stream, start + r)
+        _accumulate(P, i, dither_of(stream), cumulative)
+        fill(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
         for t in range(tables.shape[0]):
-            if tables[t, i, k - 1] >= 0:
-                last[tables[t, i, k - 1]] += weight
-        for c in range(k - 2, -1, -1):
-            apart = False
-            for t in range(tables.shape[0]):
-                apart |= tables[t, i, c] != tables[t, i, c + 1]
-            if not apart:
-                continue
-            bound = cumulative[c]
-            for r in range(draws):
-                moved[r] = weight if u[r] < bound else out.dtype.type(0)
-            for t in range(tables.shape[0]):
-                to, off = tables[t, i, c], tables[t, i, c + 1]
-                if to == off:
+            c = 0
+            while c < k:
+                first, slot = c, tables[t, i, c]
+                while c < k and tables[t, i, c] == slot:
+                    c += 1
+                if slot < 0:
                     continue
-                if to >= 0:
-                    here = out[to]
-                    for r in range(draws):
-                        here[r] += moved[r]
-                if off >= 0:
-                    here = out[off]
-                    for r in range(draws):
-                        here[r] -= moved[r]
-    for slot in range(out.shape[0]):
-        for r in range(draws):
-            out[slot, r] += last[slot]
+                low = cumulative[first - 1] if first > 0 else 0.0
+                if cumulative[c - 1] - low == WHOLE:
+                    out[slot] += weight
+                else:
+                    _between(out[slot], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compiled
@@ -155,8 +165,9 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
     for i in range(P.shape[0]):
         for c in range(k):
             stream = row_key(key, i * k + c)
+            bound = threshold(np.float64(P[i, c]), dither_of(stream))
             for r in range(start, stop):
-                if uniform(stream, r) < P[i, c]:
+                if uniform(stream, r) < bound:
                     for t in range(tables.shape[0]):
                         slot = tables[t, i, c]
                         if slot >= 0:
@@ -216,4 +227,5 @@ def sums(
             _sums(P, w, tables, of, share, key, a + start, b + start, out)
         return out.T
 
-    return np.concatenate(in_blocks(work, stop - start, draws_at_once(size))).astype(np.float64, copy=False)
+    block = max(draws_at_once(size), min(AT_ONCE, 2**19 // max(1, size))) if few else draws_at_once(size)
+    return np.concatenate(in_blocks(work, stop - start, block)).astype(np.float64, copy=False)

@@ -230,3 +230,44 @@ def test_too_few_draws_to_name_single_claims_are_noted():
 def test_zero_weights_do_not_break_the_scheme_that_draws_rows():
     preds = Predictions([0, 1, 1], [0.2, 0.3, 0.9], weight=[0, 0, 1])
     assert verdict(preds, redraw="both", resamples=19).pvalue > 0
+
+
+def test_all_labellings_of_the_nine_rows_give_the_exact_p():
+    rows = reference.frame("estimators/a2_blog9.csv")
+    preds = Predictions(rows["y"].astype(int), reference.columns(rows))
+    known = reference.estimators()["a2.exact_null_pvalue_fixed_scores.confidence_ece.ew5"]
+    found = verdict(preds, "confidence", bins=5, redraw="all")
+    assert found.pvalue == pytest.approx(known["value"], rel=1e-12)
+    assert found.statistic - found.effect == pytest.approx(known["null_mean"], rel=1e-12)
+    assert (found.floor, "resamples" in found.settings) == (None, False)
+    assert "every labelling" in found.null
+
+
+@pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical", ["confidence", "classwise"]])
+def test_draws_come_near_what_all_labellings_say(lens):
+    preds = calibrated(np.random.default_rng(12), 6)
+    exact, drawn = (verdict(preds, lens, redraw=how, resamples=4999) for how in ("all", "labels"))
+    # 3.3 binomial standard errors of 4,999 draws; the families order ties differently, so each part is compared
+    pairs = [(exact.pvalue, drawn.pvalue)] if isinstance(lens, str) else []
+    pairs += [(exact.parts[name]["pvalue"], drawn.parts[name]["pvalue"]) for name in exact.parts]
+    for a, b in pairs:
+        assert abs(a - b) < 3.3 * np.sqrt(a * (1 - a) / 4999) + 1 / 5000
+
+
+def test_a_fair_coin_thrown_four_times():
+    # p = (1/2)^4 for each labelling; the gap |rate − 1/2| is .5 for 0000 and 1111 only: p = 2/16
+    found = verdict(Predictions([1, 1, 1, 1], [0.5] * 4), redraw="all")
+    assert (found.statistic, found.pvalue) == (0.5, 0.125)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        Predictions(np.zeros(21, dtype=int), np.full(21, 0.5)),
+        Predictions([1, 0], [0.5, 0.5], cluster=[0, 0]),
+    ],
+    ids=["too many", "clusters"],
+)
+def test_what_cannot_be_gone_through_is_refused(rows):
+    with pytest.raises(InputError, match="TO205"):
+        verdict(rows, redraw="all")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
-from trueodds.estimators.base import Estimator, one_score, single_rows
+from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import check_draws, notes_on, one_label
 from trueodds.hypotests.several import family, holm, pvalue
@@ -88,6 +88,7 @@ class ViewTest(HypothesisTest):
     vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
     needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
     law: ClassVar[str] = ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
+    jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
 
     null: str = "asymptotic"
     redraw: str = "labels"
@@ -104,14 +105,25 @@ class ViewTest(HypothesisTest):
                 "Use null='redraw', or leave redraw out.",
             )
         check_draws(self.redraw, self.resamples)
+        if self.redraw == "all":
+            raise InputError(
+                "TO205", "All labellings are gone through by consistency only.", "redraw='all'", "Leave it out."
+            )
 
     def on(self, view: View) -> Found:
         """Statistic, asymptotic p-value and effect of one view."""
         raise NotImplementedError
 
-    def cells(self, view: View) -> Cells:
-        """How surprising draws are: the statistic on cells that are fixed without the labels."""
+    def cells(self, view: View) -> Linear:
+        """How surprising draws are: the statistic on cells that are fixed without the labels.
+
+        Several statistics of one view, judged together by min-p, have an axis of their own behind that of the draws.
+        """
         raise NotImplementedError
+
+    def among(self, found: Found, values: Array, draws: Sequence[Array]) -> Found:
+        """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
+        return found
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
@@ -139,7 +151,8 @@ class ViewTest(HypothesisTest):
                 share = within_clusters(preds, asked)
                 sets.append(null_draws(preds, asked, self.resamples, rng, share=share))
         judged = [_Judged.by_draws(asked, draws, joint_views=joint, joint_lenses=joint) for draws in sets]
-        return self._verdict(asked, found, judged, null_of(preds, self.redraw), notes, least)
+        found = self._told(asked, found, sets)
+        return self._verdict(asked, found, judged, null_of(preds, self.redraw) + self.jointly, notes, least)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells, each taken as rows of its mean prediction."""
@@ -165,7 +178,18 @@ class ViewTest(HypothesisTest):
             asked, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
-        return self._verdict(asked, found, [judged], null, notes)
+        found = self._told(asked, found, [[draws for draws, _ in drawn]])
+        return self._verdict(asked, found, [judged], null + self.jointly, notes)
+
+    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+        """The statistic of each view, where labels are redrawn."""
+        if (self.null, self.redraw) != ("redraw", "labels"):
+            return None
+        return Asked(_Surprise(self), lens, lens.views(preds))
+
+    def pvalue_of(self, asked: Asked, draws: Array, *, joint: bool) -> float:
+        """The smallest p of the views, adjusted."""
+        return _Judged.by_draws([asked], [draws], joint_views=joint, joint_lenses=joint).whole
 
     def _found(self, asked: Sequence[Asked]) -> list[list[Found]]:
         for view in (view for each in asked for view in each.views):
@@ -174,6 +198,14 @@ class ViewTest(HypothesisTest):
             if self.needs_rows:
                 single_rows(view, self.name)
         return [[self.on(view) for view in each.views] for each in asked]
+
+    def _told(
+        self, asked: Sequence[Asked], found: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
+    ) -> list[list[Found]]:
+        return [
+            [self.among(one, each.values[v], [draws[i][v] for draws in sets]) for v, one in enumerate(found[i])]
+            for i, each in enumerate(asked)
+        ]
 
     def _verdict(
         self,
@@ -242,17 +274,17 @@ class _Judged:
         """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
         seen = [each.values for each in asked]
         pvalues = [
-            np.array([pvalue(float(x), drawn) for x, drawn in zip(values, each, strict=True)])
+            np.array([_among(x, drawn) for x, drawn in zip(values, each, strict=True)])
             for values, each in zip(seen, draws, strict=True)
         ]
         of_lens = [
-            family(values, each) if joint_views else least(holm(list(p)))
+            family(values.ravel(), _claims(each)) if joint_views else least(holm(list(p)))
             for values, each, p in zip(seen, draws, pvalues, strict=True)
         ]
         if len(asked) == 1:
             return cls(pvalues, of_lens, of_lens[0])
         whole = (
-            family(np.concatenate(seen), np.concatenate(draws))
+            family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
             if joint_lenses and joint_views
             else least(holm([float(p) for each in pvalues for p in each]))
         )
@@ -275,9 +307,19 @@ class _Surprise(Estimator):
         """How surprising the view is."""
         return self.linear(view).value()
 
-    def linear(self, view: View) -> Cells:
+    def linear(self, view: View) -> Linear:
         """The test's own cells."""
         return self.test.cells(view)
+
+
+def _among(value: Array, draws: Array) -> float:
+    """The p-value of one view: of its statistic, or of the smallest p among several."""
+    return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
+
+
+def _claims(draws: Array) -> Array:
+    """Draws of views (views, B), or of several statistics of each (views, B, m), as claims (claims, B)."""
+    return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
 def least(pvalues: Sequence[float]) -> float:

@@ -15,7 +15,8 @@ from trueodds.core.results import Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import check_draws, judged, one_label, settings_said, verdict_on
+from trueodds.hypotests.judging import check_draws, claim_on, judged, of_all, one_label, settings_said, verdict_on
+from trueodds.hypotests.several import pvalue
 from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of
@@ -51,8 +52,9 @@ class Consistency(HypothesisTest):
     ----------
     statistic : str or Estimator
         Any estimator; its own settings (bins, partition, distance, …) may be given beside it.
-    redraw : {"labels", "both"}
-        `labels` keeps the predictions, `both` resamples rows too (the 2019 paper's scheme).
+    redraw : {"labels", "both", "all"}
+        `labels` keeps the predictions, `both` resamples rows too (the 2019 paper's scheme), `all` goes through every
+        labelling of a few rows (up to 2^20 labellings), which makes p exact and leaves no chance.
     resamples : int
         How many draws.
     aggregate : str
@@ -112,6 +114,9 @@ class Consistency(HypothesisTest):
         statistic = self._statistic()
         asked = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
         said = self._said(statistic, asked)
+        if self.redraw == "all":
+            said.pop("resamples")
+            return of_all(preds, asked, said)
         if self.redraw == "labels" and by_bins(preds, asked):
             said["drawn"] = "bins"
         draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
@@ -119,11 +124,11 @@ class Consistency(HypothesisTest):
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
-        if self.redraw == "both":
+        if self.redraw != "labels":
             raise InputError(
                 "TO205",
-                "redraw='both' draws rows, and a tally has none.",
-                "redraw='both'",
+                f"redraw='{self.redraw}' needs rows, and a tally has none.",
+                f"redraw='{self.redraw}'",
                 "Leave redraw out, or use mode='exact'.",
             )
         statistic = self._statistic()
@@ -136,6 +141,23 @@ class Consistency(HypothesisTest):
             asked, [draws for draws, _ in drawn], null, self._said(statistic, asked), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
+
+    def error(self) -> Estimator:
+        """The statistic."""
+        return self._statistic()
+
+    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+        """The statistic through this lens."""
+        if self.redraw != "labels":
+            return None
+        return Asked.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
+
+    def pvalue_of(self, asked: Asked, draws: Array, *, joint: bool) -> float:
+        """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
+        if len(asked.views) > 1 and not joint:
+            return claim_on(asked, draws, joint=False).pvalue
+        off = asked.estimator.off
+        return pvalue(float(asked.combined(off(asked.values))), asked.combined(off(draws)))
 
     def _statistic(self) -> Estimator:
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})

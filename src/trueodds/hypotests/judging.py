@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.hypotests.several import exact, family, holm, pvalue
 from trueodds.inference.asked import Asked
+from trueodds.inference.enumerate import enumerated
 from trueodds.inference.redraw import null_draws, within_clusters
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-REDRAWS = ("labels", "both")
+REDRAWS = ("labels", "both", "all")
+ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
 
 
 def check_draws(redraw: str, resamples: Any) -> None:
     """Refuse a way of redrawing that is none, and a number of draws that is none."""
     if redraw not in REDRAWS:
-        raise InputError("TO203", "redraw is 'labels' or 'both'.", repr(redraw), "Leave it out for labels.")
+        raise InputError("TO203", "redraw is 'labels', 'both' or 'all'.", repr(redraw), "Leave it out for labels.")
     if isinstance(resamples, bool) or not isinstance(resamples, (int, np.integer)) or resamples < 1:
         raise InputError(
             "TO203", "resamples must be a whole number of at least 1.", repr(resamples), "For instance 999."
@@ -136,7 +138,7 @@ def judged(
     give where that is more than 1/(1 + B).
     """
     claims = [claim_on(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
-    floor, n = max(1 / (1 + draws[0].shape[1]), least), asked[0].n_rows
+    floor = max(1 / (1 + draws[0].shape[1]), least)
     notes = [
         *notes,
         *(
@@ -152,29 +154,68 @@ def judged(
         text = f"Holm's correction of {most:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, most * floor):.2g}: single ones cannot be named. Give more resamples."
         notes = [*notes, Note("TN209", text)]
     if len(asked) == 1:
-        (claim,) = claims
         lowest = floor if joint_views else min(1.0, floor * len(asked[0].views))
-        return Verdict(
-            "consistency", str(asked[0].lens), claim.statistic, claim.pvalue, n, null, lowest, claim.family,
-            claim.statistic - claim.mean, claim.parts, settings, tuple(dict.fromkeys(notes)),
-        )  # fmt: skip
-    adjusted = holm([claim.pvalue for claim in claims])
-    joint = min(adjusted)
+        return told(asked, claims, claims[0].pvalue, lowest, null, settings, notes)
+    joint = min(holm([claim.pvalue for claim in claims]))
     if joint_lenses:
         # Every view of every lens is a claim of the family: one class far off is not averaged away.
         observed = np.concatenate([claim.values for claim in claims])
         joint = family(observed, np.concatenate([claim.draws for claim in claims]))
     else:
         floor = min(1.0, floor * sum(len(each.views) for each in asked))
+    return told(asked, claims, joint, floor, null, settings, notes)
+
+
+def told(
+    asked: Sequence[Asked],
+    claims: Sequence[Claim],
+    pvalue: float,
+    floor: float | None,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note],
+) -> Verdict:
+    """The verdict on one lens, or on a family of several, of which the strongest gives statistic and effect."""
+    n, kept = asked[0].n_rows, tuple(dict.fromkeys(notes))
+    if len(asked) == 1:
+        (claim,) = claims
+        return Verdict(
+            "consistency", str(asked[0].lens), claim.statistic, pvalue, n, null, floor, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, kept,
+        )  # fmt: skip
+    adjusted = holm([claim.pvalue for claim in claims])
     parts = {
         str(each.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
         for each, claim, p in zip(asked, claims, adjusted, strict=True)
     }
     strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
     return Verdict(
-        "consistency", "family", strongest.statistic, joint, n, null, floor, joint,
-        strongest.statistic - strongest.mean, parts, settings, tuple(dict.fromkeys(notes)),
+        "consistency", "family", strongest.statistic, pvalue, n, null, floor, pvalue,
+        strongest.statistic - strongest.mean, parts, settings, kept,
     )  # fmt: skip
+
+
+def of_all(preds: Predictions, asked: Sequence[Asked], settings: dict[str, Any]) -> Verdict:
+    """The verdict of all labellings: p is exact, and has no floor."""
+    values, chances = enumerated(preds, asked)
+    claims = [_exact_claim(each, found, chances) for each, found in zip(asked, values, strict=True)]
+    seen, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
+    _, joint = exact(seen, drawn, chances)
+    whole = claims[0].pvalue if len(claims) == 1 else joint
+    return told(asked, claims, whole, None, ALL, settings, notes_on(preds))
+
+
+def _exact_claim(asked: Asked, values: Array, chances: Array) -> Claim:
+    raw, off = asked.values, asked.estimator.off
+    mean = float(asked.combined(values) @ chances)
+    (whole,), _ = exact(np.array([asked.combined(off(raw))]), asked.combined(off(values))[None], chances)
+    singles, joint = exact(off(raw), off(values), chances)
+    parts = {
+        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn @ chances)}
+        for view, value, p, h, drawn in zip(asked.views, raw, singles, holm(singles), values, strict=True)
+    }
+    family_p, parts = (joint, parts) if len(asked.views) > 1 else (None, {})
+    return Claim(float(asked.combined(raw)), whole, mean, off(raw), off(values), family_p, parts)
 
 
 @dataclass(frozen=True)

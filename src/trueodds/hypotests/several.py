@@ -67,3 +67,26 @@ def family(observed: Array, draws: Array) -> float:
     first = smallest < smallest[0] * (1 - TIE)
     tied = np.abs(smallest - smallest[0]) <= TIE
     return float((first | (tied & (largest >= largest[0] - TIE * np.abs(largest[0])))).mean())
+
+
+def exact(observed: Array, values: Array, chances: Array) -> tuple[list[float], float]:
+    """The p-value of each claim, and of the smallest of them, where every outcome is known with its probability.
+
+    `observed` (claims,), `values` (claims, outcomes), `chances` (outcomes,).
+
+    >>> exact(np.array([2.0]), np.array([[0.0, 1.0, 2.0]]), np.array([0.5, 0.3, 0.2]))
+    ([0.2], 0.2)
+    """
+    kept = ~np.isnan(observed)
+    if not kept.any():
+        return [float("nan")] * len(observed), float("nan")
+    tails = []
+    for at in np.concatenate([observed[:, None], values], axis=1)[kept]:
+        drawn, order = at[1:], np.argsort(at[1:])
+        above = np.append(np.cumsum(chances[order][::-1])[::-1], 0.0)
+        tails.append(above[np.searchsorted(drawn[order], at - TIE * np.abs(at), "left")])
+    smallest = np.min(tails, axis=0)
+    whole = float(chances[smallest[1:] <= smallest[0] * (1 + TIE)].sum())
+    pvalues = np.full(len(observed), np.nan)
+    pvalues[kept] = [tail[0] for tail in tails]
+    return [float(min(p, 1.0)) for p in pvalues], min(whole, 1.0)

@@ -1,0 +1,57 @@
+"""Every labelling that the predictions allow, each with its probability: the null law itself, for a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.inference.asked import Asked
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+AT_MOST = 2**20  # labellings
+BLOCK = 2**12  # of them at once
+
+
+def enumerated(preds: Predictions, asked: Sequence[Asked]) -> tuple[list[Array], Array]:
+    """The statistic of each view under every labelling, (views, labellings) for each question, and their chances."""
+    if preds.kind == "multilabel" or preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Labellings are enumerated for independent rows with one label each.",
+            "independent labels" if preds.cluster is None else "clusters",
+            "Leave redraw out.",
+        )
+    P = np.asarray(preds.P, dtype=np.float64)
+    P = P / P.sum(axis=1, keepdims=True)
+    allowed = [np.flatnonzero(row > 0) for row in P]
+    total = float(np.prod([float(len(each)) for each in allowed]))
+    if total > AT_MOST:
+        raise InputError(
+            "TO205",
+            f"Rows can be labelled in more than {AT_MOST:,} ways.",
+            f"{preds.n:,} rows, {total:.3g} labellings",
+            "Leave redraw out: labels are drawn at random.",
+        )
+    sizes = [len(each) for each in allowed]
+    chances, values = [], [[[] for _ in each.views] for each in asked]  # type: ignore[var-annotated]
+    for start in range(0, int(total), BLOCK):
+        digits = np.unravel_index(np.arange(start, min(start + BLOCK, int(total))), sizes)
+        labels = np.stack([each[digit] for each, digit in zip(allowed, digits, strict=True)], axis=1)
+        chances.append(P[np.arange(preds.n), labels].prod(axis=1))
+        for each, kept in zip(asked, values, strict=True):
+            for v, found in enumerate(_of(each, v, preds, labels) for v in range(len(each.views))):
+                kept[v].append(found)
+    return [np.stack([np.concatenate(found) for found in each]) for each in values], np.concatenate(chances)
+
+
+def _of(asked: Asked, v: int, preds: Predictions, labels: Array) -> Array:
+    """The statistic of one view for each labelling (labellings, n)."""
+    view, outcome = asked.views[v], asked.lens.outcomes(preds)[v]
+    m = view.p.shape[1] if view.joint else 1
+    return np.array([asked.estimator.value(view.with_y(outcome.of_labels(each, m))) for each in labels])

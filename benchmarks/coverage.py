@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from trueodds.ask import floors
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

@@ -180,7 +180,7 @@ def test_every_public_name_is_there():
     for name in to.__all__:
         assert getattr(to, name) is not None
     with pytest.raises(AttributeError):
-        to.compare  # noqa: B018
+        to.rank  # noqa: B018
 
 
 def test_what_belongs_to_the_rows_is_said_to_belong_there() -> None:

@@ -1,4 +1,4 @@
-"""Does the JSON keep its published schema? Estimate, verdict, audit, tally and calibrator, for classes and for one column."""
+"""Does the JSON keep its published schema? Estimate, verdict, comparison, audit, tally and calibrator, for classes and for one column."""
 
 from __future__ import annotations
 
@@ -62,6 +62,33 @@ def test_an_infinite_estimate_is_null_with_a_note() -> None:
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
 def test_a_verdict_keeps_its_schema(k: int, lens: str) -> None:
     valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
+
+
+@pytest.mark.parametrize("asked", [{}, {"effect": 0.1}, {"width": 0.1}], ids=str)
+def test_a_plan_keeps_its_schema(asked: dict[str, float]) -> None:
+    settings = {} if "width" in asked else {"simulations": 20}
+    valid(to.power(predictions(3), **asked, **settings).to_dict(), "power")
+
+
+@pytest.mark.parametrize("name", ["ece", "brier", "skce"])
+@pytest.mark.parametrize("settings", [{}, {"interval": None}, {"null": "swap"}, {"paired": False}], ids=str)
+def test_a_comparison_keeps_its_schema(name: str, settings: dict[str, Any]) -> None:
+    a = predictions(3)
+    b = to.Predictions(a.y, a.P**2, sum_tolerance=1)
+    valid(to.compare(a, b, name, resamples=19, **settings).to_dict(), "comparison")
+
+
+def test_an_infinite_difference_is_null() -> None:
+    a, b = to.Predictions([1, 1], [0.0, 0.5]), to.Predictions([1, 1], [0.5, 0.5])
+    assert valid(to.compare(a, b, "log_loss").to_dict(), "comparison")["difference"] is None
+
+
+@pytest.mark.parametrize("settings", [{}, {"interval": None}, {"null": "swap"}], ids=str)
+def test_a_ranking_keeps_its_schema(settings: dict[str, Any]) -> None:
+    a = predictions(2)
+    models = {"a": a, "flat": to.Predictions(a.y, [0.5] * a.n), "sure": to.Predictions(a.y, [0.99] * a.n)}
+    told = valid(to.compare(models, "brier", resamples=99, **settings).to_dict(), "ranking")
+    assert len(told["pairs"]) == len(told["settled"]) + len(told["unsettled"]) == 3
 
 
 @pytest.mark.parametrize("k", [2, 3])

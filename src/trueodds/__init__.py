@@ -8,24 +8,40 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time each name is loaded on first use
-    from trueodds.ask import draw, fit, load, measure, tally, test
+    from trueodds.ask import draw, fit, load, measure, power, tally, test
     from trueodds.audit.plan import audit
     from trueodds.core.errors import InputError
     from trueodds.problem.predictions import Predictions
     from trueodds.scorer import scorer
     from trueodds.sources.reading import read
+    from trueodds.versus import compare
 
 __version__ = "0.1.0"
 
-__all__ = ["InputError", "Predictions", "audit", "draw", "fit", "load", "measure", "read", "scorer", "tally", "test"]
+__all__ = [
+    "InputError",
+    "Predictions",
+    "audit",
+    "compare",
+    "draw",
+    "fit",
+    "load",
+    "measure",
+    "power",
+    "read",
+    "scorer",
+    "tally",
+    "test",
+]
 
 _WHERE = {
     "InputError": "trueodds.core.errors",
     "Predictions": "trueodds.problem.predictions",
     "audit": "trueodds.audit.plan",
+    "compare": "trueodds.versus",
     "read": "trueodds.sources.reading",
     "scorer": "trueodds.scorer",
-    **dict.fromkeys(("draw", "fit", "load", "measure", "tally", "test"), "trueodds.ask"),
+    **dict.fromkeys(("draw", "fit", "load", "measure", "power", "tally", "test"), "trueodds.ask"),
 }
 
 

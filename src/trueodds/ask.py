@@ -1,4 +1,4 @@
-"""The façade: measure, test, fit, draw. It finds the member, takes the lens, and calls it."""
+"""The façade: measure, test, power, fit, draw. It finds the member, takes the lens, and calls it."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.planned import Power
 from trueodds.core.registry import near
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.saved import schema_of
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator, ProperScore
+from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.margin import error_of, judged_by
+from trueodds.hypotests.power import PLANS, Plan, check_asked, power_of, redraws_for
+from trueodds.hypotests.width import rows_for
 from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.redraw import null_draws
+from trueodds.inference.floors import REDRAWS, floors
+from trueodds.meant import lens_for, looked_at, member_of, said_of, seeded
 from trueodds.problem.hypothesis import under
-from trueodds.problem.lens import Lens, as_lens, default_lens
+from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.region import within
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
-
-Array = NDArray[Any]
-REDRAWS = 999
-VOTES_DRAWN = 4_000_000
 
 
 def measure(
@@ -91,8 +90,8 @@ def measure(
             "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
         )
     generator = as_generator(rng)
-    member = _member(ESTIMATORS, Estimator, estimator, _dealt(estimator, settings, rng, generator))
-    rows = _looked_at(resolved(data, mode, weight_kind), region)
+    member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    rows = looked_at(resolved(data, mode, weight_kind), region)
     chosen = lens_for(rows, lens, member)
     together = aggregate or chosen.aggregate
     if isinstance(rows, Tally):
@@ -100,7 +99,7 @@ def measure(
     else:
         asked = [Asked.of(member, chosen, rows, together)]
         (estimate,) = estimates(rows, asked, sure, generator, lambda every: floors(rows, every, generator))
-    return replace(estimate, settings=dict(estimate.settings) | _said(rng, rows, weight_kind, region))
+    return replace(estimate, settings=dict(estimate.settings) | said_of(rng, rows, weight_kind, region))
 
 
 def test(
@@ -109,6 +108,7 @@ def test(
     *,
     lens: Any = None,
     hypothesis: Any = "calibrated",
+    margin: float | None = None,
     level: float = 0.95,
     region: Any = None,
     mode: str | None = None,
@@ -130,8 +130,11 @@ def test(
     hypothesis : "calibrated", fitted calibrator or callable
         The calibration function that is tested: the identity, or ρ, a function of P (n, K). Under r = ρ each label
         comes with its probability in ρ(P); rows are still pooled by what the model said.
+    margin : float, optional
+        An error that would not matter. The `decision` is then `within`, `beyond` or `undecided`, by the interval of
+        the error and not by p; for tests of an error that has one, through one lens.
     level : float
-        Accepted by every member; this test gives a p-value and does not use it.
+        Of that interval; the p-value does not use it.
     region, mode, weight_kind, rng
         As for `measure`.
     progress : callable, optional
@@ -145,9 +148,9 @@ def test(
     """
     Sureness(level=level)
     generator = as_generator(rng)
-    dealt = settings if test != "consistency" else _dealt(settings.get("statistic", "ece"), settings, rng, generator)
-    member = _member(TESTS, HypothesisTest, test, dealt)
-    rows = _looked_at(resolved(data, mode, weight_kind), region)
+    dealt = settings if test != "consistency" else seeded(settings.get("statistic", "ece"), settings, rng, generator)
+    member = member_of(TESTS, HypothesisTest, test, dealt)
+    rows = looked_at(resolved(data, mode, weight_kind), region)
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
     if not several or len({str(each) for each in several}) < len(several):
         raise InputError(
@@ -156,16 +159,86 @@ def test(
     statistic = getattr(member, "statistic", None)
     own = statistic if isinstance(statistic, Estimator) else member
     lenses = [lens_for(rows, each, own) for each in several]
+    error = None if margin is None else error_of(member, margin, lenses)
     if hypothesis != "calibrated":
         rows, lenses = _under(rows, hypothesis, lenses, member)
     if isinstance(rows, Tally):
         verdict = member.from_tally(rows, lenses, generator)
     else:
         verdict = member(rows, lenses, generator, progress)
-    said = _said(rng, rows, weight_kind, region)
+    if margin is not None and error is not None:
+        verdict = judged_by(margin, verdict, member, error, rows, lenses[0], level, as_generator(rng))
+    said = said_of(rng, rows, weight_kind, region)
     if hypothesis != "calibrated":
         said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
     return replace(verdict, settings=dict(verdict.settings) | said)
+
+
+def power(
+    data: Any,
+    test: Any = "consistency",
+    *,
+    n: int | None = None,
+    power: float = 0.8,
+    effect: float | None = None,
+    width: float | None = None,
+    alpha: float = 0.05,
+    lens: Any = None,
+    estimator: str | Estimator = "ece",
+    region: Any = None,
+    weight_kind: str = "importance",
+    rng: int | np.random.Generator = 0,
+    progress: Callable[[float], None] | None = None,
+    **settings: Any,
+) -> Power:
+    r"""How many rows it takes: what a test sees in n rows, or the rows for an effect or for the width of an interval.
+
+    By simulation from these very predictions: rows are drawn with replacement, labels from a truth
+    :math:`r \propto p^t` that is off by so much, and the test is run. An effect is the lens's mean :math:`|r - p|`.
+    Where the test is a likelihood ratio the non-central χ² law of its expected gain takes the place of simulation.
+
+    Parameters
+    ----------
+    data : Predictions or Source
+        The predictions; their labels matter for `width` only.
+    n : int, optional
+        Rows; as many as there are, if not said.
+    power : float
+        In which share of data sets the error is to be found.
+    effect : float, optional
+        An error in probability units: the answer is then its power at n rows, and the rows for the wanted power.
+    width : float, optional
+        Of an interval of `estimator` at level 1 − alpha, from end to end: the answer is then the rows for it.
+    region, weight_kind, rng, progress
+        As for `test`.
+    **settings
+        `simulations`, `distortion="temperature"|"shift"`, `direction="over"|"under"`, and those of the test or the
+        estimator; of `resamples` 199 are made if not said (more for a small alpha).
+
+    >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
+    >>> found = power(preds, effect=0.1, simulations=200)
+    >>> found.n, round(found.power, 1), 200 < found.needed < 300
+    (200, 0.7, True)
+    """
+    generator, rows = as_generator(rng), looked_at(resolved(data, "exact", weight_kind), region)
+    own = {name: settings.pop(name) for name in PLANS if name in settings}
+    check_asked(test, estimator, width, {"n": n, "effect": effect} | own)
+    plan = Plan(n, power, effect, alpha, **own)
+    if width is not None:
+        together = settings.pop("aggregate", None)
+        error = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+        chosen = lens_for(rows, lens, error)
+        found = rows_for(rows, error, chosen, together or chosen.aggregate, width, alpha, generator, progress)
+    else:
+        if test in TESTS.names() and TESTS.takes(test, "resamples"):
+            settings.setdefault("resamples", redraws_for(alpha))
+        if test == "consistency":
+            settings = seeded(settings.get("statistic", "ece"), settings, rng, generator)
+        member = member_of(TESTS, HypothesisTest, test, settings)
+        statistic = getattr(member, "statistic", None)
+        chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else member)
+        found = power_of(rows, member, chosen, plan, generator, progress)
+    return replace(found, settings=dict(found.settings) | said_of(rng, rows, weight_kind, region))
 
 
 def fit(
@@ -201,7 +274,7 @@ def fit(
         raise InputError("TO403", "Fitting a calibrator needs the rows.", "a tally", "Give the file of predictions.")
     if method == "auto":
         settings.setdefault("rng", rng)
-    return fitted(_member(CALIBRATORS, Rule, method, settings), rows)
+    return fitted(member_of(CALIBRATORS, Rule, method, settings), rows)
 
 
 def draw(
@@ -233,7 +306,7 @@ def draw(
             "TN248", "The bars take the rows as independent, and these come in clusters: the bars are too short."
         )
         picture = replace(picture, notes=(*picture.notes, note))
-    picture = replace(picture, settings=dict(picture.settings) | _said(rng, rows, weight_kind))
+    picture = replace(picture, settings=dict(picture.settings) | said_of(rng, rows, weight_kind))
     if ax is not None:
         picture.draw(ax)
     return picture
@@ -266,61 +339,6 @@ def tally(
     return total
 
 
-BELONG = {
-    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit looks at each.",
-    "seed": "The seed is rng=.",
-    "random_state": "The seed is rng=.",
-}
-
-
-def _dealt(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """The settings, with the seed of the call for an estimator that deals rows into folds."""
-    if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
-        return settings
-    if not ESTIMATORS.takes(estimator, "rng"):
-        return settings
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    return settings | {"rng": seed}
-
-
-def _member(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
-    known = isinstance(asked, str) and asked in registry.names()
-    for name in settings.keys() & BELONG.keys():
-        if known and registry.takes(asked, name):
-            continue
-        raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
-    if isinstance(asked, kind):
-        if settings:
-            raise InputError(
-                "TO202",
-                "A member given as an instance has its own settings.",
-                ", ".join(settings),
-                "Set them on the instance, or give its name.",
-            )
-        return asked
-    if not isinstance(asked, str):
-        raise InputError(
-            "TO201",
-            f"A {registry.kind} is a name or an instance.",
-            repr(asked),
-            f"Known: {', '.join(registry.names())}.",
-        )
-    return registry.make(asked, settings)
-
-
-def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | None) -> Lens:
-    """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
-    if lens is not None:
-        return as_lens(lens)
-    if member is not None and member.lens and rows.kind == "classes":
-        return as_lens(member.lens)
-    return default_lens(rows)
-
-
 def _under(
     rows: Predictions | Tally, rho: Any, lenses: list[Lens], member: HypothesisTest
 ) -> tuple[Predictions, list[Lens]]:
@@ -335,53 +353,3 @@ def _under(
             "Leave redraw out: labels are drawn from the given function.",
         )
     return under(rows, rho, lenses)
-
-
-def floors(
-    rows: Predictions, asked: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
-) -> list[Array | None]:
-    """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
-
-    Each question may have draws of its own, so that beyond 200,000 rows they cost bins. The floor of a mean over many
-    rows is exact enough with few draws of their votes: as many are made as 4 million drawn shares allow, and at
-    least 20.
-    """
-
-    def drawable(each: Asked) -> bool:
-        countless = each.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
-        if not each.is_mean_of_views:  # the mean of the largest is not the largest mean
-            return not countless
-        # What is unbiased for independent rows is not for the rows of clusters.
-        known = rows.cluster is None and each.estimator.expected(each.views[0]) is not None
-        return not isinstance(each.estimator, ProperScore) and not known and not countless
-
-    voted = [each for each in asked if drawable(each) and each.estimator.redraws == "votes"]
-    others = [each for each in asked if drawable(each) and each.estimator.redraws != "votes"]
-    few = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
-    found = {
-        id(each): draws
-        for drawn, count in ((others, redraws), (voted, few))
-        if drawn
-        for each, draws in zip(drawn, null_draws(rows, drawn, count, rng, together=False), strict=True)
-    }
-    return [found.get(id(each)) for each in asked]
-
-
-def _looked_at(rows: Predictions | Tally, region: Any) -> Any:
-    """The rows of a region of the simplex, or all."""
-    if region is None:
-        return rows
-    if isinstance(rows, Tally):
-        raise InputError(
-            "TO403", "A region of the simplex needs the rows.", f"region={region!r} of a tally", "Use mode='exact'."
-        )
-    return within(rows, region)
-
-
-def _said(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
-    said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
-    if region is not None:
-        said["region"] = getattr(region, "__name__", None) or str(region)
-    if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
-        said["weight_kind"] = weight_kind
-    return said

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.audit.example import example
+from tests.cli.conftest import Run
 from trueodds import Predictions, audit
 from trueodds.cli.gate import MEASURED, Gate
 from trueodds.core.errors import InputError
@@ -114,3 +117,36 @@ def test_a_bound_in_percent_is_told_as_a_share() -> None:
 def test_the_gate_knows_what_every_audit_measures() -> None:
     audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=19).to_dict()
     assert {each["estimator"] for each in audited["measures"]} == set(MEASURED)
+
+
+# On the command line, from the file to the exit code
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("ece.low>0.02", 1),  # the whole interval lies above: the error is there for sure
+        ("ece.high>0.02", 1),
+        ("ece.low>0.9", 0),
+        ("ece.high<0.01", 0),
+        ("brier.low>0.01", 1),
+    ],
+)
+def test_ends_of_intervals_decide_the_exit_code(run: Run, over: str, gate: str, code: int) -> None:
+    done = run("audit", over, "--resamples", 99, "--fail-on", gate)
+    assert done.exit_code == code
+    assert f"gate '{gate}' {'failed' if code else 'held'}: " in done.stderr
+
+
+def test_the_lower_end_passes_a_calibrated_model_whose_bare_error_is_above_the_bound(run: Run, honest: str) -> None:
+    # 400 rows of a calibrated model have an ece of about .05 by chance: the value fails where the lower end does not
+    assert run("audit", honest, "--resamples", 99, "--fail-on", "ece>0.02").exit_code == 1
+    assert run("audit", honest, "--resamples", 99, "--fail-on", "ece.low>0.02").exit_code == 0
+
+
+def test_an_end_of_an_interval_that_is_not_there_exits_with_2(run: Run, honest: str, folder: Path) -> None:
+    part = folder / "a.tally.json"
+    run("tally", honest, "--out", part)
+    done = run("audit", part, "--resamples", 99, "--fail-on", "ece.low@classwise>0.02")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error TO611\n")

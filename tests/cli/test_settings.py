@@ -27,7 +27,9 @@ def taken(registry: Registry) -> set[str]:
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
     offered = {option.removeprefix("--").replace("-", "_") for option in FAMILIES[family]}
-    asked_of_all = {"estimators": set(SURENESS), "tests": {"region"}}.get(family, set())  # by measure and test
+    asked_of_all = {"estimators": set(SURENESS), "tests": {"region", "margin"}}.get(
+        family, set()
+    )  # by measure and test
     assert offered - taken(REGISTRIES[family]) <= asked_of_all
 
 
@@ -53,6 +55,8 @@ def test_each_command_lists_its_own_options_only() -> None:
         "audit",
         "measure",
         "test",
+        "compare",
+        "power",
         "draw",
         "fit",
     ]

@@ -5,10 +5,10 @@ import pytest
 
 import trueodds as to
 from tests.inference.questions import asked, simulated
-from trueodds.ask import floors
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
 from trueodds.inference.asked import Asked
+from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws
 from trueodds.inference.redraw_cells import by_bins, null_covariance
 from trueodds.problem.lens import as_lens

@@ -6,8 +6,10 @@ import click
 
 from trueodds import __version__
 from trueodds.cli.audits import audit
+from trueodds.cli.comparing import compare
 from trueodds.cli.fixes import apply, fit
 from trueodds.cli.listing import list_members
+from trueodds.cli.planning import power
 from trueodds.cli.program import Program
 from trueodds.cli.questions import draw, measure, test
 from trueodds.cli.studies import study
@@ -32,5 +34,5 @@ def main() -> None:
     """
 
 
-for _command in (audit, measure, test, draw, fit, apply, tally, merge, study, list_members):
+for _command in (audit, measure, test, compare, power, draw, fit, apply, tally, merge, study, list_members):
     main.add_command(_command)

@@ -72,7 +72,7 @@ def test(
     from trueodds import ask
     from trueodds.hypotests import TESTS
 
-    TESTS.check(name, said, ("region",))
+    TESTS.check(name, said, ("region", "margin"))
     with Progress() as progress:
         data = opened(files, columns)
         found = ask.test(

@@ -28,12 +28,13 @@ SETTINGS = {
     "--resample": "What is resampled: auto, rows, cells.",
     "--redraw": "What a test redraws: labels or both.",
     "--statistic": "The estimator whose size a test judges.",
+    "--margin": "An error that would not matter: says within, beyond or undecided, by the interval.",
 }
 _BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
 _ERRORS = (*_BINS, "--distance", "--order", "--floor", "--aggregate", "--region")
 FAMILIES = {
     "estimators": (*_ERRORS, "--interval", "--level", "--resamples", "--resample"),
-    "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw"),
+    "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw", "--margin"),
     "diagrams": (*_BINS, "--level"),
     "calibrators": ("--bins", "--partition", "--floor", "--between"),
 }
@@ -42,13 +43,13 @@ SURENESS = ("interval", "level", "resamples", "resample", "aggregate", "region")
 _ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mode", "weight_kind": "--weight-kind"}
 
 
-def settings_options(family: str) -> Callable[[Command], Command]:
+def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """The options of one family's members, and --set for what few of them take."""
 
     def options(command: Command) -> Command:
         also = f"Any other setting of one of the {family}."
         command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=also)(command)
-        for option in reversed(FAMILIES[family]):
+        for option in (each for each in reversed(FAMILIES[family]) if each not in without):
             command = click.option(option, metavar="X", help=SETTINGS[option])(command)
         return command
 

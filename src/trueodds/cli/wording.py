@@ -18,7 +18,8 @@ _NAMES: dict[str, tuple[str, str]] = {
         *(("--mode", "exact"), ("--lens", "NAME"), ("--alpha", "X"), ("--grid", "N"), ("--weight-kind", "frequency")),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
-_NAMES |= {name: (f"--set {name}=", "X") for name in ("style", "bars", "simultaneous", "min_count", "folds", "share")}
+_SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
+_NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
 _KEYWORD = re.compile(
     rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_NAMES)})="
     r"(?P<value>'[^']*'|\[[^\]]*\]|[\w+-]+(?:\.\w+)*(?![\w/])|(?=[\s.,;:)]|$))"
@@ -38,6 +39,8 @@ _PHRASES = tuple(
         (r"Uniform\(15\); words are understood by trueodds\.measure\(…, (partition='[\w-]+')\)", r"\1"),
         (r"Predictions\(Y\[:, j\], P\[:, j\]\)", "--label y_A --probs p_A"),
         (r"Fit it again and save it with \.save\(path\)", "Fit it again: trueodds fit FILE --out F"),
+        (r"\bpaired=True\b", "--paired"),
+        (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
     )
 )

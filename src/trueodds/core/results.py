@@ -94,13 +94,25 @@ class Verdict:
     def __float__(self) -> float:
         return float(self.pvalue)
 
+    @property
+    def decision(self) -> str | None:
+        """Where the error lies beside the margin: within, beyond or undecided; None where no margin was given."""
+        found: str | None = self.settings.get("decision")
+        return found
+
     def __str__(self) -> str:
         floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return (
             f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
-            f" · n={self.n:,} · {self.lens} · null: {self.null}"
+            f"{self._beside()} · n={self.n:,} · {self.lens} · null: {self.null}"
         )
+
+    def _beside(self) -> str:
+        if self.decision is None:
+            return ""
+        where = {"undecided": "undecided at the margin"}.get(self.decision, f"{self.decision} the margin")
+        return f" · {where} of {figure(self.settings['margin'])}"
 
     def _repr_html_(self) -> str:
         return _card(str(self), self.notes)

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from trueodds.inference.counts import EXACT_ROWS as EXACT_ROWS
+from trueodds.inference.counts import poisson_binomial as poisson_binomial
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-EXACT_ROWS = 2000  # the exact law costs O(rows²); above, the refined normal is off by less than one row
 _SLACK = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
 
 
@@ -78,21 +79,6 @@ def wilson(view: View, index: Array, size: int, level: float) -> Bars:
     # Rounding must not put the rate itself outside its own interval.
     low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
     return Bars(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
-
-
-def poisson_binomial(p: Array) -> Array:
-    """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
-
-    >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
-    [0.25, 0.5, 0.25]
-    """
-    law = np.zeros(len(p) + 1)
-    law[0] = 1.0
-    for i, said in enumerate(p, start=1):
-        come = law[:i] * said
-        law[:i] -= come
-        law[1 : i + 1] += come
-    return law
 
 
 def _of_bin(view: View, rows: Array, sums: dict[str, Array], tail: float) -> tuple[float, float, str]:

@@ -20,7 +20,8 @@ Array = NDArray[Any]
 class Linear(Protocol):
     """A statistic of one view that needs only the sums of its cells, so that draws cost cells, not rows.
 
-    The cells are fixed without the labels: bins, groups of equal or neighbouring scores, or single rows.
+    The cells are fixed without the labels: bins, groups of equal or neighbouring scores, or single rows. Where drawn
+    labels are read faster as they are, it may have `of_labels`: a function of their numbers (n, draws), or None.
     """
 
     @property

@@ -5,7 +5,18 @@ from trueodds.core.registry import Registry
 TESTS = Registry(
     "test",
     {
+        "bins": "trueodds.hypotests.bins:BinByBin",
+        "cme": "trueodds.hypotests.cme:MeanEmbedding",
         "consistency": "trueodds.hypotests.consistency:Consistency",
+        "cox": "trueodds.hypotests.cox:Cox",
+        "debiased_l2": "trueodds.hypotests.debiased_l2:DebiasedL2Test",
+        "ecce": "trueodds.hypotests.cumulative:ECCE",
+        "giviti": "trueodds.hypotests.giviti:GiViTI",
+        "hosmer_lemeshow": "trueodds.hypotests.hosmer_lemeshow:HosmerLemeshow",
+        "ks": "trueodds.hypotests.cumulative:KS",
+        "score": "trueodds.hypotests.score:Score",
+        "skce": "trueodds.hypotests.skce:KernelTest",
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
+        "tcal": "trueodds.hypotests.tcal:TCal",
     },
 )

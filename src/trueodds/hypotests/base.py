@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
+from trueodds.estimators.base import Estimator
+from trueodds.inference.asked import Asked
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
 from trueodds.tally.tally import Tally
 
 Progress = Callable[[float], None]
@@ -28,6 +32,7 @@ class HypothesisTest:
     name: ClassVar[str]
     lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
     vectors: ClassVar[bool] = True  # whether a view may hold a vector per row
+    nulls: ClassVar[tuple[str, ...]] = ()  # what null= may be; none where the test has one law only
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     def __call__(
@@ -39,3 +44,19 @@ class HypothesisTest:
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells."""
         raise InputError("TO403", f"The test {self.name} needs the rows.", "a tally", "Use mode='exact'.")
+
+    def error(self) -> Estimator | None:
+        """The error whose interval a margin is compared with; None where the statistic is no such error."""
+        return None
+
+    def degrees(self, view: View) -> int | None:
+        """The degrees of freedom, where the statistic of a view is twice a gain in log-likelihood; else None."""
+        return None
+
+    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+        """What labels are redrawn for, the predictions kept; None where the p-value comes in another way."""
+        return None
+
+    def pvalue_of(self, asked: Asked, draws: NDArray[Any], *, joint: bool) -> float:
+        """The p-value of one lens among its draws; `joint` says whether the draws of its views hang together."""
+        raise InputError("TO205", f"The test {self.name} redraws no labels.", self.name, "Use consistency.")

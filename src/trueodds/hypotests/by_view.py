@@ -66,7 +66,8 @@ class Cells:
             np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
         )
         shape = (1, self.size, m) if view.joint else (1, self.size)
-        return float(self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0])
+        found: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
+        return found
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
@@ -87,6 +88,8 @@ class ViewTest(HypothesisTest):
 
     vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
     needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
+    nulls: ClassVar[tuple[str, ...]] = NULLS  # how its null law may be had
+    drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # those of them that make `resamples` draws
     law: ClassVar[str] = ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
     jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
 
@@ -95,8 +98,9 @@ class ViewTest(HypothesisTest):
     resamples: int = 999
 
     def __post_init__(self) -> None:
-        if self.null not in NULLS:
-            raise InputError("TO203", "null is 'asymptotic' or 'redraw'.", repr(self.null), "Leave it out.")
+        if self.null not in self.nulls:
+            known = " or ".join(repr(null) for null in self.nulls)
+            raise InputError("TO203", f"null is {known}.", repr(self.null), "Leave it out.")
         if self.redraw != "labels" and self.null != "redraw":
             raise InputError(
                 "TO205",
@@ -114,6 +118,10 @@ class ViewTest(HypothesisTest):
         """Statistic, asymptotic p-value and effect of one view."""
         raise NotImplementedError
 
+    def look(self, view: View, rng: np.random.Generator) -> Found:
+        """The same for a null law that makes draws of its own."""
+        return self.on(view)
+
     def cells(self, view: View) -> Linear:
         """How surprising draws are: the statistic on cells that are fixed without the labels.
 
@@ -129,18 +137,19 @@ class ViewTest(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several."""
-        if preds.cluster is not None and self.null == "asymptotic":
+        if preds.cluster is not None and self.null != "redraw":
+            law = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
             raise InputError(
                 "TO205",
-                f"The asymptotic law of {self.name} takes rows as independent, and these come in clusters.",
-                "cluster= with null='asymptotic'",
+                f"{law} of {self.name} takes rows as independent, and these come in clusters.",
+                f"cluster= with null={self.null!r}",
                 "Use null='redraw': the signs of whole clusters are flipped.",
             )
         preds, notes = one_label(preds, rng, self.redraw)
         asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
-        found = self._found(asked)
+        found = self._found(asked, rng)
         notes = [*preds.notes, *notes, *(note for lens in lenses for note in lens.notes(preds)), *notes_on(preds)]
-        if self.null == "asymptotic":
+        if self.null != "redraw":
             return self._verdict(asked, found, None, f"{LABELS}, so that {self.law}", notes)
         sets = [null_draws(preds, asked, self.resamples, rng, self.redraw, progress)]
         joint = preds.kind != "multilabel"
@@ -165,10 +174,17 @@ class ViewTest(HypothesisTest):
                 "redraw='both'",
                 "Leave redraw out, or use mode='exact'.",
             )
+        if tally.counts.voted and self.null == "asymptotic":
+            raise InputError(
+                "TO205",
+                f"The asymptotic law of {self.name} is that of one label per row, and the tally counted shares of votes.",
+                "votes with null='asymptotic'",
+                "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
+            )
         asked = [tallied.asked_of(tally, _Surprise(self), lens) for lens in lenses]
-        found = self._found(asked)
+        found = self._found(asked, rng)
         notes = list(dict.fromkeys(note for each in asked for note in tallied.notes_of(tally, each)))
-        if self.null == "asymptotic":
+        if self.null != "redraw":
             return self._verdict(asked, found, None, f"{LABELS}, so that {self.law}", notes)
         drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
         notes.append(
@@ -191,13 +207,13 @@ class ViewTest(HypothesisTest):
         """The smallest p of the views, adjusted."""
         return _Judged.by_draws([asked], [draws], joint_views=joint, joint_lenses=joint).whole
 
-    def _found(self, asked: Sequence[Asked]) -> list[list[Found]]:
+    def _found(self, asked: Sequence[Asked], rng: np.random.Generator) -> list[list[Found]]:
         for view in (view for each in asked for view in each.views):
             if not self.vectors:
                 one_score(view, self.name)
             if self.needs_rows:
                 single_rows(view, self.name)
-        return [[self.on(view) for view in each.views] for each in asked]
+        return [[self.look(view, rng) for view in each.views] for each in asked]
 
     def _told(
         self, asked: Sequence[Asked], found: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
@@ -223,7 +239,7 @@ class ViewTest(HypothesisTest):
         pvalues = [np.max([one.pvalues[i] for one in judged], axis=0) for i in range(len(asked))]
         of_lens = [max(one.of_lens[i] for one in judged) for i in range(len(asked))]
         whole = max(one.whole for one in judged)
-        floor = None if by_law else max(1 / (1 + self.resamples), least)
+        floor = max(1 / (1 + self.resamples), least) if self.null in self.drawing else None
         every = [one for each in found for one in each]
         notes = [*notes, *(note for one in every for note in one.notes)]
         if by_law:
@@ -231,7 +247,9 @@ class ViewTest(HypothesisTest):
             notes += [Note("TN212", f"{doubt} null='redraw' keeps its level there.") for doubt in doubts]
         settings: dict[str, Any] = {"null": self.null}
         if not by_law:
-            settings |= {"redraw": self.redraw, "resamples": self.resamples}
+            settings["redraw"] = self.redraw
+        if self.null in self.drawing:
+            settings["resamples"] = self.resamples
         settings |= every[0].said if len(every) == 1 else _shared([one.said for one in every])
         name, n, told = self.name, asked[0].n_rows, tuple(dict.fromkeys(notes))
         if len(asked) == 1:
@@ -302,6 +320,11 @@ class _Surprise(Estimator):
     def needs_rows(self) -> bool:  # type: ignore[override]
         """What the test needs."""
         return self.test.needs_rows
+
+    @property
+    def partition(self) -> Any:
+        """The bins of the test, if it has any."""
+        return getattr(self.test, "partition", None)
 
     def value(self, view: View) -> float:
         """How surprising the view is."""

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr
-
-from trueodds.core.errors import Note
+from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.problem.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,9 @@ class Spiegelhalter(ViewTest):
     such as a shift of probabilities around ½.
 
     Shapes: binary views. Statistic: z, any size. Effect: the mean of y − p toward ½, with weights |1 − 2p|: positive
-    for overconfidence, in probability units within [−1, 1]. Undefined (NaN, note TN214) where every p is 0, ½ or 1.
+    for overconfidence, in probability units within [−1, 1]. Where every p is 0, ½ or 1, z is undefined (NaN, note
+    TN214), and infinite where an outcome came that had probability 0 (note TN215). The normal law fails where few rows
+    or rare outcomes carry the chance; a skewness of the promised sum beyond 1 is told. Weights are importance weights.
     Cost: O(n); with redraws O(n) per draw. From a tally p is the mean of its cell.
     Raises TO205 for a lens with a vector per row; `score` is the test for those.
     Source: Spiegelhalter (1986).
@@ -41,31 +37,12 @@ class Spiegelhalter(ViewTest):
 
     name: ClassVar[str] = "spiegelhalter"
     law: ClassVar[str] = "z is standard normal"
+    exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
 
     def on(self, view: View) -> Found:
         """z, its two-sided p, and the mean residual toward ½."""
-        p, r = view.p.astype(np.float64), view.y - view.p
-        pull = view.w * (1 - 2 * p)
-        spread = _spread(view)
-        if spread == 0:
-            note = Note(
-                "TN214", "Every probability is 0, ½ or 1: the promised Brier score cannot be missed, so z is undefined."
-            )
-            return Found(float("nan"), float("nan"), float("nan"), notes=(note,))
-        z = float((pull * r).sum() / spread)
-        return Found(z, float(2 * ndtr(-abs(z))), float((pull * r).sum() / np.abs(pull).sum()))
+        return surplus.found(view, "brier")
 
     def cells(self, view: View) -> Cells:
         """|z|, each row by itself."""
-        pull, spread = 1 - 2 * view.p.astype(np.float64), _spread(view)
-
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return np.abs((wy - wp) @ pull) / (spread or np.nan)
-
-        return Cells.of_rows(view, reader)
-
-
-def _spread(view: View) -> float:
-    p = view.p.astype(np.float64)
-    return float(np.sqrt(((1 - 2 * p) ** 2 * view.sums("wwv")).sum()))
+        return surplus.cells(view, "brier")

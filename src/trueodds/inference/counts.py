@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,41 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 AT_MOST = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
-_WINDOW = 128  # counts looked at around the mean: with a variance of 25 others have probability 1e-17 (Bernstein)
+EXACT_ROWS = 2000  # rows up to which the law is convolved, which costs O(rows²) and keeps the digits of its tails
+WINDOW = 128  # counts looked at around the mean: with a variance of 25 others have probability 1e-17 (Bernstein)
 _CELLS = 4096  # cells whose characteristic functions are held at a time
 
 
-def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
-    r"""The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b.
+def poisson_binomial(p: Array) -> Array:
+    """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
 
-    The law is the Fourier transform of its characteristic function,
+    >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    law = np.zeros(len(p) + 1)
+    law[0] = 1.0
+    for i, said in enumerate(p, start=1):
+        come = law[:i] * said
+        law[:i] -= come
+        law[1 : i + 1] += come
+    return law
+
+
+def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
+    """The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b."""
+    found = np.empty(u.shape)
+    for start, first, law in laws(bins, n, p, u.shape[1]):
+        upto = np.cumsum(law, axis=1)
+        for b, (lowest, reached) in enumerate(zip(first, upto, strict=True), start):
+            found[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
+    return found
+
+
+def laws(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
+    r"""The law of the count of each bin, some bins at a time: the first bin, their lowest counts, P (bins, WINDOW).
+
+    Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most AT_MOST. The law is the
+    Fourier transform of its characteristic function,
 
     .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},
 
@@ -26,12 +54,10 @@ def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
     p = np.clip(p, 0.0, 1.0)
     sign = np.where(p > 0.5, -1.0, 1.0)
     q = np.where(p > 0.5, 1 - p, p)
-    size = u.shape[1]
     shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
     center = np.rint(np.bincount(bins, sign * n * q, size))
-    theta = 2 * np.pi / _WINDOW * np.arange(_WINDOW // 2 + 1)
+    theta = 2 * np.pi / WINDOW * np.arange(WINDOW // 2 + 1)
     first = np.searchsorted(bins, np.arange(size + 1))
-    found = np.empty(u.shape)
     start = 0
     while start < size:
         stop = max(start + 1, int(np.searchsorted(first, first[start] + _CELLS, "right")) - 1)
@@ -39,13 +65,10 @@ def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
         log = _log(n[cells], q[cells], sign[cells], theta)
         log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
         # Only the real part of the transform is meant, so its conjugate serves, which is what irfft takes.
-        law = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), _WINDOW)
-        upto = np.cumsum(np.maximum(np.roll(law, _WINDOW // 2, axis=1), 0.0), axis=1)
-        for b in range(start, stop):
-            level = u[:, b] * upto[b - start, -1]
-            found[:, b] = shift[b] + center[b] - _WINDOW // 2 + np.searchsorted(upto[b - start], level)
+        law = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
+        lowest = shift[start:stop] + center[start:stop] - WINDOW // 2
+        yield start, lowest, np.maximum(np.roll(law, WINDOW // 2, axis=1), 0.0)
         start = stop
-    return found
 
 
 def _log(n: Array, q: Array, sign: Array, theta: Array) -> Array:

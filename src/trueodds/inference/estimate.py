@@ -63,7 +63,7 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
         return sure.interval
     if isinstance(asked.estimator, Mean):
         return "normal" if cells else "bca"
-    if _is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
+    if is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
         return "sun"
     if asked.estimator.interval == "residual-norm" and not _has_norm(asked):
         return None
@@ -85,7 +85,8 @@ def _rows_per_bin(asked: Asked) -> float:
     return asked.views[0].n_rows / len(pooled_of(asked.views[0], asked.linear[0]).w)
 
 
-def _is_root_mean_square(asked: Asked) -> bool:
+def is_root_mean_square(asked: Asked) -> bool:
+    """Whether it is a root mean square over the bins of one score, which has an unbiased square."""
     error = asked.estimator
     if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
         return False
@@ -101,7 +102,7 @@ def _allowed(asked: Asked, method: str | None, *, clustered: bool) -> None:
             "Use interval='auto': clusters are resampled whole.",
         )
     debiased = asked.estimator.interval == "debiased" and method == "debiased"
-    if method in ("sun", "debiased") and not _is_root_mean_square(asked) and not debiased:
+    if method in ("sun", "debiased") and not is_root_mean_square(asked) and not debiased:
         raise InputError(
             "TO205",
             f"The {method} interval is for the squared error of one score.",
@@ -121,7 +122,9 @@ def estimates(
     clustered, bare = preds.cluster is not None, sure.interval is None
     judges = [each.judge for each in asked]  # a debiased form shows the interval of its plug-in
     methods = [method_for(each, sure, clustered=clustered, cells=False) for each in judges]
-    drawn = [i for i, each in enumerate(judges) if _is_drawn(each, methods[i]) and not _too_many(preds, each, sure)]
+    drawn = [
+        i for i, each in enumerate(judges) if _is_drawn(each, methods[i]) and not too_many_views(preds, each, sure)
+    ]
     found = bootstrap(preds, [judges[i] for i in drawn], sure.resamples, rng, sure.resample) if drawn else []
     resampled = dict(zip(drawn, found, strict=True))
     standing = [i for i, each in enumerate(asked) if judges[i] is not each]
@@ -139,10 +142,10 @@ def estimates(
 
 def _is_drawn(asked: Asked, method: str | None) -> bool:
     """Whether the method looks at resamples; those of the squared error are made from its own sums."""
-    return method in DRAWN and not (method == "debiased" and _is_root_mean_square(asked))
+    return method in DRAWN and not (method == "debiased" and is_root_mean_square(asked))
 
 
-def _too_many(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
+def too_many_views(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
     by_cells = sure.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
     return by_cells and len(asked.views) > 1 and not isinstance(asked.estimator, Mean)
@@ -213,7 +216,7 @@ def _debiased(asked: Asked, value: float, floor: float | None, *, clustered: boo
 
     The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
     """
-    if _is_root_mean_square(asked) and not clustered:  # pairs of rows of one cluster are no independent pairs
+    if is_root_mean_square(asked) and not clustered:  # pairs of rows of one cluster are no independent pairs
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
         t, _ = intervals.squared_error(pooled_of(view, one))
@@ -243,7 +246,7 @@ def interval_of(
         return None, "the value is infinite or undefined"
     if method is None:
         return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
-    if preds is not None and _units(preds) < 2:
+    if preds is not None and units_of(preds) < 2:
         return None, "one row or cluster tells nothing of how rows vary"
     if _is_drawn(asked, method) and resampled is None:
         return None, "beyond 200,000 rows the joint law of the classes is not resampled; resample='rows' does it"
@@ -253,7 +256,8 @@ def interval_of(
     return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
 
 
-def _units(preds: Predictions) -> int:
+def units_of(preds: Predictions) -> int:
+    """How many rows or clusters are independent of each other."""
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
 
@@ -267,7 +271,7 @@ def _made(
     rng: np.random.Generator,
     value: float,
 ) -> Interval:
-    if method == "sun" or (method == "debiased" and _is_root_mean_square(asked)):
+    if method == "sun" or (method == "debiased" and is_root_mean_square(asked)):
         assert asked.linear is not None
         view, one = asked.views[0], asked.linear[0]
         pooled = pooled_of(view, one)
@@ -290,7 +294,7 @@ def _made(
         plug_in = asked.combined(np.array([asked.estimator.plug_in(view) for view in asked.views]))
         return intervals.of_pairs(value, float(plug_in), draws, sure.level)
     assert null is not None
-    n = asked.views[0].worth if preds is None or preds.cluster is None else _units(preds)
+    n = asked.views[0].worth if preds is None or preds.cluster is None else units_of(preds)
     if method == "noise-floor":
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     assert resampled.spread is not None

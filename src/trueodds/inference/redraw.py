@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels import draws, flips
+from trueodds.core.kernels.labels import by_row
 from trueodds.core.rng import stream_key
 from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.inference.redraw_cells import bin_draws, by_bins
@@ -18,6 +19,7 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
+LABELS_HELD = 2**26  # labels of a byte that are drawn before they are read
 LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory
 
 LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
@@ -64,13 +66,21 @@ def null_draws(
             if by_bins(preds, asked if together else [each], together=together):
                 out[i] = bin_draws(preds, each, resamples, rng)
     voted = [i for i, each in enumerate(asked) if out[i] is None and each.estimator.redraws == "votes"]
-    on_bins = [i for i, each in enumerate(asked) if out[i] is None and i not in voted and each.linear is not None]
-    by_rows = [i for i, each in enumerate(asked) if out[i] is None and i not in voted and each.linear is None]
+    left = [i for i in range(len(asked)) if out[i] is None and i not in voted]
+    labeled = [] if flip else [i for i in left if _by_label(preds, asked[i])]
+    on_bins = [i for i in left if i not in labeled and asked[i].linear is not None]
+    by_rows = [i for i in left if asked[i].linear is None]
     # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
     heavy = [] if flip else [i for i in on_bins if sum(one.size for one in asked[i].linear or ()) > LIGHT]
     light = [i for i in on_bins if i not in heavy]
     drawn = _flipped if flip else _redrawn
-    parts = [(light, drawn), *(([i], drawn) for i in heavy), (by_rows, _row_by_row), (voted, _votes)]
+    parts = [
+        (light, drawn),
+        *(([i], drawn) for i in heavy),
+        (labeled, _labeled),
+        (by_rows, _row_by_row),
+        (voted, _votes),
+    ]
     parts = [(chosen, work) for chosen, work in parts if chosen]
     for number, (chosen, work) in enumerate(parts):
         told = None if progress is None else _part_of(progress, number, len(parts))
@@ -113,6 +123,36 @@ def _redrawn(
         )
 
     return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
+
+
+def _by_label(preds: Predictions, asked: Asked) -> bool:
+    """Whether the statistic reads which label each row has, instead of sums."""
+    if preds.kind == "multilabel" or asked.linear is None:
+        return False
+    return all(getattr(one, "of_labels", None) is not None for one in asked.linear)
+
+
+def _labeled(
+    preds: Predictions,
+    asked: Sequence[Asked],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
+) -> list[Array]:
+    """The same labels for statistics that read them as they are."""
+    found: list[list[list[Array]]] = [[[] for _ in each.views] for each in asked]
+    outcomes = [each.lens.outcomes(preds) for each in asked]
+    block = max(1, LABELS_HELD // preds.n)
+    for start in range(0, resamples, block):
+        stop = min(start + block, resamples)
+        labels = by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)
+        for i, each in enumerate(asked):
+            for v, one in enumerate(each.linear or ()):
+                found[i][v].append(one.of_labels(outcomes[i][v].numbers(labels)))  # type: ignore[attr-defined]
+        if progress:
+            progress(stop / resamples)
+    return [np.array([np.concatenate(values) for values in each]) for each in found]
 
 
 def _flipped(

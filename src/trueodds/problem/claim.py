@@ -32,6 +32,14 @@ class Outcomes:
         z = self.code[row, labels]
         return z == 1 if m == 1 else z[:, None] == np.arange(m)
 
+    def numbers(self, labels: Array) -> Array:
+        """The code of each label of (n, draws), in as small whole numbers."""
+        if len(self.code) == 1:
+            if np.array_equal(self.code[0], np.arange(self.code.shape[1])):  # every class for itself
+                return labels
+            return self.code[0].astype(labels.dtype)[labels]
+        return np.take_along_axis(self.code.astype(labels.dtype), labels.astype(np.intp), axis=1)
+
     def of_shares(self, shares: Array, m: int) -> Array:
         """The outcome shares of each row's votes."""
         if m == 1:

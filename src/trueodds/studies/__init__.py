@@ -2,4 +2,11 @@
 
 from trueodds.core.registry import Registry
 
-STUDIES = Registry("study", {"estimators": "trueodds.studies.estimators:estimators"})
+STUDIES = Registry(
+    "study",
+    {
+        "estimators": "trueodds.studies.estimators:estimators",
+        "level": "trueodds.studies.level:level",
+        "uniform": "trueodds.studies.uniform:uniform",
+    },
+)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import lens_for
 from trueodds.estimators.base import Estimator, combine, shares
+from trueodds.meant import lens_for
 from trueodds.studies.designs import FEWER, Crowd, Design, DirichletModel
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,21 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import floors, lens_for
-from trueodds.core import saved
-from trueodds.core.kernels import threads
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import floors
+from trueodds.meant import lens_for
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.base import Finding, folder
 from trueodds.studies.cases import Case, cases_of, truth
+from trueodds.studies.cells import Progress, rows_of
 from trueodds.studies.designs import BINARY, CROWDS, VECTORS, Design
 from trueodds.studies.pictures import coverage
 
 Array = NDArray[Any]
-Progress = Callable[[float, str], None]
 RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
 CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
 
@@ -98,13 +95,7 @@ def estimators(
     plan = plan or replace(QUICK if quick else Plan(), seed=seed)
     cells = list(_cells(plan, members))
     where = folder(out)
-    kept = _Kept(where, plan)
-    waiting = [cell for cell in cells if cell.key not in kept.found]
-    for done, (cell, row) in enumerate(_measured(waiting, plan), 1):
-        kept.add(cell.key, row)
-        if progress:
-            progress((len(cells) - len(waiting) + done) / len(cells), cell.key)
-    rows = tuple(kept.found[cell.key] for cell in cells)
+    rows = rows_of("estimators", cells, measured, plan, where, progress)
     found = Finding("estimators", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         found.save(where)
@@ -119,43 +110,6 @@ def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
             for world in (*BINARY, *VECTORS, *CROWDS):
                 if case.fits(world):
                     yield from (Cell(case, world, n) for n in plan.rows if n <= case.most)
-
-
-class _Kept:
-    """The finished cells, on disk where there is a folder: what was measured once is not measured again."""
-
-    def __init__(self, where: Path | None, plan: Plan) -> None:
-        self.found: dict[str, Mapping[str, Any]] = {}
-        self.path = None if where is None else where / "estimators.cells.jsonl"
-        head = json.dumps(plan.__dict__, sort_keys=True)
-        if self.path is None:
-            return
-        if self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            if lines and lines[0] == head:
-                for line in lines[1:]:
-                    try:
-                        key, row = json.loads(line)
-                    except ValueError:
-                        continue  # the line that was being written when the study was stopped
-                    self.found[key] = row
-        text = "\n".join([head, *(json.dumps(pair) for pair in self.found.items())]) + "\n"
-        saved.write(self.path, text, "TO801")
-
-    def add(self, key: str, row: Mapping[str, Any]) -> None:
-        """One more finished cell."""
-        self.found[key] = row
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([key, row]) + "\n")
-
-
-def _measured(cells: Sequence[Cell], plan: Plan) -> Iterator[tuple[Cell, Mapping[str, Any]]]:
-    if threads() == 1 or len(cells) < 8:
-        yield from ((cell, measured(cell, plan)) for cell in cells)
-        return
-    with ProcessPoolExecutor(threads()) as pool:
-        yield from zip(cells, pool.map(measured, cells, [plan] * len(cells), chunksize=1), strict=True)
 
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:

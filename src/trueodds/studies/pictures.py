@@ -1,4 +1,4 @@
-"""What a study looks like: coverage, error and ranking of every estimator on one page."""
+"""What a study looks like: every estimator, or every test, on one page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ BLUE, RED = "#2f6da8", "#b5402a"
 
 def coverage(found: Finding, path: Path) -> None:
     """Three panels: how often the interval covers, how close the estimate is, how often it ranks two models right."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(row["estimator"] for row in found.rows))
@@ -31,9 +30,46 @@ def coverage(found: Finding, path: Path) -> None:
     error.set(xscale="log", title="error against that of answering 0", xlabel="RMSE / RMSE of the constant 0")
     _dots(ranks, found.rows, place, shade, "ranks")
     ranks.set(xlim=(0.45, 1.02), title="ranks two right", xlabel="share of data sets")
-    covers.set_yticks(list(place.values()), list(place), fontsize=8)
-    covers.set_ylim(-0.7, len(names) - 0.3)
-    for ax in (covers, error, ranks):
+    _page(figure, (covers, error, ranks), list(place), shade, path)
+
+
+def levels(found: Finding, path: Path) -> None:
+    """Three panels: how often each test rejects at 5 and 1 % where nothing is wrong, and at 5 % an overconfident model.
+
+    Lines mark the levels.
+    """
+    from matplotlib.figure import Figure
+
+    rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in found.rows]
+    place = {name: i for i, name in enumerate(reversed(list(dict.fromkeys(row["estimator"] for row in rows))))}
+    figure = Figure(figsize=(11, 1.6 + 0.24 * len(place)), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 2, 2))
+    sizes = sorted({row["n"] for row in rows})
+    shade = dict(zip(sizes, _shades(len(sizes)), strict=True))
+    panels = (
+        ("size5", "rejects at 5 %", 0.05),
+        ("size1", "rejects at 1 %", 0.01),
+        ("power_overconfident", "power", None),
+    )
+    for ax, (name, title, nominal) in zip(axes, panels, strict=True):
+        if nominal is not None:
+            ax.axvline(nominal, color=RED, lw=1)
+        _dots(ax, rows, place, shade, name)
+        ax.set(title=title, xlabel="share of data sets")
+        ax.set_xlim(0, 1.02 if nominal is None else None)
+    _page(figure, axes, list(place), shade, path, "* labels redrawn")
+
+
+def _page(
+    figure: Any, axes: Sequence[Any], names: Sequence[str], shade: Mapping[int, str], path: Path, said: str = ""
+) -> None:
+    """Names on the left, the sizes below, and onto the disk."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    first = axes[0]
+    first.set_yticks(range(len(names)), names, fontsize=8)
+    first.set_ylim(-0.7, len(names) - 0.3)
+    for ax in axes:
         ax.grid(axis="x", color="#dddddd", lw=0.6)
         ax.set_axisbelow(True)
         ax.title.set_fontsize(10)
@@ -41,8 +77,9 @@ def coverage(found: Finding, path: Path) -> None:
         ax.tick_params(axis="both", length=0, labelsize=8)
         for side in ("top", "right", "left"):
             ax.spines[side].set_visible(False)
-    handles = [covers.plot([], [], "o", ms=4, color=shade[n], label=f"n = {n:,}")[0] for n in sizes]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(sizes), frameon=False, fontsize=9)
+    handles = [first.plot([], [], "o", ms=4, color=color, label=f"n = {n:,}")[0] for n, color in shade.items()]
+    handles += [first.plot([], [], " ", label=said)[0]] if said else []
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
     figure.savefig(path, format="svg", metadata={"Date": None})
 
@@ -63,4 +100,5 @@ def _ratio(row: Mapping[str, Any]) -> float | None:
 
 
 def _shades(count: int) -> list[str]:
-    return ["#8fb3d9", "#123a63", RED][:count] if count <= 3 else [BLUE] * count
+    known = {3: ["#8fb3d9", "#123a63", RED], 4: ["#c3d6ea", "#8fb3d9", BLUE, "#123a63"]}
+    return known.get(count, ["#8fb3d9", "#123a63"][:count] if count < 3 else [BLUE] * count)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.core.kernels.layouts import LAYOUTS
-from trueodds.core.kernels.pairs import along, apart
+from trueodds.core.kernels.pairs import along, apart, product, pulls
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -55,3 +55,18 @@ def test_pairs_on_a_line_equal_a_plain_loop(dtype, layout):
 def test_pairs_on_a_line_at_the_boundaries_of_blocks(n, draws):
     e = np.random.default_rng(n).normal(size=(draws, n))
     np.testing.assert_allclose(along(e, np.full(n, 0.5)), by_loops(e, np.full(n, 0.5)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("n", "m", "top"), [(1, 1, 0), (2, 3, 0), (7, 2, 3), (7, 2, 6)])
+def test_pulls_and_products_of_a_strip_equal_a_plain_loop(n, m, top, layout):
+    rng = np.random.default_rng(n)
+    k, x = rng.random((n - top, n)), rng.normal(size=(m, n))
+    expected, total = np.zeros((m, n)), 0.0
+    for i in range(top, n):
+        for j in range(i):  # rows behind the diagonal are not read
+            expected[:, i] += k[i - top, j] * x[:, j]
+            expected[:, j] += k[i - top, j] * x[:, i]
+            total += k[i - top, j] * float(x[:, i] @ x[:, j])
+    np.testing.assert_allclose(pulls(layout(k), layout(x), top), expected, rtol=1e-12, atol=1e-13)
+    assert product(layout(k), layout(x), top) == pytest.approx(total, rel=1e-12, abs=1e-13)

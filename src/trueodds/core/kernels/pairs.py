@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.core.kernels import compiled, in_blocks, plain, reordered
 
 Array = NDArray[Any]
 
@@ -39,6 +39,36 @@ def _along(e, decay, out):  # type: ignore[no-untyped-def]
         out[b] = 2 * total
 
 
+@reordered
+def _pulls(k, XT, top, out):  # type: ignore[no-untyped-def]
+    for r in range(k.shape[0]):
+        i = top + r
+        row = k[r, :i]
+        for c in range(XT.shape[0]):
+            before, to, mine = XT[c, :i], out[c, :i], XT[c, i]
+            total = 0.0
+            for j in range(i):
+                total += row[j] * before[j]
+            out[c, i] += total
+            for j in range(i):
+                to[j] += row[j] * mine
+
+
+@reordered
+def _product(k, XT, top):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for r in range(k.shape[0]):
+        i = top + r
+        row = k[r, :i]
+        for c in range(XT.shape[0]):
+            before = XT[c, :i]
+            pull = 0.0
+            for j in range(i):
+                pull += row[j] * before[j]
+            total += pull * XT[c, i]
+    return total
+
+
 def apart(P: Array, Q: Array, *, absolute: bool) -> Array:
     """Σ|p − q| or Σ(p − q)² of each row of P (a, m) and of Q (b, m), as (a, b); equal rows are exactly 0 apart."""
     out = np.empty((len(P), len(Q)))
@@ -60,3 +90,18 @@ def along(e: Array, decay: Array) -> Array:
         return out
 
     return np.concatenate(list(in_blocks(work, len(e), 16)))
+
+
+def pulls(k: Array, XT: Array, top: int) -> Array:
+    """Σ_j k_ij x_j of each row of a strip, (m, n), x being the columns of XT (m, n): each pair is felt by both rows.
+
+    `k` (rows, n) holds the similarities of rows `top`, `top` + 1, …; those with the rows before each of them are read.
+    """
+    out = np.zeros(XT.shape)
+    _pulls(plain(k), plain(XT), top, out)
+    return out
+
+
+def product(k: Array, XT: Array, top: int) -> float:
+    """Σ k_ij x_i·x_j over the same pairs, each once."""
+    return float(_product(plain(k), plain(XT), top))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.pairs import along
+from trueodds.core.kernels import in_blocks
+from trueodds.core.kernels.pairs import along, product
 from trueodds.estimators.smoothing.kernels import Kernel
 
 Array = NDArray[Any]
 Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their similarities below the diagonal
+Span = tuple[int, int, int]  # the first and last row of a strip, and the first that they meet
 
 STRIP = 256  # rows whose similarities are made at once
 HELD = 2 * 10**8  # bytes of similarities that are kept between calls: all pairs of 7,000 rows
@@ -23,6 +26,11 @@ class Forms(Protocol):
 
     def apart(self, e: Array) -> Array:
         """Σ e_i·e_j k_ij over the pairs i ≠ j of each block, for e (draws, n, m)."""
+        ...
+
+    @property
+    def observed(self) -> Array:
+        """The same for the e that was given first, as one draw."""
         ...
 
     def counted(self, c: Array) -> Array:
@@ -44,6 +52,11 @@ class Line:
     def apart(self, e: Array) -> Array:
         """All blocks together."""
         return along(e[:, self.order, 0], self.decay)
+
+    @cached_property
+    def observed(self) -> Array:
+        """All blocks together."""
+        return self.apart(self.e[None])
 
     def counted(self, c: Array) -> Array:
         """All blocks together."""
@@ -72,14 +85,27 @@ class Gram:
         draws, n, m = e.shape
         flat = np.ascontiguousarray(e.transpose(1, 0, 2)).reshape(n, draws * m)
         total = np.zeros(draws * m)
-        for rows, earlier, k in self._similar or self._strips():
+        for rows, earlier, k in self._strips():
             total += np.einsum("ij,ij->j", flat[rows], k @ flat[earlier])
         return 2 * total.reshape(draws, m).sum(axis=1)
+
+    @cached_property
+    def observed(self) -> Array:
+        """All blocks together, strip by strip on all cores."""
+        eT = np.ascontiguousarray(self.e.T)
+
+        def work(a: int, _b: int) -> tuple[float, Strip | None]:
+            rows, earlier, k = strip = self.strip(a)
+            return product(k, eT[:, earlier], rows.start - earlier.start), strip if self.kept else None
+
+        found = in_blocks(work, len(self.spans), 1)
+        self._similar = [strip for _, strip in found if strip is not None]
+        return np.array([2 * sum(total for total, _ in found)])
 
     def counted(self, c: Array) -> Array:
         """All blocks together: the vectors are multiplied once, so that each draw costs one number per pair."""
         if self.kept and self._weighed is None:
-            self._weighed = list(self._products())
+            self._weighed, self._similar = list(self._products()), None  # one or the other is held
         flat = np.ascontiguousarray(c.T)
         total = np.zeros(len(c))
         for rows, earlier, h in self._weighed or self._products():
@@ -93,23 +119,40 @@ class Gram:
             found[rows] = h.sum(axis=1)
         return 2 * np.add.reduceat(found, self.edges[:-1])
 
-    def _strips(self) -> Iterator[Strip]:
-        """Each row meets the rows before it in its own block; short blocks share a strip."""
-        first = np.repeat(self.edges[:-1], np.diff(self.edges))
+    @cached_property
+    def spans(self) -> list[Span]:
+        """The strips: each row meets the rows before it in its own block, and short blocks share a strip."""
+        first = self.block_starts
+        found: list[Span] = []
         top, n = 0, len(self.P)
         while top < n:
             bottom = min(top + STRIP, n)
             if first[bottom - 1] > top:  # the strip ends where its last block begins, unless that began before it
                 bottom = int(first[bottom - 1])
-            start = int(first[top])
-            k = self.kernel.of(self.P[top:bottom], self.P[start:bottom])
-            k[:, top - start :] = np.tril(k[:, top - start :], -1)
-            if first[bottom - 1] > start:
-                k[np.arange(start, bottom) < first[top:bottom, None]] = 0.0
-            yield slice(top, bottom), slice(start, bottom), k
+            found.append((top, bottom, int(first[top])))
             top = bottom
+        return found
+
+    @cached_property
+    def block_starts(self) -> Array:
+        """Where the block of each row begins."""
+        return np.repeat(self.edges[:-1], np.diff(self.edges))
+
+    def strip(self, number: int) -> Strip:
+        """The similarities of a strip, to be read only."""
+        if self._similar:
+            return self._similar[number]
+        top, bottom, start = self.spans[number]
+        first = self.block_starts
+        k = self.kernel.of(self.P[top:bottom], self.P[start:bottom])
+        k[:, top - start :] = np.tril(k[:, top - start :], -1)
+        if first[bottom - 1] > start:
+            k[np.arange(start, bottom) < first[top:bottom, None]] = 0.0
+        return slice(top, bottom), slice(start, bottom), k
+
+    def _strips(self) -> Iterator[Strip]:
+        return (self.strip(number) for number in range(len(self.spans)))
 
     def _products(self) -> Iterator[Strip]:
         for rows, earlier, k in self._strips():
-            k *= self.e[rows] @ self.e[earlier].T
-            yield rows, earlier, k
+            yield rows, earlier, k * (self.e[rows] @ self.e[earlier].T)

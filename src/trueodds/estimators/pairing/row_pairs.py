@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.pairing.forms import Gram, Line
+from trueodds.estimators.pairing.redrawn import beyond
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Kernel, matrix
 from trueodds.problem.view import View
@@ -43,7 +45,9 @@ class RowPairs:
     @cached_property
     def kernel(self) -> Kernel:
         """The kernel with its bandwidth."""
-        return kernels.chosen(self.error.kernel, self.error.bandwidth, self.view)
+        error, view = self.error, self.view
+        asked = ("kernel", error.kernel, error.bandwidth)
+        return view.once(asked, lambda: kernels.chosen(error.kernel, error.bandwidth, view))
 
     @property
     def on_line(self) -> bool:
@@ -87,7 +91,10 @@ class RowPairs:
 
     @cached_property
     def forms(self) -> Line | Gram:
-        """The sums over pairs."""
+        """The sums over pairs, made once for the view."""
+        return self.view.once(("pairs", self.kernel, self.edges.tobytes()), self._forms)
+
+    def _forms(self) -> Line | Gram:
         if self.on_line:
             return Line(self.kernel, self.P[:, 0], self.residual, self.edges)
         lenses = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
@@ -109,11 +116,22 @@ class RowPairs:
     def _observed(self, form: str) -> float:
         if not len(self.rows):
             return float("nan")
-        return float(self._error(form, self.w[None], self._seen, (self.residual[None] ** 2).sum(axis=-1))[0])
+        return float(self._error(form, self.w[None], self.forms.observed, (self.residual[None] ** 2).sum(axis=-1))[0])
 
-    @cached_property
-    def _seen(self) -> Array:
-        return self.forms.apart(self.residual[None])
+    @property
+    def of_labels(self) -> Callable[[Array], Array] | None:
+        """The error of labels drawn anew, from (n, draws) numbers of outcomes; None where they are no short cut."""
+        if not (self.view.joint and isinstance(self.error.kernel, str) and len(self.rows)):
+            return None
+        y = self.view.y[self.rows]
+        return self._relabeled if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
+
+    def _relabeled(self, labels: Array) -> Array:
+        assert isinstance(self.forms, Gram)
+        own = self.own if self.form == "biased" else np.zeros(len(self.rows))
+        kept = labels if len(self.rows) == len(labels) else labels[self.rows]
+        more = beyond(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), kept)
+        return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw; where rows are drawn, their residuals come as often as the rows."""
@@ -132,17 +150,23 @@ class RowPairs:
 
     def _error(self, form: str, w: Array, apart: Array, squares: Array) -> Array:
         """From the pairs of two rows and the squares |w (y − p)|² of each (draws, n)."""
-        total = w.sum(axis=-1)
         if form == "biased":
-            above, below = apart + squares @ self.own, total**2
+            apart = apart + squares @ self.own
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
             with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.where(w > 0, squares * self.w / w, 0.0)
-            above, below = apart + (squares - single) @ self.own, total**2 - w @ self.w
+            apart = apart + (squares - single) @ self.own
+        return self.twice * apart / self._pairs(form, w)
+
+    def _pairs(self, form: str, w: Array) -> Array:
+        """The weight of all pairs that count; NaN where there are none."""
+        if form == "biased":
+            found = w.sum(axis=-1) ** 2
+        elif form == "unbiased":
+            found = w.sum(axis=-1) ** 2 - w @ self.w
         else:
-            above, below = apart, (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.twice * above / np.where(below > 0, below, np.nan)
+            found = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
+        return np.asarray(np.where(found > 0, found, np.nan))
 
     def blocks_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""

@@ -1,0 +1,76 @@
+"""trueodds compare: which of several models is off by less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.progress import Progress
+from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.core.errors import InputError
+
+
+@click.command(short_help="Which model is off by less: the difference of two errors, or an order of several.")
+@data_options(mode=False)
+@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@click.option("--names", metavar="A,B,…", help="What the models are called; the names of the files, if not said.")
+@click.option(
+    "--paired/--unpaired", default=None, help="Whether all speak of the same rows; equal outcomes, if not said."
+)
+@click.option(
+    "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
+    help="swap: p from exchanging the models' predictions row by row.",
+)  # fmt: skip
+@LENS
+@JSON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators", without=("--region",))
+def compare(
+    files: tuple[str, ...],
+    estimator: str,
+    names: str | None,
+    paired: bool | None,
+    null: str,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    weight_kind: str,
+    **given: Any,
+) -> None:
+    """Which model is off by less: the difference of two errors, or an order of several.
+
+    Each FILE (or quoted pattern) holds the predictions of one model, in columns of the same names. On the same rows in
+    the same order they are compared row by row.
+    """
+    said, columns = settings(given), given_columns(given)
+    output.ready(files, json=json_path)
+    if len(files) < 2:
+        raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")
+    if tally := next((file for file in files if is_tally(file)), None):
+        raise InputError("TO403", "Comparing models needs the rows.", f"{tally}, a tally", "Give the predictions.")
+    called = [name.strip() for name in names.split(",")] if names else _names(files)
+    from trueodds.estimators import ESTIMATORS
+    from trueodds.versus import compare as compared
+
+    ESTIMATORS.check(estimator, said, [name for name in SURENESS if name != "region"])
+    with Progress() as progress:
+        models = []
+        for number, file in enumerate(files):
+            progress(number / len(files), "reading")
+            models.append(opened([file], columns))
+        how: dict[str, Any] = {"lens": lens, "null": null, "paired": paired, "names": called, "rng": seed} | said
+        asked: list[Any] = [*models, estimator] if len(models) == 2 else [models, estimator]
+        found = compared(*asked, weight_kind=weight_kind, **how)
+    output.answer(str(found), found.notes, found.to_dict(), json_path)
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """The names of the files without folder and ending, where those differ."""
+    short = [Path(file).stem for file in files]
+    return short if len(set(short)) == len(short) else list(files)

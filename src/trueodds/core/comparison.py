@@ -1,0 +1,164 @@
+"""What a comparison of models looks like: one difference, or an order of several that says what is not settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate, Interval, _card, _said, figure, percent, strict
+
+TOLD = 6  # pairs named in one line; a table of all is in `pairs`
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How much larger the error of the first model is than that of the second, and how sure that is."""
+
+    estimator: str
+    lens: str
+    difference: float
+    n: int
+    paired: bool
+    models: Mapping[str, Estimate]  # the first minus the second
+    null: str
+    interval: Interval | None = None
+    pvalue: float | None = None
+    floor: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.difference)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two models are called."""
+        first, second = self.models
+        return first, second
+
+    @property
+    def better(self) -> str | None:
+        """The model whose error is smaller, where the interval leaves no doubt; else None."""
+        if self.interval is None or self.interval.low <= 0 <= self.interval.high:
+            return None
+        first, second = self.names
+        best = float(self.settings.get("best", 0.0))
+        values = [each.value for each in self.models.values()]
+        if not best or all(value >= best for value in values):
+            return second if self.interval.low > 0 else first
+        return (first if self.interval.low > 0 else second) if all(value <= best for value in values) else None
+
+    def __str__(self) -> str:
+        first, second = self.names
+        pieces = [f"{self.estimator} {first} − {second} {figure(self.difference)}"]
+        if self.interval is not None:
+            pieces[0] += f" {self.interval}"
+        if self.pvalue is not None:
+            floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+            pieces.append(f"p={figure(self.pvalue)}{floor}")
+        pieces.append(", ".join(_beside(name, each) for name, each in self.models.items()))
+        pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
+        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        return " · ".join(pieces)
+
+    def _repr_html_(self) -> str:
+        return _card(str(self), self.notes)
+
+    def pair(self) -> dict[str, Any]:
+        """The difference without the two models' own estimates, as a ranking tells it."""
+        return {
+            "names": list(self.names),
+            "difference": strict(self.difference),
+            "interval": self.interval.to_dict() if self.interval else None,
+            "pvalue": strict(self.pvalue),
+            "paired": self.paired,
+            "better": self.better,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON holds it."""
+        return {
+            "schema": "trueodds.comparison/1",
+            "estimator": self.estimator,
+            "lens": self.lens,
+            **self.pair(),
+            "floor": strict(self.floor),
+            "null": self.null,
+            "models": {name: each.to_dict() for name, each in self.models.items()},
+            "n": self.n,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Several models in the order of their errors, and which parts of that order are settled."""
+
+    estimator: str
+    lens: str
+    order: tuple[str, ...]  # the smallest error first
+    models: Mapping[str, Estimate]
+    pairs: tuple[Comparison, ...]  # every two models; the intervals hold together, p-values are adjusted
+    n: int
+    level: float
+    null: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def settled(self) -> tuple[tuple[str, str], ...]:
+        """The pairs (better, worse) whose order is beyond doubt, all at once."""
+        found = [(each.better, each.names) for each in self.pairs]
+        return tuple((better, names[names[0] == better]) for better, names in found if better is not None)
+
+    @property
+    def unsettled(self) -> tuple[tuple[str, str], ...]:
+        """The pairs whose order these rows do not tell, each with the smaller error first."""
+        place = self.order.index
+        open_pairs = [sorted(each.names, key=place) for each in self.pairs if each.better is None]
+        return tuple((first, second) for first, second in open_pairs)
+
+    def __str__(self) -> str:
+        order = ", ".join(f"{name} {figure(self.models[name].value)}" for name in self.order)
+        pieces = [f"{self.estimator} {order}"]
+        pieces.append(f"settled: {_listed(self.settled, '<')}")
+        pieces.append(f"not settled: {_listed(self.unsettled, '?')}")
+        pieces.append(f"{percent(self.level)} jointly")
+        pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
+        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        return " · ".join(pieces)
+
+    def _repr_html_(self) -> str:
+        return _card(str(self), self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as JSON holds it."""
+        return {
+            "schema": "trueodds.ranking/1",
+            "estimator": self.estimator,
+            "lens": self.lens,
+            "order": list(self.order),
+            "settled": [list(pair) for pair in self.settled],
+            "unsettled": [list(pair) for pair in self.unsettled],
+            "pairs": [each.pair() for each in self.pairs],
+            "models": {name: each.to_dict() for name, each in self.models.items()},
+            "n": self.n,
+            "level": self.level,
+            "null": self.null,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def _beside(name: str, estimate: Estimate) -> str:
+    floor = "" if estimate.noise_floor is None else f" (noise floor {figure(estimate.noise_floor)})"
+    return f"{name} {figure(estimate.value)}{floor}"
+
+
+def _listed(pairs: Sequence[tuple[str, str]], sign: str) -> str:
+    named = [f"{first} {sign} {second}" for first, second in pairs[:TOLD]]
+    more = [f"{len(pairs) - TOLD} more"] if len(pairs) > TOLD else []
+    return ", ".join([*named, *more]) or "nothing"

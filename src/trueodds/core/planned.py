@@ -1,0 +1,101 @@
+"""What a plan says: which miscalibration so many rows would show, or how many rows it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Interval, _card, figure, percent, strict
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """How large an error n rows show, or how many rows an error or an interval takes; `asked` says which.
+
+    `asked="effect"`: `effect` is the smallest error that is found in the `wanted` share of samples of n rows.
+    `asked="rows"`: `power` is the share of samples of n rows in which an error of `effect` is found, and `needed` are
+    the rows for the `wanted` share. `asked="width"`: `needed` are the rows for an interval of total width `wanted`.
+    """
+
+    name: str  # of the test; of the estimator whose width was asked for
+    asked: str  # "effect", "rows" or "width"
+    lens: str
+    n: int
+    alpha: float
+    wanted: float
+    power: float | None = None
+    effect: float | None = None  # the lens's mean |r − p|, in probability units
+    needed: int | None = None
+    limits: Interval | None = None  # of what was simulated: the power, or the mean width at `needed`
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        """What was asked for: an effect, or a number of rows."""
+        answer = self.effect if self.asked == "effect" else self.needed
+        return float("nan") if answer is None else float(answer)
+
+    def __str__(self) -> str:
+        if self.asked == "width":
+            return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
+        return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"
+
+    def _answer(self) -> str:
+        off, wanted = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.wanted)
+        if self.asked == "rows":
+            more = "more rows than could be tried" if self.needed is None else f"{self._about()}{self.needed:,} rows"
+            return f"{off} in {self._share()} of data sets; {wanted} takes {more}"
+        if self.settings.get("reached", True):
+            simulated = "" if self.limits is None else f" ({self._share()})"
+            return f"{off}, or more so, in {wanted} of data sets{simulated}"
+        return f"even the strongest case, {off}, in {self._share()} of data sets only, not in {wanted}"
+
+    def _width(self) -> str:
+        now = figure(self.settings.get("width_now"))
+        return (
+            f"An interval of {self.name} that is {figure(self.wanted)} wide takes {self._about()}{self.needed or 0:,} rows"
+            f" (of {self.n:,} it is {now} wide)"
+        )
+
+    def _share(self) -> str:
+        limits = "" if self.limits is None else f" [{_percent(self.limits.low)}, {_percent(self.limits.high)}]"
+        return f"{_percent(self.power or 0.0)}{limits}"
+
+    def _about(self) -> str:
+        return "" if self.limits is None else "about "  # what was simulated
+
+    def _kind(self) -> str:
+        shift, over = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
+        if shift:
+            return "too high" if over else "too low"
+        return "too sure" if over else "not sure enough"
+
+    def _bins(self) -> list[str]:
+        return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
+
+    def _repr_html_(self) -> str:
+        return _card(str(self), self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON holds it."""
+        return {
+            "schema": "trueodds.power/1",
+            "name": self.name,
+            "asked": self.asked,
+            "lens": self.lens,
+            "n": self.n,
+            "alpha": self.alpha,
+            "wanted": self.wanted,
+            "power": strict(self.power),
+            "effect": strict(self.effect),
+            "needed": self.needed,
+            "limits": self.limits.to_dict() if self.limits else None,
+            "settings": strict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.1f}%"

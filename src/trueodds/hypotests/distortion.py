@@ -1,0 +1,66 @@
+"""What if the truth were a little off what was said? Families of truths around the predictions, by size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+KINDS = ("temperature", "shift")
+DIRECTIONS = ("over", "under")
+MOST = 20.0  # exp(−20) is no confidence at all
+
+
+@dataclass(frozen=True)
+class Distortion:
+    r"""True probabilities r around the stated ones p: none at size 0, and the more the larger x > 0.
+
+    .. math:: r \propto p^{t}, \quad t = e^{-x} \text{ (over)}, \; e^{x} \text{ (under)}
+
+    is the `temperature`: what was said is too sure (`over`) or not sure enough (`under`). A `shift` lowers (`over`)
+    or raises (`under`) by x the log-odds of the second of two classes, of the most probable of several, of each label
+    where these are independent.
+
+    >>> preds = Predictions([0, 1], [0.2, 0.9])
+    >>> Distortion("shift").truth(preds, 1.0)[:, 1].round(3).tolist()
+    [0.084, 0.768]
+    """
+
+    kind: str = "temperature"
+    direction: str = "over"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("distortion", self.kind, KINDS), ("direction", self.direction, DIRECTIONS)):
+            if value not in known:
+                raise InputError("TO203", f"There is no {name} of that name.", repr(value), near(str(value), known))
+
+    def truth(self, preds: Predictions, x: float) -> Array:
+        """r, (n, K): the probability of every class, or of every independent label."""
+        P = np.asarray(preds.P, dtype=np.float64)
+        sign = -1.0 if self.direction == "over" else 1.0
+        if preds.kind == "multilabel" or (self.kind == "shift" and P.shape[1] == 2):
+            z = logit(P if preds.kind == "multilabel" else P[:, 1])
+            r = expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x))
+            return np.asarray(r if preds.kind == "multilabel" else np.stack([1 - r, r], axis=1))
+        with np.errstate(divide="ignore"):
+            z = np.log(P)
+        if self.kind == "shift":
+            z[np.arange(len(z)), np.argmax(P, axis=1)] += sign * x
+        else:
+            z *= np.exp(sign * x)
+        r = np.exp(z - z.max(axis=1, keepdims=True))
+        return np.asarray(r / r.sum(axis=1, keepdims=True))
+
+    def fixed(self, preds: Predictions) -> int:
+        """How many rows no distortion moves, since they say exactly 0 and 1."""
+        P = np.asarray(preds.P)
+        return int(((P == 0) | (P == 1)).all(axis=1).sum())

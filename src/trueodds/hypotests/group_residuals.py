@@ -1,0 +1,144 @@
+"""How far are the counts of groups from what was promised, in units of the chance that the promise allows?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.hypotests.quantile_groups import quantile_groups
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+CONNECTED = 1e-10  # of 2 at most: eigenvalues of a normalized Laplacian below this are directions without chance
+ROUNDING = 1e-12  # of a group's weight: the sum of residuals that rounding alone may leave
+
+
+@dataclass(frozen=True)
+class GroupResiduals:
+    """Groups by risk, what was promised for their m outcomes, and the form in which residuals count.
+
+    A binary view has m = 2 outcomes, the event last. `form` holds a symmetric matrix per group; residuals d = Σw(y − p)
+    give Σ_g d_gᵀ form_g d_g. An outcome without chance in its group must come as promised: a residual larger than its
+    `slack` is infinitely surprising.
+    """
+
+    index: Array  # (rows,)
+    n: Array  # (groups,)
+    w: Array  # (groups,)
+    worth: Array  # (groups,) as many equal rows as the weights are worth
+    said: Array  # (groups, m) mean prediction
+    variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
+    form: Array  # (groups, m, m)
+    slack: Array  # (groups, m), infinite where there is chance
+    df: int
+
+    @classmethod
+    def of(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
+        """The groups of a view: cut by the score, or by the probability of any outcome but the baseline."""
+        score = 1 - view.at[:, baseline].astype(np.float64) if view.joint else view.at
+        index, size = quantile_groups(score, view.w, view.n, bins)
+        w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
+        p = pair(view.p.astype(np.float64)) if not view.joint else view.p.astype(np.float64)
+        said = _columns(view.w, p, index, size) / w[:, None]
+        if view.joint:
+            variance = _columns(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
+        else:
+            variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
+        if exact:
+            found = [_exact(_together(view, p, np.flatnonzero(index == g))) for g in range(size)]
+        else:
+            found = [_pearson(each, squared) for each, squared in zip(said, ww, strict=True)]
+        form, chance, ranks = (np.array(x) for x in zip(*found, strict=True))
+        least = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
+        slack = np.where(chance, np.inf, least)
+        return cls(index, n, w, w**2 / ww, said, variance, form, slack, int(ranks.sum()))
+
+    @property
+    def size(self) -> int:
+        """How many groups."""
+        return len(self.w)
+
+    def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
+        """The sum over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        d = self.residuals(wp, wy)
+        total = np.zeros(d.shape[:-2])
+        for g, form in enumerate(self.form):
+            total += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
+        return np.where((np.abs(d) > self.slack).any(axis=(-2, -1)), np.inf, total)
+
+    def residuals(self, wp: Array, wy: Array) -> Array:
+        """Σw(y − p) of each outcome, (…, groups, m)."""
+        d = wy - wp
+        return d if d.shape[-1] == self.said.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
+
+    def excess(self, d: Array) -> float:
+        """The root mean squared gap of the groups beyond what chance alone makes of it, 0 where that is more.
+
+        The gap of vectors is their Euclidean distance over √2, which for two outcomes is the difference of one.
+        """
+        squared = ((d**2).sum(axis=1) - self.variance) / (2 * self.w**2)
+        return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
+
+    def expected(self) -> Array:
+        """How many outcomes each group expects where any can come, counted as the weights are worth."""
+        return np.asarray((self.worth[:, None] * self.said)[np.isinf(self.slack)])
+
+    def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
+        """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
+        said, off = (self.said[:, 1], d[:, 1]) if baseline is None else (1 - self.said[:, baseline], -d[:, baseline])
+        return {
+            f"group {g + 1}": {
+                "n": float(self.n[g]),
+                "said": float(said[g]),
+                "expected": float(self.w[g] * said[g]),
+                "observed": float(self.w[g] * said[g] + off[g]),
+            }
+            for g in range(self.size)
+        }
+
+
+def pair(p: Array) -> Array:
+    """A probability and its complement as the two outcomes, the event last."""
+    return np.stack([1 - p, p], axis=1)
+
+
+def _columns(w: Array, x: Array, index: Array, size: int) -> Array:
+    return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
+
+
+def _together(view: View, p: Array, rows: Array) -> Array:
+    """Σw² p_k p_l for k ≠ l, (m, m): minus the null covariances, whose rows sum to 0 with the variances."""
+    if not view.joint:
+        return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])
+    weighted = np.sqrt(view.sums("ww")[rows])[:, None] * p[rows]
+    found: Array = weighted.T @ weighted
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def _exact(together: Array) -> tuple[Array, Array, int]:
+    """A generalized inverse of the null covariance, which outcomes have chance, and the rank.
+
+    The covariance is the Laplacian of a graph whose edges are the pairs of outcomes that one row can have. Scaled to
+    variances of 1, an outcome that is rare everywhere keeps its direction; each part of the graph that hangs together
+    loses one.
+    """
+    variance = together.sum(axis=1)
+    chance = variance > 0
+    scale = np.where(chance, 1 / np.sqrt(np.where(chance, variance, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * together * scale)
+    kept = values > CONNECTED
+    root = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    return root @ root.T, chance, int(kept.sum())
+
+
+def _pearson(said: Array, squared: float) -> tuple[Array, Array, int]:
+    """Pearson's form, with Σw² in the place of the number of rows: the covariance if all rows of a group said the same."""
+    chance = said > 0
+    form = np.diag(np.where(chance, 1 / np.where(chance, squared * said, 1.0), 0.0))
+    return form, chance, max(int(chance.sum()) - 1, 0)

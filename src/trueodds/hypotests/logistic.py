@@ -1,0 +1,114 @@
+"""How well do powers of the logit fit what came? The logistic likelihood and its maximum, for many outcomes at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from trueodds.core.errors import InputError, Note
+from trueodds.hypotests.logits import Logits, Powers
+
+Array = NDArray[Any]
+
+FORMS = ("likelihood-ratio", "score")
+EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
+PASSES = 120
+NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
+ROUNDING = 1e-15  # of the largest curvature, below which another one is noise
+FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
+
+
+def check_form(form: Any) -> None:
+    """Refuse a form that is none."""
+    if form is not None and form not in FORMS:
+        raise InputError("TO203", "form is 'likelihood-ratio' or 'score'.", repr(form), "Leave it out.")
+
+
+def statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:
+    """How far outcomes (draws, n) speak for a polynomial of this degree against the logit itself: χ² under the null.
+
+    Where rows differ in weight the likelihood ratio is multiplied by the score statistic in the variance of the
+    scores over the one in their information; that makes it χ² again. Source: Pace, Salvan & Sartori (2011).
+    """
+    by_bread, by_meat = (each[:, : degree + 1].sum(1) for each in powers.scores(wy - logits.w * logits.p))
+    if form == "score":
+        return by_meat
+    gain = highest(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
+    return 2 * gain * np.divide(by_meat, by_bread, out=np.ones_like(by_meat), where=by_bread > 0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fit:
+    """The highest log-likelihood of log odds o + Xβ, for each of many outcomes."""
+
+    gain: Array  # (draws,) above that of β = 0; its supremum where no β reaches it
+    beta: Array  # (draws, m); where no β is best, one on the way there
+    finite: Array  # (draws,) whether some β is best: not where the outcomes are separated
+
+    def probabilities(self, columns: Array, offset: Array, draw: int = 0) -> Array:
+        """What the fitted model says of each row."""
+        return expit(offset + columns[:, : self.beta.shape[1]] @ self.beta[draw])
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Where the first fit has no finite coefficients."""
+        if self.finite[0]:
+            return ()
+        text = "The predictions separate what came from what did not, or all outcomes are the same: no finite coefficients are best, and the likelihood is taken at its limit."
+        return (Note("TN217", text),)
+
+
+def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
+    r"""Newton's method with halved steps from β = 0, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
+
+    .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
+
+    The columns are orthonormal in the information at β = 0. Concave; under separation each step gains a constant
+    factor of what is left, so the supremum is reached as exactly as a maximum, with β on its way to infinity. Where
+    outcomes outside [0, 1] leave no bound, as flipped residuals may, the gain is infinite.
+    """
+    draws, m = len(wy), columns.shape[1]
+    first, second = np.triu_indices(m)
+    pairs = columns[:, first] * columns[:, second]
+    base = w * _softplus(offset)
+    beta, gain = np.zeros((draws, m)), np.zeros(draws)
+    finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
+    eta = np.broadcast_to(offset, wy.shape).copy()
+    for _ in range(PASSES):
+        y = wy[left]
+        q = expit(eta)
+        slope = (y - w * q) @ columns
+        packed = (w * q * (1 - q)) @ pairs
+        bend = np.empty((len(left), m, m))
+        bend[:, first, second] = bend[:, second, first] = packed
+        values, turns = np.linalg.eigh(bend)
+        values = np.maximum(values, ROUNDING * values[:, -1:] + 1e-300)
+        step = np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, slope)
+        promise = np.einsum("dm,dm->d", slope, step)
+        move = step @ columns.T
+        far = np.ones(len(left))
+        for _half in range(60):
+            there = eta + far[:, None] * move
+            risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
+            worse = ~(risen >= gain[left] - 1e-11 * (1 + gain[left]))
+            if not worse.any():
+                break
+            far = np.where(worse, far / 2, far)
+        beta[left] += far[:, None] * step
+        still = risen <= gain[left] * (1 + 1e-13)
+        gain[left] = np.maximum(gain[left], risen)
+        done = (promise <= EXACT) | (still & (promise <= NOISE))
+        finite[left[done]] = values[done, 0] > FLAT
+        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE)]
+        if not len(left):
+            break
+    gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
+    return Fit(gain, beta, finite)
+
+
+def _softplus(eta: Array) -> Array:
+    return np.logaddexp(0.0, eta)

@@ -1,0 +1,120 @@
+"""Is the error small enough, whatever its p-value? Where its interval lies beside a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Estimate, Verdict
+from trueodds.estimators.base import Estimator, ProperScore
+from trueodds.hypotests.base import HypothesisTest
+from trueodds.inference import tallied
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import REDRAWS, floors
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
+
+SQUARED = (("mmce", "unbiased"), ("mmce", "weighted"))
+
+
+def error_of(test: HypothesisTest, margin: Any, lenses: Sequence[Lens]) -> Estimator:
+    """The error that is compared with the margin; refused where there is none, before anything is drawn."""
+    number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
+    if not (number and 0 < margin <= 1):
+        raise InputError(
+            "TO203", "margin is an error that would not matter, above 0 and at most 1.", repr(margin), "For 2 % 0.02."
+        )
+    if len(lenses) != 1:
+        raise InputError(
+            "TO205", "A margin is judged one lens at a time.", f"margin with {len(lenses)} lenses", "Name one lens."
+        )
+    error = test.error()
+    if error is None:
+        raise InputError(
+            "TO205",
+            f"The statistic of {test.name} is no error with an interval, so no margin can be compared with it.",
+            f"margin={margin} with {test.name}",
+            "Use consistency, whose statistic may be any error.",
+        )
+    if not _is_probability(error):
+        raise InputError(
+            "TO205",
+            f"A margin is an error in units of probability that is 0 for a calibrated model, and {error.name} is none.",
+            f"margin={margin} with {error.name}",
+            "Choose an error such as ece, rmsce or smece.",
+        )
+    return error
+
+
+def _is_probability(error: Estimator) -> bool:
+    """Whether it is an error in units of probability, 0 for a calibrated model."""
+    if error.power != 1 or error.best != 0 or isinstance(error, ProperScore):
+        return False
+    # Means over pairs of rows are squares, of which they take no root.
+    return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED
+
+
+def judged_by(
+    margin: float,
+    verdict: Verdict,
+    test: HypothesisTest,
+    error: Estimator,
+    rows: Predictions | Tally,
+    lens: Lens,
+    level: float,
+    rng: np.random.Generator,
+) -> Verdict:
+    """The verdict with its decision: within, beyond or undecided, by the interval of the error and not by p.
+
+    Within: the whole interval lies at or below the margin. Beyond: the whole interval lies above it. The interval is
+    the one that `measure` gives with the same seed; where there is none nothing is decided.
+    """
+    together = getattr(test, "aggregate", None) or lens.aggregate
+    found = _measured(error, rows, lens, together, Sureness(level=level), rng)
+    low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+    decision = decided(low, high, margin)
+    settings = dict(verdict.settings) | {
+        "margin": float(margin), "decision": decision, "low": low, "high": high, "level": level,
+    }  # fmt: skip
+    return replace(verdict, settings=settings, notes=(*verdict.notes, Note("TN230", _said(found, margin, decision))))
+
+
+def decided(low: float | None, high: float | None, margin: float) -> str:
+    """Where an interval lies.
+
+    >>> decided(0.01, 0.02, 0.02), decided(0.021, 0.03, 0.02), decided(0.01, 0.03, 0.02), decided(None, None, 0.02)
+    ('within', 'beyond', 'undecided', 'undecided')
+    """
+    if low is None or high is None:
+        return "undecided"
+    return "within" if high <= margin else "beyond" if low > margin else "undecided"
+
+
+def _said(found: Estimate, margin: float, decision: str) -> str:
+    if found.interval is None:
+        why = next((note.text for note in found.notes if note.code in ("TN201", "TN402")), "There is no interval.")
+        return f"Whether {found.estimator} exceeds the margin of {margin:g} cannot be told. {why}"
+    where = f"The interval of {found.estimator}, {found.interval},"
+    if decision == "within":
+        return f"{where} ends at or below the margin of {margin:g}: what error there may be is small enough, whatever p is."
+    if decision == "beyond":
+        return f"{where} begins above the margin of {margin:g}: the error is larger than was said to matter."
+    return (
+        f"{where} holds the margin of {margin:g}: these rows cannot tell on which side the error lies; more rows can."
+    )
+
+
+def _measured(
+    error: Estimator, rows: Predictions | Tally, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
+) -> Estimate:
+    if isinstance(rows, Tally):
+        return tallied.estimate(rows, error, lens, aggregate, sure, REDRAWS, rng)
+    asked = [Asked.of(error, lens, rows, aggregate)]
+    (found,) = estimates(rows, asked, sure, rng, lambda every: floors(rows, every, rng))
+    return found

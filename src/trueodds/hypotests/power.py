@@ -1,0 +1,306 @@
+"""What would a test see, and how many rows does it take? Power from the user's own predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, chdtri, chndtr, ndtri
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.planned import Power
+from trueodds.core.results import Interval, figure
+from trueodds.core.rng import stream_key
+from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.crossing import crossing
+from trueodds.hypotests.distortion import MOST, Distortion
+from trueodds.hypotests.population import Population
+from trueodds.hypotests.simulated import Simulated
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+
+Share = Callable[[float], float]
+
+TOLD = 0.95  # level of the limits of what was simulated
+ROWS_AT_MOST = 200_000  # of a simulated data set; beyond, powers are extrapolated
+ROWS_IN_ALL = 10**8  # of all data sets of one size
+FEWEST = 5  # rows that a data set is tried with
+BY_LAW = (
+    " The power is that of the law for many rows, a few points off with hundreds of them; simulations= simulates it."
+)
+NEAR = 0.005  # a simulated power so near to the wanted one will do: its own error is larger
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked: the power that is wanted, at which level, and against which kind of miscalibration.
+
+    >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
+    (1000, 200, 50)
+    """
+
+    n: int | None = None
+    power: float = 0.8
+    effect: float | None = None
+    alpha: float = 0.05
+    simulations: int | None = None
+    distortion: str = "temperature"
+    direction: str = "over"
+
+    def __post_init__(self) -> None:
+        shares = {"power": self.power, "alpha": self.alpha, "effect": 0.5 if self.effect is None else self.effect}
+        for name, x in shares.items():
+            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < x < 1:
+                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(x), "A share, not percent.")
+        if self.power <= self.alpha:
+            raise InputError(
+                "TO205",
+                "The power that is wanted must exceed the level: so often a test rejects by chance.",
+                f"power={self.power} with alpha={self.alpha}",
+                "For instance power=0.8.",
+            )
+        for name, count, least in (("n", self.n, FEWEST), ("simulations", self.simulations, 20)):
+            whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+            if count is not None and not (whole and count >= least):
+                raise InputError(
+                    "TO203", f"{name} must be a whole number of at least {least}.", repr(count), f"Leave {name} out."
+                )
+        Distortion(self.distortion, self.direction)
+
+    def count(self, n: int, *, alone: bool) -> int:
+        """How many data sets of n rows are simulated: fewer where each of them is dear."""
+        return self.simulations or min(1000 if alone else 400, max(200, ROWS_IN_ALL // n))
+
+
+PLANS = ("simulations", "distortion", "direction")  # what may be said beside the settings of the test
+
+
+def redraws_for(alpha: float) -> int:
+    """How many null draws a simulated test makes: α(1 + B) is a whole number of at least 10, as far as α allows.
+
+    >>> redraws_for(0.05), redraws_for(0.01)
+    (199, 999)
+    """
+    return max(200, 100 * math.ceil(0.1 / alpha)) - 1
+
+
+def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
+    """Refuse what the other question would need: a width is of an estimator, a power of a test."""
+    given = [name for name, value in others.items() if value is not None]
+    if width is not None and (test != "consistency" or given):
+        got = ", ".join([*given, *([] if test == "consistency" else [f"test {test}"])])
+        raise InputError(
+            "TO205",
+            "A width is that of an interval, which no test has a part in.",
+            f"width with {got}",
+            "Leave one out.",
+        )
+    if width is None and estimator != "ece":
+        raise InputError(
+            "TO205",
+            "An estimator is planned for by the width of its interval.",
+            f"estimator={estimator!r} without width",
+            "Give width, or name the statistic of consistency: statistic='ece'.",
+        )
+
+
+def power_of(
+    preds: Predictions,
+    test: HypothesisTest,
+    lens: Lens,
+    plan: Plan,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Power:
+    """The smallest error that the test sees at n rows; with an effect the power, and the rows that it takes."""
+    population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
+    effect = plan.effect
+    if effect is not None and effect > population.largest:
+        raise InputError(
+            "TO205",
+            "No distortion of this kind makes these predictions so wrong.",
+            f"effect={effect} where the largest is {figure(population.largest)}",
+            "Ask for less, or for distortion='shift'.",
+        )
+    curve = _Curve(test, population, plan, stream_key(rng), progress)
+    n = preds.n if plan.n is None else int(plan.n)
+    found = curve.smallest(n) if effect is None else curve.rows(n, float(effect))
+    if progress:
+        progress(1.0)
+    return found
+
+
+class _Curve:
+    """The power of one test over rows and distortions: by its law where that is known, else by simulation."""
+
+    def __init__(
+        self,
+        test: HypothesisTest,
+        population: Population,
+        plan: Plan,
+        key: int,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self.test, self.population, self.plan, self.key, self.progress = test, population, plan, key, progress
+        (view,) = population.views if len(population.views) == 1 else (None,)
+        by_law = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
+        by_law = by_law and population.preds.weight is None  # weights change the law
+        self.degrees = test.degrees(view) if by_law and view is not None else None
+        self._tried = 0.0
+        self._sets: Simulated | None = None
+
+    def share(self, n: int, x: float, *, roughly: bool = False) -> float:
+        """The power at n rows and distortion x."""
+        if self.degrees is not None:
+            return self._by_law(n, x)
+        count = self.count(n) // 4 if roughly else self.count(n)
+        if self._sets is None or self._sets.n != n or self._sets.count < count:
+            told = self._told if self.progress else None
+            self._sets = Simulated(self.test, self.population, n, self.plan.alpha, count, self.key, told)
+        found = self._sets.share(x, count)
+        self._tried += 1
+        return found
+
+    def count(self, n: int) -> int:
+        """How many data sets of n rows are simulated."""
+        return self.plan.count(n, alone=self.population.alone)
+
+    def _by_law(self, n: int, x: float) -> float:
+        """Non-central χ²: the gain in log-likelihood that the truth itself would give, at n rows."""
+        (view,), truth = self.population.views, self.population.truth(x)
+        assert isinstance(self.test, ViewTest)
+        assert self.degrees is not None
+        gain = max(self.test.on(view.with_y(truth)).statistic, 0.0) * n / self.population.n
+        return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
+
+    def smallest(self, n: int) -> Power:
+        """The smallest distortion that is seen often enough in n rows."""
+        self.share(n, 0.0)  # all data sets are made ready at once
+        start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
+        x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MOST, 10 * self.near)
+        x, seen = self._crossing(lambda x: self.share(n, x), x, MOST, self.near)
+        reached = seen >= self.plan.power - self.near
+        return self._answer("effect", n, seen, self.population.effect(x), None, x, {"reached": reached})
+
+    def rows(self, n: int, effect: float) -> Power:
+        """The power at n rows, and the rows for the power that is wanted."""
+        x, most = self._distortion(effect), math.sqrt(self.most if self.degrees is not None else max(self.most, n))
+        seen = self.share(n, x)
+        before = self._sets
+        start = math.sqrt(n) * min(max(self._ahead(seen), 0.25), 4.0)
+        for roughly in (True, False):
+            at = lambda root, roughly=roughly: self.share(_whole(root), x, roughly=roughly)  # noqa: E731
+            start, share = self._crossing(at, start, most, (10 if roughly else 1) * self.near)
+        self._sets = before  # whose power is told
+        needed, more = _whole(start), {"power_at_needed": share}
+        if share >= self.plan.power - self.near:
+            return self._answer("rows", n, seen, effect, needed, x, more)
+        if share <= 2 * self.plan.alpha:
+            return self._answer("rows", n, seen, effect, None, x, more)
+        needed = math.ceil(needed * self._ahead(share) ** 2)
+        return self._answer("rows", n, seen, effect, needed, x, more | {"extrapolated": True})
+
+    @property
+    def near(self) -> float:
+        """How near to the wanted power is near enough."""
+        return NEAR if self.degrees is None else 1e-9
+
+    @property
+    def most(self) -> float:
+        """The rows that are tried at most."""
+        return ROWS_AT_MOST if self.degrees is None else 1e15
+
+    def _crossing(self, share: Share, start: float, most: float, near: float) -> tuple[float, float]:
+        return crossing(
+            share, start, self.plan.power, most, zero=self.plan.alpha, straight=_bent, near=near, close=min(near, 0.01)
+        )
+
+    def _ahead(self, share: float) -> float:
+        """By how much √n has to grow from this power to the one that is wanted."""
+        gained = _bent(share) - _bent(self.plan.alpha)
+        return (_bent(self.plan.power) - _bent(self.plan.alpha)) / gained if gained > 0 else 20.0
+
+    def _guess(self, n: int) -> float:
+        """The error that the mean of n residuals shows."""
+        view = self.population.views[0]
+        v = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
+        return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(v, 1e-9) / n))
+
+    def _distortion(self, effect: float) -> float:
+        """How strong a distortion of this effect is."""
+        most, at = self.population.largest, self.population.effect
+        return crossing(
+            at, effect / most, effect, MOST, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
+        )[0]
+
+    def _told(self, part: float) -> None:
+        assert self.progress is not None
+        done = self._tried + part
+        self.progress(done / (done + 3))  # how many tries it takes nobody knows
+
+    def _answer(
+        self, asked: str, n: int, seen: float, effect: float, needed: int | None, x: float, more: dict[str, Any]
+    ) -> Power:
+        plan, population = self.plan, self.population
+        settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
+        limits = None
+        if self.degrees is not None:
+            settings |= {"law": f"non-central chi-squared, {self.degrees} degrees of freedom"}
+        elif self._sets is not None:
+            limits = limits_of(seen, self._sets.count)
+            settings |= {"simulations": self._sets.count} | self._sets.said
+        if statistic := getattr(self.test, "statistic", None):
+            settings = {"statistic": getattr(statistic, "name", statistic)} | settings
+        return Power(
+            self.test.name, asked, str(population.lens), n, plan.alpha, plan.power, seen, effect, needed, limits,
+            settings, tuple(self._notes(needed, asked, more)),
+        )  # fmt: skip
+
+    def _notes(self, needed: int | None, asked: str, more: dict[str, Any]) -> list[Note]:
+        notes = [
+            Note(
+                "TN233",
+                "This holds for rows like these and for an error of this kind; other errors of the same size may be seen more or less often."
+                + (BY_LAW if self.degrees is not None else ""),
+            )
+        ]
+        if fixed := self.population.distortion.fixed(self.population.preds):
+            notes.append(
+                Note(
+                    "TN231", f"{fixed:,} rows say exactly 0 and 1, which no distortion moves: there the truth is kept."
+                )
+            )
+        if asked == "rows" and (needed is None or more.get("extrapolated")):
+            text = f"More than {max(ROWS_AT_MOST, self.population.n):,} rows were not simulated"
+            text += (
+                "; this number follows from the power there."
+                if needed
+                else ", and the power there is too small to follow it further."
+            )
+            notes.append(Note("TN232", text))
+        return notes
+
+
+def limits_of(share: float, count: int) -> Interval:
+    """Clopper and Pearson's limits of a share that was simulated `count` times.
+
+    >>> print(limits_of(0.8, 1000))
+    [0.7738, 0.8244] 95%
+    """
+    hits, tail = round(share * count), (1 - TOLD) / 2
+    low = 0.0 if hits == 0 else float(betaincinv(hits, count - hits + 1, tail))
+    high = 1.0 if hits == count else float(betaincinv(hits + 1, count - hits, 1 - tail))
+    return Interval(low, high, TOLD, "clopper-pearson")
+
+
+def _bent(share: float) -> float:
+    """The normal score of a power: it grows about as the distortion and as the root of n."""
+    return float(ndtri(min(max(share, 1e-4), 1 - 1e-4)))
+
+
+def _whole(root: float) -> int:
+    return max(FEWEST, math.ceil(root * root - 1e-9))

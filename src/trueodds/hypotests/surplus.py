@@ -1,0 +1,142 @@
+"""By how much is a proper score worse than the probabilities themselves promise, and how much may it be by chance?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from trueodds.core.errors import Note
+from trueodds.hypotests.by_view import Cells, Found
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+SCORES = ("brier", "log_loss")
+SKEWED = 1.0  # skewness of the promised sum from which on a normal p of 1 % comes in 2 % (simulated)
+LEVEL = 1e-12  # of a row: smaller differences between its scores, or from a sure outcome, are rounding
+
+
+@dataclass(frozen=True)
+class Surplus:
+    """The sum of S − E S over rows: linear in the outcomes, its law given by the probabilities."""
+
+    pull: Array  # (n,) the score of the event less that of its absence; (n, m) the score less its expectation
+    span: Array  # (n,) between the best and the worst score that a row can have
+    spread: float  # standard deviation of the weighted sum
+    skewness: float
+
+    @classmethod
+    def of(cls, view: View, score: str) -> Surplus:
+        """What a view promises of a score."""
+        p = view.p.astype(np.float64)
+        return _vectors(view, p, score) if view.joint else _single(view, p, score)
+
+    def total(self, wp: Array, wy: Array) -> Array:
+        """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
+        if self.pull.ndim == 1:
+            return np.asarray((wy - wp) @ self.pull)
+        return np.asarray(np.tensordot(wy, self.pull, axes=2))
+
+
+def found(view: View, score: str) -> Found:
+    """z of the surplus, its two-sided p, and the probability that must at least be misplaced."""
+    surplus = Surplus.of(view, score)
+    late, w = missed(view), view.w
+    endless = bool(late.any()) and (score == "log_loss" or surplus.spread == 0)
+    if surplus.spread == 0 and not endless:
+        text = "By its own probabilities the score cannot but come out as promised, so z is undefined."
+        return Found(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
+    each = w[:, None] if view.joint else w
+    total = float(surplus.total(each * view.p, each * view.y))
+    z = float("inf") if endless else total / surplus.spread
+    notes: tuple[Note, ...] = ()
+    if late.any():
+        whole = ", and z is infinite" if endless else ""
+        notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{whole}."),)
+    if score == "log_loss" and endless:  # an infinite loss outweighs the rows whose loss cannot be infinite
+        effect = float(w[late].sum() / w[_ruling_out(view)].sum())
+    else:
+        effect = total / float(w @ surplus.span)
+    doubts: tuple[str, ...] = ()
+    if abs(surplus.skewness) > SKEWED:
+        doubts = ("A few rows, or rare outcomes, carry the chance of the score, so that z is skewed and not normal.",)
+    return Found(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
+
+
+def cells(view: View, score: str) -> Cells:
+    """|z|, each row by itself; infinite where an outcome comes that had probability 0 and the score knows no bound."""
+    surplus = Surplus.of(view, score)
+    watch = score == "log_loss" or surplus.spread == 0
+    sure = _ruling_out(view) & watch
+    p, w = view.p[sure].astype(np.float64), view.w[sure]
+    weight = w[:, None] if view.joint else w
+    ruled = p <= 0 if view.joint else (p <= 0) | (p >= 1)
+    must = weight * (p >= 1)
+    slack = weight * (LEVEL + 4 * np.maximum(p - 1, 0.0))
+
+    def reader(_w: Array, wp: Array, wy: Array) -> Array:
+        if surplus.spread > 0:
+            z = np.abs(surplus.total(wp, wy)) / surplus.spread
+        else:
+            z = np.full(wy.shape[: -surplus.pull.ndim], np.nan)
+        if not watch:
+            return z
+        seen = wy[..., sure, :] if view.joint else wy[..., sure]
+        off = ruled & (np.abs(seen - must) > slack)
+        return np.where(off.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
+
+    return Cells.of_rows(view, reader)
+
+
+def missed(view: View) -> Array:
+    """The rows where an outcome came that had probability 0, (n,) bool."""
+    if view.joint:
+        return np.asarray(((view.p <= 0) & (view.y > 0)).any(axis=1) & (view.w > 0))
+    return np.asarray((((view.p <= 0) & (view.y > 0)) | ((view.p >= 1) & (view.y < 1 - LEVEL))) & (view.w > 0))
+
+
+def _ruling_out(view: View) -> Array:
+    """The rows that rule an outcome out, (n,) bool."""
+    return np.asarray((view.p <= 0).any(axis=1) if view.joint else (view.p <= 0) | (view.p >= 1))
+
+
+def _single(view: View, p: Array, score: str) -> Surplus:
+    if score == "brier":
+        pull = 1 - 2 * p
+    else:
+        inside = (p > 0) & (p < 1)
+        safe = np.where(inside, p, 0.5)
+        pull = np.log1p(-safe) - np.log(safe)  # 0 where one outcome is ruled out: the other comes as promised
+    variance = pull**2 * np.maximum(view.sums("wwv"), 0.0)
+    return Surplus(pull, np.abs(pull), *_law(view, variance, pull * (1 - 2 * p) * variance))
+
+
+def _vectors(view: View, p: Array, score: str) -> Surplus:
+    p = np.maximum(p, 0.0)
+    said = p > 0
+    s = -2 * p if score == "brier" else -np.log(np.where(said, p, 1.0))
+    share = p / p.sum(axis=1, keepdims=True)
+    pull = s - (share * s).sum(axis=1, keepdims=True)
+    pull[np.abs(pull) <= LEVEL * np.abs(s).max(axis=1, keepdims=True)] = 0.0
+    if score == "log_loss":
+        pull[~said] = 0.0
+        low = np.where(said, s, np.inf).min(axis=1)
+        span = s.max(axis=1) - low  # s is 0, the least it can be, where nothing is said
+    else:
+        span = s.max(axis=1) - s.min(axis=1)
+    ww = view.sums("ww")
+    second, third = (share * pull**2).sum(axis=1), (share * pull**3).sum(axis=1)
+    return Surplus(pull, span, *_law(view, ww * second, ww * third))
+
+
+def _law(view: View, second: Array, third: Array) -> tuple[float, float]:
+    """Standard deviation and skewness of the sum, from Σw² times the second and third moment of each row."""
+    spread = float(np.sqrt(second.sum()))
+    if spread == 0:
+        return 0.0, 0.0
+    w = np.divide(view.sums("ww"), view.w, out=np.zeros(len(view)), where=view.w > 0)
+    return spread, float((w * third).sum() / spread**3)

@@ -1,0 +1,193 @@
+"""Is there miscalibration at any scale, from broad to narrow? T-Cal: debiased errors on ever finer grids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.estimators.base import single_rows
+from trueodds.estimators.debiased import DebiasedL2
+from trueodds.estimators.pairing.pairs import Pairs, over
+from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.several import holm, pvalue
+from trueodds.problem.partition import SimplexGrid, Uniform
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+MOST = 32  # scales that a view has room for; those beyond its own hold NaN
+TALLIED = 8  # 3840 = 2⁸ · 15: so often can the fine grid of a tally be halved
+
+
+@dataclass(frozen=True)
+class TCal(ViewTest):
+    r"""T-Cal: the debiased squared error on 2, 4, 8, … bins, judged together.
+
+    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+
+    .. math:: T_m = \tfrac1w \sum_b \tfrac1{w_b} \Big(\big\|\textstyle\sum w u\big\|^2 - \sum \|w u\|^2\Big), \quad
+        u = y - p, \quad m = 2^b,\ b = 1, …, B, \quad
+        B = \min\Big(\Big\lfloor 2 \log_2 \tfrac{n}{\sqrt{\ln n}} \Big\rfloor, \lfloor \log_2 n \rfloor\Big)
+
+    on grids of m uniform bins. Coarse grids find a broad shift, fine ones an error that changes from score to score;
+    which of them it will be need not be known. One set of redrawn labels serves all scales: the smallest of their
+    p-values is judged among the smallest of each draw, so the level is exact at any n. (The paper corrects by
+    Bonferroni, which rejects 2 to 3 % at 5 %, and draws rows as well: `redraw="both"`.) For vectors of K outcomes the
+    grid cuts every axis into m and :math:`B = \min(\lceil \tfrac2{K-1} \log_2 (n / \sqrt{\ln n}) \rceil,
+    \lfloor \tfrac{\log_2 n}{K-1} \rfloor)`, at least 1.
+
+    Shapes: binary views (n,) and joint views (n, m). Statistic: T at the strongest scale. Effect: its signed root,
+    sign(T) √|T|, the debiased L2 error on those bins in probability units. Parts: each scale with its own p and Holm's.
+    Cost: O(n) per draw, whatever the number of scales. From a tally, whose cells can be halved eight times, scales end
+    at 256 bins and joint views are refused (TO205). Raises TO203 for other settings, TO205 for both `bins` and
+    `smoothness`. Source: Lee, Huang, Hassani & Dobriban (2023); the joint p over scales is our own.
+
+    Parameters
+    ----------
+    bins : int, optional
+        One scale only: this many bins (on every axis).
+    smoothness : float, optional
+        One scale only: :math:`\lfloor n^{2/(4s + K - 1)} \rfloor` bins, the best ones for a calibration curve of
+        Hölder smoothness s.
+
+    >>> view = View(p=[0.2, 0.3, 0.8, 0.8], y=[1, 1, 0, 0])
+    >>> found = TCal(bins=2).on(view)  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
+    >>> round(found.parts["2 bins"]["statistic"], 4), round(found.parts["2 bins"]["effect"], 4)
+    (0.3, 0.5477)
+    """
+
+    name: ClassVar[str] = "tcal"
+    vectors: ClassVar[bool] = True
+    nulls: ClassVar[tuple[str, ...]] = ("redraw",)
+    jointly: ClassVar[str] = "; the smallest p over all scales is judged among the smallest of each draw"
+    exempt: ClassVar[dict[str, str]] = {
+        "weight two": "pairs of rows take a weight of two as one row that counts double, not as two independent rows",
+        "row order": "the draws, which move with the order of rows, say which scale is the strongest and shown",
+        "cells": "bins beyond 256 are finer than the cells of a tally",
+    }
+    null: str = "redraw"
+    bins: int | None = None
+    smoothness: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bins is not None and self.smoothness is not None:
+            raise InputError(
+                "TO205",
+                "Smoothness chooses the number of bins.",
+                f"bins={self.bins!r} with smoothness={self.smoothness!r}",
+                "Leave one of them out; without both, all scales are looked at.",
+            )
+        if self.bins is not None and (isinstance(self.bins, (bool, str)) or Uniform(self.bins).bins != self.bins):
+            raise InputError(
+                "TO203", "bins must be a whole number of at least 1.", repr(self.bins), "Leave it out for all scales."
+            )
+        s = self.smoothness
+        if s is not None and (isinstance(s, (bool, str)) or not 0 < s < math.inf):
+            raise InputError("TO203", "smoothness is a positive number.", repr(s), "Leave it out for all scales.")
+
+    def on(self, view: View) -> Found:
+        """T and its signed root at each scale; which is the strongest is told by the draws."""
+        levels = self.levels(view)
+        values = self.cells(view).value()
+        parts = {
+            f"{m} bins": {"statistic": float(t), "effect": float(np.sign(t) * abs(t) ** 0.5)}
+            for m, t in zip(levels, np.atleast_1d(values), strict=False)
+        }
+        return Found(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
+
+    def cells(self, view: View) -> Cells:
+        """T at every scale, on rows in the order of the finest bins."""
+        levels = self.levels(view)
+        if view.joint:
+            single_rows(view, self.name)
+            rows = _Vectors(view, levels)
+            return Cells(view, rows.index, len(view), rows.statistic)
+        finest = Uniform(levels[-1])
+        held = np.unique(finest.freeze(view).index(view.at))
+        nested = [held // (levels[-1] // m) for m in levels]
+        pairs = Pairs(view, finest, _errors(nested))
+        return Cells(view, pairs.index, pairs.size, pairs.statistic)
+
+    def among(self, found: Found, values: Array, draws: Sequence[Array]) -> Found:
+        """The p of each scale among its draws; the smallest leads, of equal ones that of the largest deviation."""
+        names, drawn = list(found.parts), draws[0]
+        single = [max(pvalue(float(values[j]), each[:, j]) for each in draws) for j in range(len(names))]
+        scale = drawn[:, : len(names)].std(axis=0)
+        deviation = over(values[: len(names)] - drawn[:, : len(names)].mean(axis=0), scale)
+        best = min(range(len(names)), key=lambda j: (single[j], -deviation[j]))
+        parts = {
+            name: {**found.parts[name], "pvalue": p, "holm": h}
+            for name, p, h in zip(names, single, holm(single), strict=True)
+        }
+        strongest = parts[names[best]]
+        return replace(found, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
+
+    def error(self) -> DebiasedL2:
+        """The error on these bins; on the usual ones where every scale is looked at."""
+        return DebiasedL2() if self.bins is None else DebiasedL2(Uniform(self.bins))
+
+    def levels(self, view: View) -> list[int]:
+        """How many bins each scale has."""
+        n, axes = max(view.n_rows, 1), view.p.shape[1] - 1 if view.joint else 1
+        if self.bins is not None:
+            return [self.bins]
+        if self.smoothness is not None:
+            return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
+        most = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MOST)
+        return [2**b for b in range(1, max(1, most if view.is_rows else min(most, TALLIED)) + 1)]
+
+
+def scales(n: int, axes: int = 1) -> int:
+    """How many scales the paper looks at; its code rounds down for one score.
+
+    >>> scales(500), scales(500, 2)
+    (15, 8)
+    """
+    found = 2 / axes * math.log2(n / math.sqrt(math.log(max(n, 3))))
+    return max(1, math.floor(found) if axes == 1 else math.ceil(found))
+
+
+class _Vectors:
+    """Rows of vectors in an order in which the cells of every scale are stretches, within each other."""
+
+    def __init__(self, view: View, levels: Sequence[int]) -> None:
+        cells = [SimplexGrid(m).freeze(view).index(view.at) for m in levels]
+        order = np.lexsort(cells[::-1])
+        self.index = np.empty(len(order), dtype=np.int64)
+        self.index[order] = np.arange(len(order))
+        self.starts = np.flatnonzero(np.diff(cells[-1][order], prepend=-1))
+        self.errors = _errors([each[order][self.starts] for each in cells])
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """T at every scale, of each draw."""
+        residual = np.moveaxis(wy - wp, -1, -2)
+        squares = (residual * residual).sum(axis=-2)
+        return self.errors(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))
+
+
+def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
+    """What reads T at every scale from the sums of the finest cells; `cells` names the cell of each at every scale."""
+    starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in cells]
+    within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
+
+    def errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
+        found, total = [], w.sum(axis=-1)
+        vectors = residual.ndim > squares.ndim
+        for level in reversed(range(len(cells))):
+            square = residual * residual
+            found.append(over((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total)
+            if level:
+                w, residual, squares = (np.add.reduceat(x, within[level - 1], axis=-1) for x in (w, residual, squares))
+        out = np.full((*found[0].shape, MOST), np.nan)
+        out[..., : len(found)] = np.stack(found[::-1], axis=-1)
+        return out
+
+    return errors

@@ -1,0 +1,117 @@
+"""How many rows does an interval of a given width take? The √n law, mended by what resampled rows show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import stdtrit
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.planned import Power
+from trueodds.core.results import Estimate, Interval
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.power import FEWEST, ROWS_AT_MOST, TOLD
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import floors
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+
+SETS = 16  # data sets of resampled rows by which a width is told
+ROUNDS = 5
+NEAR = 0.02  # of the width that is wanted
+
+
+def rows_for(
+    preds: Predictions,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    width: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Power:
+    """The rows for which the interval of an error is `width` wide on average, both sides together.
+
+    >>> from trueodds.estimators import ESTIMATORS
+    >>> from trueodds.problem.lens import as_lens
+    >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
+    >>> brier, positive = ESTIMATORS.make("brier", {}), as_lens("positive")
+    >>> 300 < rows_for(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).needed < 500
+    True
+    """
+    if preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Rows are resampled one by one, and these come in clusters.",
+            "cluster=",
+            "Plan with one row per cluster.",
+        )
+    if isinstance(width, bool) or not isinstance(width, (int, float, np.number)) or not 0 < width < math.inf:
+        raise InputError("TO203", "width must be a number above 0.", repr(width), "For instance width=0.02.")
+    sure = Sureness(level=1 - alpha)
+    here = _measured(preds, estimator, lens, aggregate, sure, rng)
+    now = _width(here)
+    if not math.isfinite(now):
+        why = next((note.text for note in here.notes if note.code == "TN201"), "it is infinite")
+        raise InputError(
+            "TO205",
+            "There is no interval whose width could be planned.",
+            f"{estimator.name} through {lens}: {why}",
+            "Choose an error that has one, such as ece, rmsce or brier.",
+        )
+    n, tried, widths = _ahead(preds.n, now, width), 0, np.full(SETS, np.nan)
+    for round_ in range(ROUNDS):
+        tried = min(n, ROWS_AT_MOST)
+        for s in range(SETS):
+            sample = preds[rng.integers(0, preds.n, tried)]
+            widths[s] = _width(_measured(sample, estimator, lens, aggregate, sure, rng))
+            if progress:
+                progress((round_ + (s + 1) / SETS) / ROUNDS)
+        mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
+        n = _ahead(tried, mean, width)
+        if abs(mean - width) <= NEAR * width or (tried == ROWS_AT_MOST and n > tried):
+            break
+    if progress:
+        progress(1.0)
+    extrapolated = n > ROWS_AT_MOST
+    kept = widths[np.isfinite(widths)]
+    reach = (
+        float(stdtrit(len(kept) - 1, TOLD / 2 + 0.5) * kept.std(ddof=1) / math.sqrt(len(kept)))
+        if len(kept) > 1
+        else 0.0
+    )
+    settings = dict(here.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
+    return Power(
+        estimator.name, "width", str(lens), preds.n, alpha, float(width), needed=n if extrapolated else tried,
+        limits=Interval(mean - reach, mean + reach, TOLD, "t"), settings=settings,
+        notes=(*here.notes, *_notes(extrapolated=extrapolated)),
+    )  # fmt: skip
+
+
+def _measured(
+    preds: Predictions, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
+) -> Estimate:
+    asked = [Asked.of(estimator, lens, preds, aggregate)]
+    (found,) = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng))
+    return found
+
+
+def _width(found: Estimate) -> float:
+    return math.nan if found.interval is None else found.interval.high - found.interval.low
+
+
+def _ahead(n: int, now: float, width: float) -> int:
+    """The rows by the √n law."""
+    return max(FEWEST, math.ceil(n * (now / width) ** 2))
+
+
+def _notes(*, extrapolated: bool) -> list[Note]:
+    notes = [Note("TN233", "This holds for rows like these; it was tried on rows drawn from them with replacement.")]
+    if extrapolated:
+        text = f"More than {ROWS_AT_MOST:,} rows were not simulated; this number follows from the widths of fewer."
+        notes.append(Note("TN232", text))
+    return notes

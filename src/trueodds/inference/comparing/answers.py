@@ -1,0 +1,219 @@
+"""Two models compared, or several ranked: from each model's part to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.comparison import Comparison, Ranking
+from trueodds.core.errors import InputError, Note
+from trueodds.estimators.base import Estimator, Mean
+from trueodds.inference.asked import Asked
+from trueodds.inference.comparing import swap
+from trueodds.inference.comparing.pairs import Pair
+from trueodds.inference.comparing.rankings import Joint
+from trueodds.inference.comparing.sameness import same_rows
+from trueodds.inference.comparing.sides import Side
+from trueodds.inference.estimate import FEW, Sureness
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+
+NULLS = ("auto", "swap")
+SWAPS = 999
+EQUAL = {
+    True: "the expected scores of both models are equal",
+    False: "the true errors of both models are equal; p is 1 − the largest level whose interval excludes 0",
+}
+APART = 0.1  # share of a difference that noise floors must explain to be worth a word
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is asked of every model."""
+
+    estimator: Estimator
+    lens: Lens
+    aggregate: str
+    sure: Sureness
+    null: str = "auto"
+    paired: bool | None = None
+    swaps: int = SWAPS
+
+    def __post_init__(self) -> None:
+        if self.null not in NULLS:
+            raise InputError("TO203", "null is 'auto' or 'swap'.", repr(self.null), "Leave it out.")
+        if self.paired not in (None, True, False):
+            raise InputError("TO203", "paired is True, False or None.", repr(self.paired), "Leave it out.")
+
+    def between(self, a: Predictions, b: Predictions, names: tuple[str, str], seed: int) -> Comparison:
+        """The first model's error minus the second's."""
+        (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
+        return self._told(Pair(one, other), seed, notes)
+
+    def among(self, models: Mapping[str, Predictions], seed: int) -> Ranking:
+        """Every two models, with intervals that hold together."""
+        sides, notes = self._sides(models, seed)
+        pairs = [Pair(a, b) for a, b in combinations(sides, 2)]
+        joint = Joint(pairs)
+        level = joint.level(self.sure.level)
+        told = [self._told(pair, seed, [], level, joint) for pair in pairs]
+        off = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
+        order = sorted(off, key=lambda name: (np.isnan(off[name]), off[name]))
+        notes += [note for each in told for note in each.notes]
+        settings = {key: kept for key, kept in told[0].settings.items() if key not in ("correlation", "standard_error")}
+        settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
+        settings["rows"] = "paired" if all(each.paired for each in told) else "unpaired"
+        if any(each.paired for each in told) and settings["rows"] == "unpaired":
+            settings["rows"] = "paired where the rows are the same"
+        return Ranking(
+            self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(told),
+            max(side.asked.n_rows for side in sides), self.sure.level, self._null(pairs), settings,
+            tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    def _sides(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[Side], list[Note]]:
+        """Each model's part; those of the same rows share the key of their resamples."""
+        sides: list[Side] = []
+        pairing = _Pairing()
+        for number, (name, preds) in enumerate(models.items()):
+            key = [seed] if number == 0 else [seed, number]
+            for before in sides:
+                same, why = same_rows(before.preds, preds, self.paired)
+                pairing.see(before.name, name, same=same, why=why, asked=self.paired)
+                if same:
+                    key = list(before.key)
+                    break
+            asked = Asked.of(self.estimator, self.lens, preds, self.aggregate)
+            sides.append(Side(name, preds, asked, self.sure, key, [2**20 + number]))
+        return sides, pairing.notes()
+
+    def _told(
+        self, pair: Pair, seed: int, notes: Sequence[Note], level: float | None = None, joint: Joint | None = None
+    ) -> Comparison:
+        a, b, bare = pair.a, pair.b, self.sure.interval is None
+        interval = None if bare else pair.interval(self.sure.level if level is None else level)
+        p, floor = (None, None) if bare else (pair.pvalue, pair.floor)
+        notes = [*notes, *_own_notes(a, b)]
+        if not bare and interval is None:
+            notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
+        if floor is not None and self.sure.resamples < FEW:
+            text = f"{self.sure.resamples} resamples do not tell the ends of an interval; give more."
+            notes.append(Note("TN211", text))
+        if not bare and (note := _floors_apart(pair, self.estimator)):
+            notes.append(note)
+        if self.null == "swap":
+            p, floor = self._swapped(pair, seed)
+            notes.append(Note("TN229", EXCHANGED))
+        return Comparison(
+            self.estimator.name, str(self.lens), pair.value, _rows(pair), pair.paired,
+            {a.name: a.estimate, b.name: b.estimate}, self._null([pair]), interval,
+            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), floor, self._said(pair, interval is not None),
+            tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    def _swapped(self, pair: Pair, seed: int) -> tuple[float | None, float]:
+        if not pair.paired:
+            raise InputError(
+                "TO205",
+                "Predictions are exchanged row by row, and these models speak of different rows.",
+                f"{pair.a.name} and {pair.b.name}, unpaired",
+                "Leave null out; or, if the rows are the same, pass paired=True.",
+            )
+        rng = np.random.default_rng([seed, 1])
+        drawn = swap.swapped(pair.a, pair.b, self.swaps, rng)
+        p = None if np.isnan(pair.value) else swap.pvalue(pair.value, drawn)
+        return p, 1 / (1 + self.swaps)
+
+    def _null(self, pairs: Sequence[Pair]) -> str:
+        if self.null == "swap":
+            return swap.NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
+        return EQUAL[all(pair.by_error for pair in pairs)]
+
+    def _said(self, pair: Pair, has_interval: bool) -> dict[str, Any]:
+        """The settings of the estimator, of which those of one model's own bins are left out, and of the interval."""
+        own, other = (side.estimate.settings for side in (pair.a, pair.b))
+        said = {key: value for key, value in own.items() if key in other and other[key] == value}
+        for key in ("interval", "level", "resamples", "resample", "redraws"):
+            said.pop(key, None)
+        if has_interval:
+            assert pair.method is not None
+            said |= {"interval": pair.method, "level": self.sure.level, "resamples": self.sure.resamples}
+            if pair.method == "mover":
+                said["correlation"] = pair.correlation
+            if pair.by_error:
+                said["standard_error"] = pair.standard_error[0]
+        if self.estimator.best:
+            said["best"] = self.estimator.best
+        said["null"] = self.null
+        if self.null == "swap":
+            said["swaps"] = self.swaps
+        return said
+
+
+class _Pairing:
+    """What is to be said about which models speak of the same rows."""
+
+    def __init__(self) -> None:
+        self.agreed = False
+        self.apart: dict[str, None] = {}
+
+    def see(self, first: str, second: str, *, same: bool, why: str, asked: bool | None) -> None:
+        """One pair that was looked at."""
+        if asked is None:
+            self.agreed |= same
+            if not same:
+                self.apart[f"{first} and {second}: {why}"] = None
+
+    def notes(self) -> list[Note]:
+        """What was decided, and how to decide otherwise."""
+        said = []
+        if self.agreed:
+            text = "Compared row by row: the outcomes agree. If these are different rows, pass paired=False."
+            said.append(Note("TN226", text))
+        if self.apart:
+            text = (
+                f"Compared as samples of different rows ({'; '.join(self.apart)}). If these are the same rows, bring "
+                "them into the same order and pass paired=True: intervals for different rows are wrong for them."
+            )
+            said.append(Note("TN227", text))
+        return said
+
+
+EXCHANGED = (
+    "The swap permutation rejects for any reason to tell the two models apart: also two calibrated models, if one is "
+    "sharper and the error depends on that. The interval is about the errors themselves."
+)
+NOTHING_VARIES = "the outcomes do not vary, so resamples cannot tell how sure the value is"
+
+
+def _own_notes(a: Side, b: Side) -> list[Note]:
+    """What the data have to say; an interval that is missing is told of the difference."""
+    return [note for side in (a, b) for note in side.estimate.notes if note.code not in ("TN201", "TN211")]
+
+
+def _rows(pair: Pair) -> int:
+    return pair.a.asked.n_rows if pair.paired else pair.a.asked.n_rows + pair.b.asked.n_rows
+
+
+def _floors_apart(pair: Pair, estimator: Estimator) -> Note | None:
+    """A word where two calibrated models with these predictions would differ, too."""
+    floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
+    if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
+        return None
+    gap = floors[0] - floors[1]
+    if abs(gap) <= APART * abs(pair.value) or gap == 0:
+        return None
+    text = (
+        f"Two calibrated models with these predictions would differ by {gap:.2g} by noise alone, so the plain "
+        "difference is no comparison; read the interval, where there is one."
+    )
+    return Note("TN228", text)
+
+
+def with_settings(found: Comparison | Ranking, said: Mapping[str, Any]) -> Comparison | Ranking:
+    """The answer with what the call said beside the estimator's settings."""
+    return replace(found, settings=dict(found.settings) | dict(said))

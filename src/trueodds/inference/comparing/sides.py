@@ -1,0 +1,156 @@
+"""One model's part in a comparison: its estimate, and how it varies on rows that it may share with others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate, Interval
+from trueodds.estimators.base import Mean
+from trueodds.inference import intervals
+from trueodds.inference.asked import Asked
+from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
+from trueodds.inference.cells import Resampled, pooled_of
+from trueodds.inference.comparing.margins import Ends
+from trueodds.inference.estimate import (
+    DRAWN,
+    Sureness,
+    answer,
+    interval_of,
+    is_root_mean_square,
+    method_for,
+    notes_of,
+    too_many_views,
+    units_of,
+)
+from trueodds.inference.floors import floors
+from trueodds.inference.jackknife import jackknife, squared_error_draws
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+RAW = ("percentile", "basic", "bca")  # intervals of nothing but resamples
+FOR_CORRELATION = 200  # resamples of rows that tell how two models vary together where cells tell the rest
+
+
+class Side:
+    """One model: what is asked of it, and the draws that tell how sure the answer is.
+
+    Models with the same `key` are drawn on the same resamples of rows.
+    """
+
+    def __init__(
+        self, name: str, preds: Predictions, asked: Asked, sure: Sureness, key: Sequence[int], own: Sequence[int]
+    ):
+        self.name, self.preds, self.asked, self.sure = name, preds, asked, sure
+        self.judge = asked.judge  # a debiased form is judged by its plug-in
+        self.key, self._own = tuple(key), own
+        self.clustered = preds.cluster is not None
+        self.method = method_for(self.judge, sure, clustered=self.clustered, cells=False)
+
+    @cached_property
+    def value(self) -> float:
+        """The error."""
+        return float(self.asked.combined(self.asked.values))
+
+    @cached_property
+    def of_judge(self) -> float:
+        """The error whose interval is shown."""
+        return float(self.judge.combined(self.judge.values))
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether it is a root mean square of one score, which has an unbiased square."""
+        return self.method in ("sun", "debiased") and is_root_mean_square(self.judge)
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a mean over rows, whose standard error is known."""
+        return isinstance(self.asked.estimator, Mean) and self.asked.aggregate != "max"
+
+    @cached_property
+    def resampled(self) -> Resampled | None:
+        """The error on resamples, None where it cannot be had."""
+        if self.method is None or too_many_views(self.preds, self.judge, self.sure):
+            return None
+        rng, how = np.random.default_rng(self.key), self.sure.resample
+        if self.method in RAW and how == "auto" and self.preds.n > ROWS_AT_MOST and self.judge.linear is not None:
+            how = "rows"  # these intervals are of the difference itself, which cells of one model do not tell
+        return bootstrap(self.preds, [self.judge], self.sure.resamples, rng, how)[0]
+
+    @cached_property
+    def draws(self) -> Array | None:
+        """The one number of each resample."""
+        return None if self.resampled is None else self.judge.combined(self.resampled.values)
+
+    @cached_property
+    def by_rows(self) -> Array | None:
+        """Resamples of rows that two models can share, fewer of them where the others are of cells."""
+        if self.resampled is None or self.resampled.how != "cells":
+            return self.draws
+        rng = np.random.default_rng(self.key)
+        return self.judge.combined(bootstrap(self.preds, [self.judge], FOR_CORRELATION, rng, "rows")[0].values)
+
+    @cached_property
+    def left_out(self) -> Array:
+        """The error with each row or cluster left out."""
+        return self.judge.combined(jackknife(self.preds, self.judge))
+
+    @cached_property
+    def squares(self) -> tuple[float, float, Array]:
+        """The unbiased square, the plug-in square, and the unbiased square of each resample."""
+        assert self.judge.linear is not None
+        view, one = self.judge.views[0], self.judge.linear[0]
+        t, _ = intervals.squared_error(pooled_of(view, one))
+        rng = np.random.default_rng(self.key)
+        drawn = squared_error_draws(self.preds, view, one.index, one.size, self.sure.resamples, rng)
+        return t, self.of_judge**2, drawn
+
+    @cached_property
+    def plug_in(self) -> float:
+        """What the resamples of a debiased error scatter around."""
+        return float(self.asked.combined(np.array([self.asked.estimator.plug_in(view) for view in self.asked.views])))
+
+    @cached_property
+    def nulls(self) -> list[Array | None]:
+        """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
+        several = [self.asked] if self.judge is self.asked else [self.asked, self.judge]
+        return list(floors(self.preds, several, np.random.default_rng([*self.key, *self._own])))
+
+    def interval(self, level: float) -> tuple[Interval | None, str]:
+        """The model's own interval at a level, or why there is none."""
+        if self.method == "debiased" and self.is_squared and np.isfinite(self.of_judge) and units_of(self.preds) > 1:
+            t, v, drawn = self.squares
+            return intervals.root(intervals.debiased(t, v, drawn, level)), ""
+        drawn_by = self.resampled if self.method in DRAWN else None
+        sure = replace(self.sure, level=level)
+        return interval_of(
+            self.preds, self.judge, self.method, sure, drawn_by, self.nulls[-1], np.random.default_rng(self.key)
+        )
+
+    def ends(self, level: float) -> Ends | None:
+        """What the difference of two such errors is made of."""
+        own, _ = self.interval(level)
+        if own is None or self.draws is None:
+            return None
+        return Ends(self.of_judge, own.low, own.high, float(self.draws.std(ddof=1)))
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The model's own answer in full."""
+        if self.sure.interval is None:
+            return answer(self.asked, None, "", None, self.sure, None, notes=self._notes(), clustered=self.clustered)
+        interval, why = self.interval(self.sure.level)
+        how = self.resampled.how if self.method in DRAWN and self.resampled is not None else None
+        return answer(
+            self.asked, interval, why, self.nulls[0], self.sure, how, notes=self._notes(), clustered=self.clustered
+        )  # fmt: skip
+
+    def _notes(self) -> list[Note]:
+        return notes_of(self.preds, self.asked)

@@ -1,0 +1,58 @@
+"""Would the difference be as large if it were arbitrary which model made which prediction? The swap permutation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.inference.asked import Asked
+from trueodds.inference.comparing.sides import Side
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+NULL = (
+    "in every {unit} it is arbitrary which model made which prediction "
+    "(exchangeable predictions, which says more than equal calibration)"
+)
+TIE = 1e-10  # a draw within this relative distance of the observed difference ties with it
+
+
+def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
+    """The difference of each draw in which the models exchange the predictions of a row (or cluster) with p = 1/2."""
+    if [view.p.shape for view in a.asked.views] != [view.p.shape for view in b.asked.views]:
+        raise InputError(
+            "TO205",
+            "Predictions can be exchanged only where both models predict the same classes.",
+            f"{a.preds.k} and {b.preds.k} classes",
+            "Leave null out.",
+        )
+    cluster = a.preds.cluster
+    units = a.preds.n if cluster is None else int(cluster.max()) + 1
+    found = np.empty(draws)
+    for r in range(draws):
+        exchanged = rng.random(units) < 0.5
+        if cluster is not None:
+            exchanged = exchanged[cluster]
+        found[r] = _value(a.asked, b.asked, exchanged) - _value(b.asked, a.asked, exchanged)
+    return found
+
+
+def pvalue(observed: float, draws: Array) -> float:
+    """(1 + draws at least as far from 0) / (1 + draws)."""
+    return float((1 + (np.abs(draws) >= abs(observed) * (1 - TIE)).sum()) / (1 + len(draws)))
+
+
+def _value(asked: Asked, other: Asked, exchanged: Array) -> float:
+    views = [_mixed(*two, exchanged) for two in zip(asked.views, other.views, strict=True)]
+    return float(asked.combined(asked.estimator.values(views)))
+
+
+def _mixed(own: View, other: View, exchanged: Array) -> View:
+    rows = exchanged[:, None] if own.joint else exchanged
+    p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "at"))
+    plain = own.at is own.p and other.at is other.p
+    w = np.where(exchanged, other.w, own.w)
+    return View(p, y, w, at=None if plain else at, name=own.name, classes=own.classes, votes=own.votes)

@@ -1,0 +1,48 @@
+"""What would a calibrated model score? Null draws for the noise floors of many questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.estimators.base import ProperScore
+from trueodds.inference.asked import Asked
+from trueodds.inference.redraw import null_draws
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+REDRAWS = 999
+VOTES_DRAWN = 4_000_000
+
+
+def floors(
+    rows: Predictions, asked: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
+) -> list[Array | None]:
+    """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
+
+    Each question may have draws of its own, so that beyond 200,000 rows they cost bins. The floor of a mean over many
+    rows is exact enough with few draws of their votes: as many are made as 4 million drawn shares allow, and at
+    least 20.
+    """
+
+    def drawable(each: Asked) -> bool:
+        countless = each.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
+        if not each.is_mean_of_views:  # the mean of the largest is not the largest mean
+            return not countless
+        # What is unbiased for independent rows is not for the rows of clusters.
+        known = rows.cluster is None and each.estimator.expected(each.views[0]) is not None
+        return not isinstance(each.estimator, ProperScore) and not known and not countless
+
+    voted = [each for each in asked if drawable(each) and each.estimator.redraws == "votes"]
+    others = [each for each in asked if drawable(each) and each.estimator.redraws != "votes"]
+    few = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
+    found = {
+        id(each): draws
+        for drawn, count in ((others, redraws), (voted, few))
+        if drawn
+        for each, draws in zip(drawn, null_draws(rows, drawn, count, rng, together=False), strict=True)
+    }
+    return [found.get(id(each)) for each in asked]

@@ -1,0 +1,92 @@
+"""What do the words of a call mean? The member, the lens and the rows behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.base import HypothesisTest
+from trueodds.problem.lens import Lens, as_lens, default_lens
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.region import within
+from trueodds.tally.tally import Tally
+
+BELONG = {
+    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
+    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit looks at each.",
+    "seed": "The seed is rng=.",
+    "random_state": "The seed is rng=.",
+}
+
+
+def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
+    """The member behind a name, with its settings; an instance has its own."""
+    known = isinstance(asked, str) and asked in registry.names()
+    for name in settings.keys() & BELONG.keys():
+        if known and registry.takes(asked, name):
+            continue
+        raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
+    if isinstance(asked, kind):
+        if settings:
+            raise InputError(
+                "TO202",
+                "A member given as an instance has its own settings.",
+                ", ".join(settings),
+                "Set them on the instance, or give its name.",
+            )
+        return asked
+    if not isinstance(asked, str):
+        raise InputError(
+            "TO201",
+            f"A {registry.kind} is a name or an instance.",
+            repr(asked),
+            f"Known: {', '.join(registry.names())}.",
+        )
+    return registry.make(asked, settings)
+
+
+def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The settings, with the seed of the call for an estimator that deals rows into folds."""
+    if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
+        return settings
+    if not ESTIMATORS.takes(estimator, "rng"):
+        return settings
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    return settings | {"rng": seed}
+
+
+def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | None) -> Lens:
+    """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
+    if lens is not None:
+        return as_lens(lens)
+    if member is not None and member.lens and rows.kind == "classes":
+        return as_lens(member.lens)
+    return default_lens(rows)
+
+
+def looked_at(rows: Predictions | Tally, region: Any) -> Any:
+    """The rows of a region of the simplex, or all."""
+    if region is None:
+        return rows
+    if isinstance(rows, Tally):
+        raise InputError(
+            "TO403", "A region of the simplex needs the rows.", f"region={region!r} of a tally", "Use mode='exact'."
+        )
+    return within(rows, region)
+
+
+def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
+    """What the call itself said, for the settings of its result."""
+    said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
+    if region is not None:
+        said["region"] = getattr(region, "__name__", None) or str(region)
+    if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
+        said["weight_kind"] = weight_kind
+    return said

@@ -1,0 +1,154 @@
+"""Which of several models is off by less? The façade of comparing: it finds the member, takes the lens, and asks."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.comparison import Comparison, Ranking
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+from trueodds.core.rng import as_generator
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.inference.comparing.answers import SWAPS, Contest, with_settings
+from trueodds.inference.estimate import Sureness
+from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.problem.predictions import Predictions
+from trueodds.sources.resolve import resolved
+from trueodds.tally.tally import Tally
+
+
+@typing.overload
+def compare(
+    a: Mapping[str, Any] | list[Any] | tuple[Any, ...], b: str | Estimator = "ece", /, **settings: Any
+) -> Ranking: ...
+@typing.overload
+def compare(a: Any, b: Any, /, estimator: str | Estimator = "ece", **settings: Any) -> Comparison: ...
+def compare(
+    a: Any,
+    b: Any = None,
+    /,
+    estimator: str | Estimator = "ece",
+    *,
+    lens: Any = None,
+    interval: str | None = "auto",
+    level: float = 0.95,
+    resamples: int | None = None,
+    resample: str = "auto",
+    null: str = "auto",
+    paired: bool | None = None,
+    names: Sequence[str] | None = None,
+    aggregate: str | None = None,
+    weight_kind: str = "importance",
+    rng: int | np.random.Generator = 0,
+    **settings: Any,
+) -> Comparison | Ranking:
+    r"""Which model is off by less: the difference of two errors, a − b, or the order of several.
+
+    `compare(a, b, "ece")` gives a Comparison; `compare([a, b, c], "ece")`, or a mapping of names to models, a Ranking
+    with every pairwise difference and intervals that hold together. On the same rows both models are resampled
+    together, so what chance does to both alike cancels.
+
+    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test); centered at
+    the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; else it is
+    put together from the models' own intervals (MOVER), and wide near calibration: an error that is biased upward
+    cannot be compared more sharply. p is then 1 − the largest level at which the interval excludes 0. Which of two
+    models answers right more often is not asked here; McNemar's test says that.
+
+    Parameters
+    ----------
+    a, b : Predictions or Source
+        Or, as `a` alone, a sequence or a mapping of at least two.
+    estimator : str or Estimator
+        A name of `trueodds list estimators`, or an instance.
+    lens : str, Lens or callable, optional
+        Which claim is examined, the same of all models; the default is that of the first.
+    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None
+        Of the difference; None gives the bare number. Raw bootstraps of an upward biased error exclude 0 far too
+        often: for two calibrated models in up to 37 %.
+    level : float
+        Of the interval; of a ranking, of all of them together.
+    resamples : int, optional
+        2,000 resamples and 999 swaps if not said.
+    resample : {"auto", "rows", "cells"}
+        As for `measure`.
+    null : {"auto", "swap"}
+        `swap` gives the p-value of the swap permutation: in each row (or cluster) the models exchange their
+        predictions with probability 1/2. Its null is that predictions are exchangeable, not equal calibration.
+    paired : bool, optional
+        Whether the models speak of the same rows in the same order; if not said, equal outcomes, weights and clusters
+        decide, and a note says so.
+    names : sequence of str, optional
+        What the models are called; `a`, `b`, `c`, … if not said.
+    aggregate, weight_kind, rng
+        As for `measure`.
+    **settings
+        The estimator's own.
+
+    Raises
+    ------
+    InputError
+        TO203 for a setting, TO205 for `paired=True` with different outcomes and for `null="swap"` with different
+        rows, TO403 for a tally.
+
+    >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
+    >>> found = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
+    >>> print(round(found.difference, 4), found.better)
+    -0.1575 a
+    >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
+    ('a', 'b')
+    """
+    several = isinstance(a, (Mapping, list, tuple))
+    if several and b is not None:
+        estimator = b
+    sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
+    if aggregate is not None and aggregate not in AGGREGATES:
+        raise InputError(
+            "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
+        )
+    generator = as_generator(rng)
+    member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    models = {name: _rows(each, weight_kind) for name, each in _named(a, b, names, several=several).items()}
+    first = next(iter(models.values()))
+    chosen = lens_for(first, lens, member)
+    swaps = SWAPS if resamples is None else resamples
+    contest = Contest(member, chosen, aggregate or chosen.aggregate, sure, null, paired, swaps)
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    if several:
+        return with_settings(contest.among(models, seed), said_of(rng, first, weight_kind))
+    one, other = models
+    return with_settings(
+        contest.between(models[one], models[other], (one, other), seed), said_of(rng, first, weight_kind)
+    )
+
+
+def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
+    """The models by name."""
+    if not several and b is None:
+        raise InputError("TO205", "A comparison needs two models.", "one", "Use measure for a single model.")
+    models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
+    if names is None:
+        names = [str(name) for name in a] if isinstance(a, Mapping) else [_letter(i) for i in range(len(models))]
+    if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
+        raise InputError(
+            "TO205",
+            "A comparison needs at least two models, and a name of its own for each.",
+            f"{len(models)} models named {', '.join(map(str, names))}",
+            "Give every model one name.",
+        )
+    return dict(zip(map(str, names), models, strict=True))
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
+
+
+def _rows(data: Any, weight_kind: str) -> Predictions:
+    rows = data if isinstance(data, Tally) else resolved(data, "exact", weight_kind)
+    if isinstance(rows, Tally):
+        raise InputError("TO403", "Comparing models needs the rows.", "a tally", "Give the files of predictions.")
+    return rows

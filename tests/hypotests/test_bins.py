@@ -1,0 +1,189 @@
+"""Bin by bin: each bin's own exact law, which bins are off with all others in view, and cells of vectors."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import trueodds as to
+from tests import reference
+from trueodds.diagrams.chance import consistency
+from trueodds.hypotests.bins import BinByBin
+from trueodds.problem.partition import Distinct, Sweep, Uniform
+from trueodds.problem.view import View
+
+
+def codes(verdict):
+    return [note.code for note in verdict.notes]
+
+
+def calibrated(rng, n, k):
+    P = rng.dirichlet(np.ones(k), n)
+    return to.Predictions((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, k - 1), P)
+
+
+def test_by_hand():
+    # (0, .5]: two heads of two at .5 have p = 2/4; (.5, 1]: said .9 and .8, none came: P = .02, twice that
+    found = BinByBin(partition=Uniform(2)).on(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
+    low, high = found.parts["[0, 0.5]"], found.parts["(0.5, 1]"]
+    assert (low["n"], low["said"], low["seen"], low["gap"], low["pvalue"]) == (2, 0.5, 1.0, 0.5, 0.5)
+    assert low["statistic"] == pytest.approx(1 / math.sqrt(0.5))
+    assert high["pvalue"] == pytest.approx(0.04)
+    assert (low["holm"], high["holm"]) == (0.5, pytest.approx(0.08))
+    assert (found.pvalue, found.statistic) == (pytest.approx(0.08), pytest.approx(-1.7 / math.sqrt(0.09 + 0.16)))
+    assert found.effect == pytest.approx(-0.85)
+
+
+def test_a_bin_is_off_where_its_consistency_bar_says_so():
+    # golden c.consistency_bars.ew10: the rate of a bin lies outside its 90 % bar if, and only if, its two-sided p is
+    # below .1, but for the half-steps of a discrete law: p ≤ .1 outside, and ≥ .1 strictly inside
+    known = reference.estimators()["c.consistency_bars.ew10"]["value"]
+    rows = reference.frame("estimators/c_binary500.csv")
+    view = View(rows["p"], rows["y"])
+    parts = list(BinByBin(partition=Uniform(10)).on(view).parts.values())
+    bars = consistency(view, Uniform(10).freeze(view).index(view.at), 10, 0.9)
+    for b, part in enumerate(parts):
+        low, high = known[str(b)]["poisson_binomial_5_95"]
+        assert (part["n"], part["seen"]) == (known[str(b)]["n"], pytest.approx(known[str(b)]["obs"]))
+        assert part["said"] == pytest.approx(known[str(b)]["mean_pred"], rel=1e-12)
+        assert (bars.low[b], bars.high[b]) == (low, high)
+        if part["seen"] < low or part["seen"] > high:
+            assert part["pvalue"] <= 0.1
+        elif low < part["seen"] < high:
+            assert part["pvalue"] >= 0.1
+
+
+def test_which_bins_are_off_beyond_chance():
+    # the model is 30 points too sure above .8 and right below
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    r = np.where(p > 0.8, p - 0.3, p)
+    found = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10)
+    off = [name for name, part in found.parts.items() if part["joint"] <= 0.05]
+    assert off == ["(0.8, 0.9]", "(0.9, 1]"]
+    assert found.pvalue == min(part["joint"] for part in found.parts.values()) == 0.001
+    assert -0.4 < found.effect < -0.2
+    assert all(
+        part["joint"] <= part["holm"] + 0.06 for part in found.parts.values()
+    )  # Holm's is coarser, but for draws
+    law = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10, null="asymptotic")
+    assert "joint" not in law.parts["(0.9, 1]"]
+    assert law.pvalue == min(part["holm"] for part in law.parts.values()) < 1e-6
+
+
+@pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])
+def test_size_under_the_null(k, lens):
+    # Rejections at 5 % over 200 data sets are Binomial(200, .05): inside 2..22 with 99.9 %.
+    rng, rejected = np.random.default_rng(1), 0
+    for seed in range(200):
+        rejected += to.test(calibrated(rng, 60, k), "bins", lens=lens, resamples=99, rng=seed).pvalue <= 0.05
+    assert 2 <= rejected <= 22
+
+
+def test_no_bin_of_a_calibrated_model_is_named_more_often_than_the_level():
+    # family-wise, by either part: at most 22 of 200 data sets with 99.9 %
+    rng, joint, holm = np.random.default_rng(2), 0, 0
+    for seed in range(200):
+        parts = to.test(calibrated(rng, 100, 2), "bins", bins=8, resamples=99, rng=seed).parts.values()
+        joint += min(part["joint"] for part in parts) <= 0.05
+        holm += min(part["holm"] for part in parts) <= 0.05
+    assert joint <= 22
+    assert holm <= 22
+
+
+def test_cells_of_vectors_name_the_class_farthest_off():
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), 600)
+    true = P.copy()
+    sure = P[:, 2] > 0.5
+    true[sure] = 0.5 * P[sure] + 0.5 * np.array([0.8, 0.1, 0.1])
+    y = (rng.random(600)[:, None] > np.cumsum(true, axis=1)).sum(axis=1).clip(0, 2)
+    found = to.test(to.Predictions(y, P), "bins", lens="canonical", min_size=50)
+    assert found.pvalue == 0.001
+    strongest = min(found.parts.values(), key=lambda part: part["pvalue"])
+    assert strongest["class"] in (0, 2)
+    assert found.effect == strongest["gap"] == strongest["seen"] - strongest["said"]
+    assert found.statistic == strongest["statistic"] > stats.chi2.isf(0.001, 2)
+    assert found.settings["partition"] == "median-variance min 50"
+    assert "χ²" in next(
+        note.text
+        for note in to.test(to.Predictions(y, P), "bins", lens="canonical", null="asymptotic").notes
+        if note.code == "TN212"
+    )
+
+
+def test_many_bins_are_told_by_the_strongest():
+    rng = np.random.default_rng(4)
+    p = rng.random(150)
+    found = to.test(to.Predictions((rng.random(150) < p).astype(int), p), "bins", partition="distinct", resamples=19)
+    assert len(found.parts) == 100
+    assert "TN225" in codes(found)
+    assert found.settings["occupied_bins"] == 150
+    everyone = BinByBin(partition=Distinct()).on(View(p, rng.random(150) < p))
+    assert list(everyone.parts) == sorted(everyone.parts, key=lambda name: int(name.split()[1]))
+
+
+def test_an_impossible_outcome_makes_p_0_by_law_and_the_floor_by_redraws():
+    preds = to.Predictions([1, 0, 1, 0], [0.0, 0.0, 0.7, 0.6])
+    law = to.test(preds, "bins", null="asymptotic")
+    assert (law.pvalue, law.statistic) == (0, math.inf)
+    assert "TN223" in codes(law)
+    assert to.test(preds, "bins", resamples=99).pvalue == 0.01
+    assert "TN223" not in codes(to.test(to.Predictions([0, 0, 1, 0], [0.0, 0.0, 0.7, 0.6]), "bins"))
+
+
+def test_few_weighted_rows_are_doubted():
+    rng = np.random.default_rng(5)
+    p = rng.random(60)
+    preds = to.Predictions((rng.random(60) < p).astype(int), p, weight=rng.gamma(1, 1, 60))
+    assert "TN212" in codes(to.test(preds, "bins", null="asymptotic"))
+    assert "TN212" not in codes(to.test(preds, "bins", resamples=19))
+    plain = to.Predictions(preds.y, p)
+    assert "TN212" not in codes(to.test(plain, "bins", null="asymptotic"))
+
+
+def test_what_is_refused():
+    with pytest.raises(to.InputError, match="TO203"):
+        BinByBin(partition=Sweep())
+    with pytest.raises(to.InputError, match="TO203"):
+        BinByBin(partition="uniform")
+    rng = np.random.default_rng(6)
+    wide = to.Predictions(rng.integers(0, 400, 200), rng.dirichlet(np.ones(400), 200))
+    with pytest.raises(to.InputError, match="min_size"):
+        to.test(wide, "bins", lens="canonical", partition="distinct")
+
+
+def test_edges_are_named_as_they_are_closed():
+    view = View([0.0, 0.25, 0.9], [0, 1, 1])
+    assert list(BinByBin(partition=Uniform(4)).on(view).parts) == ["[0, 0.25]", "(0.75, 1]"]
+    assert list(BinByBin(partition=Uniform(4, "left")).on(view).parts) == ["[0, 0.25)", "[0.25, 0.5)", "[0.75, 1]"]
+
+
+def test_clusters_flip_whole_residuals():
+    # 80 clusters of 5 equal rows: label redraws would reject most sets; flips are approximate, and at 8 % they reject
+    # at most 10 of 40 sets with 99.9 %
+    rng, naive, clustered = np.random.default_rng(7), 0, 0
+    rows = np.repeat(np.arange(80), 5)
+    for seed in range(40):
+        p = rng.random(80)
+        y = (rng.random(80) < p).astype(int)
+        naive += to.test(to.Predictions(y[rows], p[rows]), "bins", resamples=39, rng=seed).pvalue <= 0.05
+        given = to.Predictions(y[rows], p[rows], cluster=rows)
+        clustered += to.test(given, "bins", resamples=39, rng=seed).pvalue <= 0.05
+    assert naive > 25
+    assert clustered <= 10
+
+
+def test_a_tally_gives_the_same_counts_and_nearly_the_same_p():
+    rng = np.random.default_rng(8)
+    p = rng.random(4000)
+    preds = to.Predictions((rng.random(4000) < p**1.15).astype(int), p)
+    rows, cells = to.test(preds, "bins"), to.test(to.tally(preds), "bins")
+    for name, part in rows.parts.items():
+        for key in ("n", "said", "seen", "statistic"):
+            assert cells.parts[name][key] == pytest.approx(part[key], rel=1e-9)
+        assert cells.parts[name]["pvalue"] == pytest.approx(part["pvalue"], rel=1e-4)
+    assert abs(rows.pvalue - cells.pvalue) < 0.06
+    with pytest.raises(to.InputError, match="TO406"):
+        to.test(to.tally(preds), "bins", closed="left")

@@ -1,0 +1,162 @@
+"""KS and ECCE: their walks by hand, their laws far into the tail, ties, and what leaves nothing to chance."""
+
+import math
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests import reference
+from trueodds.hypotests.cumulative import ECCE, KS, beyond_maximum, beyond_range
+from trueodds.problem.view import View
+
+
+def codes(verdict):
+    return [note.code for note in verdict.notes]
+
+
+def confidence(name="estimators/b_multi1000.csv"):
+    rows = reference.frame(name)
+    P = reference.columns(rows)
+    return View(P.max(axis=1), (P.argmax(axis=1) == rows["y"]).astype(float))
+
+
+def test_the_reference_values_of_500_rows():
+    # golden c.ecce_*: the authors' code (ecevecce) gives the same
+    known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
+    view = View(rows["p"], rows["y"])
+    for test, effect, p in ((KS(), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"), (ECCE(), "c.ecce_r", "c.ecce_r_pvalue")):
+        found = test.on(view)
+        assert found.effect == pytest.approx(known[effect]["value"], rel=1e-12)
+        assert found.effect / found.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
+        assert found.pvalue == pytest.approx(known[p]["value"], rel=1e-10)
+        assert found.doubts == ()
+
+
+def test_a_tiny_p_keeps_its_digits():
+    # x = 8.0396 on both, and P = 4 Φ(−x), 8 Φ(−x) up to terms of e^(−4x²). The reference 1.776e-15 is 1 − CDF, which is
+    # 8 steps of 2^−52 there; the true value is 1.803e-15.
+    known, view = reference.estimators(), confidence()
+    for test, p, times in ((KS(), "b_conf.ecce_mad_pvalue", 4), (ECCE(), "b_conf.ecce_r_pvalue", 8)):
+        found = test.on(view)
+        assert found.pvalue == pytest.approx(times * math.erfc(found.statistic / math.sqrt(2)) / 2, rel=1e-10)
+        assert abs(found.pvalue - known[p]["value"]) < 4 * 2**-52
+    assert 0 < KS().on(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
+
+
+@pytest.mark.parametrize("beyond", [beyond_maximum, beyond_range])
+def test_the_two_series_of_a_law_meet(beyond):
+    # at x = 1 one is summed over the tail and one over the distribution function; slope about −1, so 1e-9 apart
+    assert beyond(1 - 1e-9) == pytest.approx(beyond(1 + 1e-9), abs=5e-9)
+    x = np.linspace(0, 6, 400)
+    assert (np.diff([beyond(each) for each in x]) <= 0).all()
+    assert beyond(0.0) == 1
+
+
+def test_the_laws_against_walks():
+    # 20,000 walks of 1,000 steps of ±1: a walk that is looked at between its steps goes about 0.58 steps farther on
+    # each side, so x moves by .58 / √1000 = .018 (.037 for the range), and P by at most that times its slope of 0.7.
+    steps = np.where(np.random.default_rng(0).random((20_000, 1000)) < 0.5, -1, 1).cumsum(axis=1) / np.sqrt(1000)
+    top, low = steps.max(axis=1).clip(0), -steps.min(axis=1).clip(None, 0)
+    for beyond, value, moved in ((beyond_maximum, np.maximum(top, low), 0.018), (beyond_range, top + low, 0.037)):
+        for x in (1.0, 1.5, 2.0, 2.5):
+            assert abs((value > x).mean() - beyond(x)) < 0.7 * moved + 3.3 * np.sqrt(0.25 / 20_000)
+
+
+def test_by_hand_and_where():
+    # residuals by rising score: +.8, −.3, −.6, +.2 over 4 rows; C = .2, .125, −.025, .025. σ = √(.16 + .21 + .24 + .16)/4
+    view = View(p=[0.2, 0.3, 0.6, 0.8], y=[1, 0, 0, 1])
+    sigma = math.sqrt(0.16 + 0.21 + 0.24 + 0.16) / 4
+    ks, ecce = KS().on(view), ECCE().on(view)
+    assert (ks.effect, ks.statistic) == (pytest.approx(0.2), pytest.approx(0.2 / sigma))
+    assert ks.parts["strongest"] == {"from": 0.2, "to": 0.2, "residual": pytest.approx(0.2)}
+    # the range is .2 − (−.025), fallen over the scores .3 and .6
+    assert (ecce.effect, ecce.statistic) == (pytest.approx(0.225), pytest.approx(0.225 / sigma))
+    assert ecce.parts["strongest"] == {"from": 0.3, "to": 0.6, "residual": pytest.approx(-0.225)}
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
+def test_equal_scores_are_one_step_and_said_to_make_p_too_large(name):
+    rng = np.random.default_rng(1)
+    p = rng.integers(1, 10, 200) / 10
+    y = (rng.random(200) < p).astype(int)
+    order = np.lexsort((-y, p))
+    found = to.test(to.Predictions(y, p), name)
+    assert to.test(to.Predictions(y[order], p[order]), name).statistic == pytest.approx(found.statistic, rel=1e-12)
+    assert "TN212" in codes(found)
+    assert "one score" in next(note.text for note in found.notes if note.code == "TN212")
+    assert to.test(to.Predictions(y, p), name, null="redraw").pvalue <= found.pvalue
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
+def test_few_expected_outcomes_are_said(name):
+    p = np.linspace(0.001, 0.002, 500)  # variance .75
+    found = to.test(to.Predictions(np.arange(500) == 250, p), name)
+    assert "rows' worth" in next(note.text for note in found.notes if note.code == "TN212")
+    assert "TN212" not in codes(to.test(to.Predictions(np.arange(500) == 250, p), name, null="redraw"))
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
+def test_probabilities_of_0_and_1_leave_nothing_to_chance(name):
+    right = to.test(to.Predictions([0, 1, 1], [0.0, 1.0, 1.0]), name)
+    wrong = to.test(to.Predictions([0, 1, 0], [0.0, 1.0, 1.0]), name)
+    assert (right.pvalue, right.statistic, wrong.pvalue, wrong.statistic) == (1, 0, 0, math.inf)
+    assert codes(right)[-1] == codes(wrong)[-1] == "TN223"
+    assert to.test(to.Predictions([0, 1, 0], [0.0, 1.0, 1.0]), name, null="redraw").pvalue == 1 / 1000
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
+def test_weights_enter_the_variance_by_their_squares(name):
+    # all weights 2.5: the error is that of equal weights and so is its standard error
+    rng = np.random.default_rng(2)
+    p = rng.random(100)
+    y = (rng.random(100) < p).astype(int)
+    a = to.test(to.Predictions(y, p), name)
+    b = to.test(to.Predictions(y, p, weight=np.full(100, 2.5)), name)
+    assert (b.statistic, b.effect) == (pytest.approx(a.statistic), pytest.approx(a.effect))
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
+@pytest.mark.parametrize("null", ["asymptotic", "redraw"])
+def test_size_under_the_null(name, null):
+    # Rejections at 5 % over 400 data sets are Binomial(400, .05): at most 36 with 99.9 %; weights are drawn, too.
+    rng, rejected = np.random.default_rng(3), 0
+    for seed in range(400):
+        p = rng.random(60)
+        preds = to.Predictions((rng.random(60) < p).astype(int), p, weight=rng.gamma(2, 1, 60))
+        settings = {"resamples": 99} if null == "redraw" else {}
+        rejected += to.test(preds, name, null=null, rng=seed, **settings).pvalue <= 0.05
+    assert rejected <= 36
+    assert null == "asymptotic" or rejected >= 8
+
+
+def test_the_range_sees_overconfidence_that_the_maximum_sees_less():
+    rng = np.random.default_rng(4)
+    p = rng.random(400)
+    preds = to.Predictions((rng.random(400) < 0.5 + 0.55 * (p - 0.5)).astype(int), p)
+    assert to.test(preds, "ecce").pvalue < 1e-4
+    assert to.test(preds, "ecce").parts["strongest"]["from"] < 0.6
+
+
+def test_a_tally_gives_nearly_the_same():
+    rng = np.random.default_rng(5)
+    p = rng.random(5000)
+    preds = to.Predictions((rng.random(5000) < p**1.1).astype(int), p)
+    for name in ("ks", "ecce"):
+        rows, cells = to.test(preds, name), to.test(to.tally(preds), name)
+        assert cells.statistic == pytest.approx(rows.statistic, rel=0.02)
+        drawn = to.test(to.tally(preds), name, null="redraw")
+        assert abs(drawn.pvalue - rows.pvalue) < 0.05
+
+
+def test_votes_in_a_tally_have_no_such_law():
+    votes = np.array([[3, 1], [1, 4], [2, 2]])
+    tally = to.tally(to.Predictions(votes, [0.2, 0.7, 0.5]))
+    with pytest.raises(to.InputError, match="TO205"):
+        to.test(tally, "ks")
+    assert "flipped" in to.test(tally, "ks", null="redraw").null
+
+
+def test_vectors_are_refused():
+    with pytest.raises(to.InputError, match="TO205"):
+        to.test(to.Predictions([0, 1, 2], np.eye(3) * 0.4 + 0.2), "ks", lens="canonical")

@@ -1,0 +1,152 @@
+"""A margin: what the interval decides, whatever p says."""
+
+import json
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from trueodds.core.errors import InputError
+from trueodds.hypotests.margin import decided
+
+
+def binary(n=3000, slope=1.0, seed=0):
+    """Probabilities whose truth has a logit that is `slope` times theirs."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1, 2, n)
+    r = p**slope / (p**slope + (1 - p) ** slope)
+    return to.Predictions((rng.random(n) < r).astype(int), p)
+
+
+def judged(preds, margin, test="consistency", **settings):
+    return to.test(preds, test, margin=margin, resamples=19, **settings)
+
+
+def test_a_model_may_be_significantly_off_and_still_within_the_margin():
+    # the truth is off by .033 on average: 20,000 rows reject it, and hold it below .06
+    found = to.test(binary(20_000, slope=0.8), margin=0.06, resamples=99)
+    assert found.pvalue == found.floor
+    assert found.decision == "within"
+
+
+def test_an_insignificant_p_does_not_make_a_model_good_enough():
+    found = judged(binary(60), 0.05)
+    assert found.pvalue > 0.05
+    assert found.decision == "undecided"
+
+
+def test_a_model_that_is_off_by_more_is_beyond():
+    assert judged(binary(3000, slope=0.4), 0.02).decision == "beyond"
+
+
+def test_a_true_error_beyond_the_margin_is_hardly_ever_called_within():
+    # truth |r − p| = .1226 on average, above the margin .1: `within` needs an interval that misses it from below, of
+    # which 2.5 % do so by design. 60 sets: at most 6 with 99.9 % (Binomial(60, .025)). The other way round the
+    # truth .0205 at slope .87 is hardly ever beyond .1.
+    within = [judged(binary(300, 0.4, seed), 0.1).decision == "within" for seed in range(60)]
+    beyond = [judged(binary(300, 0.87, seed), 0.1).decision == "beyond" for seed in range(60)]
+    assert sum(within) <= 6
+    assert sum(beyond) <= 6
+
+
+def test_an_interval_that_ends_at_the_margin_lies_within_it():
+    assert decided(0.0, 0.02, 0.02) == "within"
+    assert decided(0.02, 0.03, 0.02) == "undecided"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bins": 10}, {"statistic": "smece"}, {"lens": "confidence", "level": 0.9}], ids=str
+)
+def test_the_interval_is_the_one_that_measure_gives(settings):
+    preds = binary(400)
+    found = judged(preds, 0.1, **settings).settings
+    asked = {key: value for key, value in settings.items() if key != "statistic"}
+    interval = to.measure(preds, settings.get("statistic", "ece"), **asked).interval
+    assert (found["low"], found["high"], found["level"]) == (interval.low, interval.high, interval.level)
+
+
+def test_a_margin_leaves_p_and_statistic_alone():
+    preds = binary(300)
+    with_it, without = judged(preds, 0.05), to.test(preds, resamples=19)
+    assert (with_it.pvalue, with_it.statistic, with_it.effect) == (without.pvalue, without.statistic, without.effect)
+    assert without.decision is None
+    assert "margin" not in str(without)
+
+
+def test_the_decision_is_said_in_the_line_in_a_note_and_in_the_json():
+    found = judged(binary(3000), 0.1)
+    assert " · within the margin of 0.1 · n=3,000" in str(found)
+    (note,) = [note for note in found.notes if note.code == "TN230"]
+    assert "ends at or below the margin of 0.1" in note.text
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))["settings"]
+    assert (told["margin"], told["decision"]) == (0.1, "within")
+    assert told["low"] <= told["high"] <= 0.1
+    assert " · undecided at the margin of 0.03 · " in str(judged(binary(60), 0.03))
+
+
+@pytest.mark.parametrize(("test", "estimator"), [("ks", "ks"), ("ecce", "ecce_r"), ("debiased_l2", "debiased_l2")])
+def test_tests_of_an_error_are_judged_by_its_interval(test, estimator):
+    preds = binary(500)
+    found = judged(preds, 0.2, test).settings
+    interval = to.measure(preds, estimator).interval
+    assert (found["low"], found["high"]) == (interval.low, interval.high)
+
+
+def test_tcal_is_judged_by_its_debiased_error():
+    found = judged(binary(500, slope=0.3), 0.01, "tcal")
+    assert found.decision == "beyond"
+
+
+def test_under_another_hypothesis_the_distance_to_it_is_judged():
+    # the truth is p^slope normalized, so that under this hypothesis the model is right and under the identity not
+    preds, slope = binary(6000, slope=0.4), 0.4
+
+    def rho(P):
+        return P**slope / (P**slope).sum(axis=1, keepdims=True)
+
+    assert judged(preds, 0.06, hypothesis=rho).decision == "within"
+    assert judged(preds, 0.06).decision == "beyond"
+    for lens in ("classwise", "canonical"):
+        assert judged(preds, 0.06, hypothesis=rho, lens=lens).decision == "within"
+
+
+def test_a_tally_is_judged_as_well():
+    preds = binary(3000)
+    assert judged(to.tally(preds), 0.1).decision == "within"
+
+
+def test_where_there_is_no_interval_nothing_is_decided():
+    P = np.random.default_rng(0).dirichlet(np.ones(3), 200)
+    found = judged(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
+    assert found.decision == "undecided"
+    assert found.settings["low"] is None
+    assert "cannot be told" in found.notes[-1].text
+    one_row = judged(to.Predictions([1], [0.9]), 0.5)
+    assert one_row.decision == "undecided"
+
+
+@pytest.mark.parametrize("margin", [0, -0.1, 1.5, "2%", True, float("nan")], ids=str)
+def test_a_margin_is_a_share(margin):
+    with pytest.raises(InputError, match="TO203"):
+        judged(binary(40), margin)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"test": "spiegelhalter"},  # z is no error
+        {"statistic": "skce"},  # a squared one
+        {"statistic": "log_loss"},  # not 0 for a calibrated model
+        {"statistic": "o_e"},  # 1 for a calibrated model
+        {"lens": ["positive", "confidence"]},
+    ],
+    ids=str,
+)
+def test_a_margin_without_an_error_to_compare_is_refused(asked):
+    with pytest.raises(InputError, match="TO205"):
+        to.test(binary(40), margin=0.1, **asked)
+
+
+def test_another_test_is_told_to_use_consistency():
+    with pytest.raises(InputError, match="Use consistency"):
+        to.test(binary(40), "spiegelhalter", margin=0.1)

@@ -1,0 +1,181 @@
+"""T-Cal: the authors' numbers at each scale, one set of draws for all scales, its level, and its vectors."""
+
+import math
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests import reference
+from trueodds.estimators.debiased import DebiasedL2
+from trueodds.hypotests.several import family
+from trueodds.hypotests.tcal import TCal, scales
+from trueodds.inference.asked import Asked
+from trueodds.inference.redraw import null_draws
+from trueodds.problem.lens import as_lens
+from trueodds.problem.partition import SimplexGrid, Uniform
+from trueodds.problem.view import View
+
+
+def binary500():
+    rows = reference.frame("estimators/c_binary500.csv")
+    return to.Predictions(rows["y"].astype(int), rows["p"])
+
+
+def calibrated(rng, n, k):
+    P = rng.dirichlet(np.ones(k), n)
+    return to.Predictions((rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, k - 1), P)
+
+
+def test_the_reference_values_of_six_scales():
+    # golden c.tcal_dpe: the authors' plugin_ece gives the same to 1e-16
+    known = reference.estimators()
+    parts = to.test(binary500(), "tcal", resamples=19).parts
+    for m in (2, 4, 8, 16, 32, 64):
+        assert parts[f"{m} bins"]["statistic"] == pytest.approx(known[f"c.tcal_dpe.m{m}"]["value"], rel=1e-12)
+        assert parts[f"{m} bins"]["effect"] == pytest.approx(math.sqrt(known[f"c.tcal_dpe.m{m}"]["value"]), rel=1e-12)
+
+
+def test_the_reference_p_values_of_six_scales():
+    # golden c.tcal_scale_pvalues_first6, from 199 draws of its own: 1/200 to 2/200. Ours from 1999 on other draws may be
+    # apart by 3.3 standard errors of the coarser one, at p = .02 that is .033.
+    known = reference.estimators()["c.tcal_scale_pvalues_first6"]["value"]
+    parts = to.test(binary500(), "tcal", resamples=1999).parts
+    for m, p in known.items():
+        assert abs(parts[f"{m} bins"]["pvalue"] - p) < 0.033
+
+
+def test_how_many_scales():
+    assert scales(500) == reference.estimators()["c.tcal_adaptive_scales"]["value"] == 15
+    # 500 rows have no 512 bins to fill: 2 to 256; of three classes the cells are m², so 4² ≤ 500 < 32²
+    assert to.test(binary500(), "tcal", resamples=9).settings["scales"] == [2, 4, 8, 16, 32, 64, 128, 256]
+    three = calibrated(np.random.default_rng(0), 500, 3)
+    assert to.test(three, "tcal", lens="canonical", resamples=9).settings["scales"] == [2, 4, 8, 16]
+    many = calibrated(np.random.default_rng(0), 50, 30)
+    assert to.test(many, "tcal", lens="canonical", resamples=9).settings["scales"] == [2]
+    assert TCal().levels(View([0.3], [1])) == [2]
+
+
+def test_one_scale_by_its_number_or_by_smoothness():
+    preds = binary500()
+    # ⌊500^(2/5)⌋ = ⌊12.01⌋; vectors of 3: ⌊500^(2/6)⌋ = ⌊7.94⌋
+    assert to.test(preds, "tcal", smoothness=1, resamples=9).settings["scales"] == [12]
+    three = calibrated(np.random.default_rng(0), 500, 3)
+    assert to.test(three, "tcal", lens="canonical", smoothness=1, resamples=9).settings["scales"] == [7]
+    found = to.test(preds, "tcal", bins=10, resamples=9)
+    view = as_lens("positive").views(preds)[0]
+    assert found.statistic == pytest.approx(DebiasedL2(Uniform(10), form="dpe").signed(view), rel=1e-12)
+    for settings, code in (
+        ({"bins": 10, "smoothness": 1}, "TO205"),
+        ({"smoothness": 0}, "TO203"),
+        ({"smoothness": "1"}, "TO203"),
+        ({"bins": 0}, "TO203"),
+        ({"bins": "sqrt"}, "TO203"),
+        ({"null": "asymptotic"}, "TO203"),
+    ):
+        with pytest.raises(to.InputError, match=code):
+            TCal(**settings)
+
+
+@pytest.mark.parametrize("lens", ["class:1", "canonical"])
+def test_nested_sums_are_those_of_each_grid(lens):
+    # every scale is read off the finest one; decimal scores lie on edges
+    rng = np.random.default_rng(1)
+    P = rng.multinomial(20, [0.5, 0.3, 0.2], 300) / 20
+    y = np.array([rng.choice(3, p=p) for p in P])
+    w = rng.gamma(1, 1, 300) * (rng.random(300) > 0.1)
+    preds = to.Predictions(y, P, weight=w)
+    (view,) = as_lens(lens).views(preds)
+    test = TCal()
+    values = test.cells(view).value()
+    for value, m in zip(values, test.levels(view), strict=False):
+        if lens == "canonical":
+            cells, total = SimplexGrid(m).freeze(view).index(view.at), 0.0
+            u = w[:, None] * (view.y - view.p)
+            for c in np.unique(cells[w > 0]):
+                inside = cells == c
+                total += ((u[inside].sum(axis=0) ** 2).sum() - (u[inside] ** 2).sum()) / w[inside].sum()
+            assert value == pytest.approx(total / w.sum(), rel=1e-10, abs=1e-14)
+        else:
+            assert value == pytest.approx(DebiasedL2(Uniform(m), form="dpe").signed(view), rel=1e-10, abs=1e-14)
+
+
+def test_all_scales_share_their_draws_and_the_smallest_p_is_judged_among_them():
+    preds = calibrated(np.random.default_rng(2), 80, 2)
+    found = to.test(preds, "tcal", resamples=99, rng=5)
+    (view,) = as_lens("positive").views(preds)
+    levels = TCal().levels(view)
+    # each scale as a question of its own, on the same draws: signed, so that the tails are the same
+    each = [_Signed(Uniform(m), form="dpe") for m in levels]
+    asked = [Asked(one, as_lens("positive"), (view,)) for one in each]
+    draws = null_draws(preds, asked, 99, np.random.default_rng(5))
+    values = np.array([one.value(view) for one in each])
+    assert found.pvalue == family(values, np.concatenate(draws))
+
+
+class _Signed(DebiasedL2):
+    def value(self, view):
+        return self.signed(view)
+
+    def of_pairs(self, w, residual, squares, ww):
+        return self._of_pairs(w, residual, squares, ww)
+
+
+@pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])
+def test_size_under_the_null(k, lens):
+    # Rejections at 5 % over 200 data sets are Binomial(200, .05): inside 2..22 with 99.9 %.
+    rng, rejected = np.random.default_rng(3), 0
+    for seed in range(200):
+        rejected += to.test(calibrated(rng, 50, k), "tcal", lens=lens, resamples=99, rng=seed).pvalue <= 0.05
+    assert 2 <= rejected <= 22
+
+
+def test_an_error_that_changes_from_score_to_score_is_found_at_a_fine_scale():
+    # outcomes at p ± .25, by the parity of sixteenths: bins of an eighth and more see nothing
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.25, 0.75, 3000)
+    r = p + np.where(np.ceil(16 * p) % 2 == 0, 0.25, -0.25)
+    found = to.test(to.Predictions((rng.random(3000) < r).astype(int), p), "tcal")
+    assert found.pvalue == 0.001
+    assert found.parts["4 bins"]["pvalue"] > 0.001
+    assert found.statistic == found.parts["16 bins"]["statistic"]
+    assert 0.2 < found.effect < 0.3
+
+
+def test_a_family_has_each_lens_with_holms_p_and_the_null_says_how_scales_are_judged():
+    preds = calibrated(np.random.default_rng(6), 100, 3)
+    found = to.test(preds, "tcal", lens=["confidence", "canonical"], resamples=99)
+    alone = to.test(preds, "tcal", lens="canonical", resamples=99)
+    assert found.parts["canonical"]["pvalue"] == alone.pvalue
+    assert "all scales" in alone.null
+    assert alone.parts["2 bins"]["holm"] >= alone.parts["2 bins"]["pvalue"]
+
+
+def test_clusters_and_rows_redrawn():
+    rng = np.random.default_rng(7)
+    p = np.repeat(rng.random(60), 5)
+    y = np.repeat((rng.random(60) < p[::5]).astype(int), 5)
+    cluster = np.repeat(np.arange(60), 5)
+    assert to.test(to.Predictions(y, p), "tcal", resamples=99).pvalue == 0.01
+    assert to.test(to.Predictions(y, p, cluster=cluster), "tcal", resamples=99).pvalue > 0.05
+    assert to.test(to.Predictions(y[::5], p[::5]), "tcal", redraw="both", resamples=39).pvalue > 0.05
+
+
+def test_a_tally_has_the_scales_that_its_cells_nest():
+    rng = np.random.default_rng(8)
+    p = rng.random(3000)
+    preds = to.Predictions((rng.random(3000) < p**1.2).astype(int), p)
+    rows, cells = to.test(preds, "tcal", resamples=99), to.test(to.tally(preds), "tcal", resamples=99)
+    assert cells.settings["scales"] == rows.settings["scales"][:8]
+    for name, part in cells.parts.items():
+        assert part["statistic"] == pytest.approx(rows.parts[name]["statistic"], rel=1e-4, abs=1e-6)
+    with pytest.raises(to.InputError, match="TO205"):
+        to.test(to.tally(calibrated(rng, 50, 3), grid=4), "tcal", lens="canonical")
+
+
+def test_a_tally_of_votes_flips_the_signs_of_residuals():
+    rng = np.random.default_rng(9)
+    votes = rng.multinomial(5, [0.4, 0.6], 50)
+    found = to.test(to.tally(to.Predictions(votes, np.full(50, 0.6))), "tcal", resamples=99)
+    assert 0 < found.pvalue <= 1
+    assert "flipped" in found.null

@@ -1,0 +1,60 @@
+"""Does every test keep its level, or say that it does not, and do p-values of redrawn labels mean what they say?
+
+The number of data sets is small; `trueodds study level` and `trueodds study uniform` measure the same on many.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trueodds.hypotests import TESTS
+from trueodds.studies.forms import forms_of
+from trueodds.studies.level import Plan, judged
+from trueodds.studies.rates import distances, kolmogorov, spread_out
+from trueodds.studies.stated import WORLDS
+
+FORMS = [form for name in TESTS.names() for form in forms_of(name) if form.null != "both"]
+HARD = (("rare", 30), ("sure", 100), ("sharp 3", 30))  # where χ² and normal laws fail first
+PLAN = Plan(resamples=39)  # p ≤ 0.05 is then 2 of 40
+CHANCE = 1e-4  # of a false alarm, for one form in one world
+
+
+def world(name):
+    return next(each for each in WORLDS if each.name == name)
+
+
+def at_most(sets):
+    # Rejections at 5 % are Binomial(sets, 0.05) at most; more than this come with probability CHANCE.
+    return stats.binom.isf(CHANCE, sets, 0.05)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.label} {form.null}")
+def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
+    sets = 200 if form.draws else 400
+    rejected = judged_sets = 0
+    for name, n in HARD:
+        if not form.fits(world(name).k, n):
+            continue
+        found = judged(form, world(name), n, sets, PLAN)
+        hits, silent = found.hits(0.05), ~found.doubted
+        if form.null != "redraw" and hits > at_most(sets):
+            unsaid = found.hits(0.05, silent)
+            assert 2 * unsaid < hits, f"{name}, n = {n}: {hits} of {sets} rejected, {unsaid} without the note TN212"
+            hits, among = unsaid, int(silent.sum())
+        else:
+            among = sets
+        assert hits <= at_most(among), f"{name}, n = {n}: {hits} of {among} rejected"
+        rejected, judged_sets = rejected + hits, judged_sets + among
+    assert rejected <= at_most(judged_sets), f"{rejected} of {judged_sets} rejected, over all worlds"
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)
+def test_p_values_of_redrawn_labels_are_uniform(form):
+    # Kolmogorov's test of 400 p-values, made continuous by a uniform step of their grid of 1/100.
+    where = world("logit-normal" if form.fits(2, 40) else "dirichlet 3")
+    p = judged(form, where, 40, 400, Plan(resamples=99)).pvalues
+    assert np.isfinite(p).mean() > 0.95
+    values = spread_out(p[np.isfinite(p)], 99, np.random.default_rng(0))
+    above, below = distances(values)
+    assert kolmogorov(len(values), above, sides=1) > CHANCE, f"rejects too often: {above:.3f} above the uniform law"
+    assert kolmogorov(len(values), below, sides=1) > CHANCE, f"rejects too seldom: {below:.3f} below the uniform law"

@@ -158,6 +158,13 @@ def test_classes_come_worst_first_and_at_most_twenty() -> None:
     assert "and 5 more" in table
 
 
+def test_the_terms_of_an_error_are_no_classes() -> None:
+    audit = example()
+    confidence = next(each for each in audit["measures"] if each["lens"] == "confidence" and each["estimator"] == "ece")
+    confidence["parts"] = {"over": 0.01, "under": 0.2}
+    assert not {"over", "under"} & {row[0] for row in findings.classes(audit).rows}
+
+
 def test_columns_stand_under_each_other() -> None:
     table = report.text(example()).split("How far off")[1].split("\n\n")[0].splitlines()
     table = table[next(i for i, line in enumerate(table) if line.startswith("  lens")) :]

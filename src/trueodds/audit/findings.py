@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.audit.table import DETAIL, NAMES, Column, Mark, Table
@@ -139,8 +139,7 @@ def _level(audit: Audit) -> str:
 
 def classes(audit: Audit) -> Table:
     """The error of every class against the rest, worst first."""
-    measured = _with_parts(each for each in audit["measures"] if each["estimator"] == "ece")
-    tested = _with_parts(each for each in audit["tests"] if each["lens"] == "classwise")
+    measured, tested = _by_class(audit["measures"]), _by_class(audit["tests"])
     names = dict.fromkeys([*measured["parts"], *tested["parts"]])
     found = []
     for name in names:
@@ -165,10 +164,6 @@ def classes(audit: Audit) -> Table:
         tuple(clean(class_of(name)) for name, _, _ in found),
         tuple(Mark(value, floor=part.get("noise_floor")) for _, value, part in found),
     ).filled()
-
-
-def _with_parts(found: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return next((each for each in found if each["parts"]), {"parts": {}})
 
 
 def class_of(view: str) -> str:
@@ -257,3 +252,8 @@ def verdicts(audit: Audit) -> Table:
     if parts:
         intro += f" {_JOINT}"
     return Table("Is it chance?", columns, tuple(rows), intro).filled()
+
+
+def _by_class(found: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The entry whose parts are classes; those of another lens are the terms of its error."""
+    return next((each for each in found if each["lens"] == "classwise" and each["parts"]), {"parts": {}})

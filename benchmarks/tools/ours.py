@@ -98,7 +98,7 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def paired(given: Arrays) -> Timed:
     """The test by redrawn labels whose statistic compares all pairs of rows; no peer has it for more than two classes."""
     return Timed(
-        lambda preds: to.test(preds, "consistency", statistic="skce", resamples=999),
+        lambda preds: to.test(preds, "skce"),
         fresh=lambda: to.Predictions(given["y"], given["P"]),
         value=lambda verdict: verdict.statistic,
     )

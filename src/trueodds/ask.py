@@ -19,8 +19,8 @@ from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.margin import error_of, judged_by
-from trueodds.hypotests.power import PLANS, Plan, check_asked, power_of, redraws_for
-from trueodds.hypotests.width import rows_for
+from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of, redraws_for
+from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference import tallied
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates

@@ -16,7 +16,7 @@ from tests import reference
 from tests.problem.refused import refused
 from trueodds.core.kernels.labels import by_row
 from trueodds.hypotests.cme import MeanEmbedding
-from trueodds.hypotests.places import chosen
+from trueodds.hypotests.pairing.places import chosen
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -6,8 +6,8 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.logistic import highest
-from trueodds.hypotests.logits import Logits, Powers
+from trueodds.hypotests.likelihood.logistic import highest
+from trueodds.hypotests.likelihood.logits import Logits, Powers
 from trueodds.problem.view import View
 
 

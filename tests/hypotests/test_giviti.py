@@ -8,10 +8,10 @@ from scipy.special import erfc
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests.belt import belt
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.giviti import GiViTI
-from trueodds.hypotests.stepwise import STEP, law
+from trueodds.hypotests.likelihood.belt import belt
+from trueodds.hypotests.likelihood.stepwise import STEP, law
 from trueodds.problem.view import View
 
 

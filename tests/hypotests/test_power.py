@@ -7,13 +7,14 @@ from scipy import stats
 import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.core.planned import Power
-from trueodds.hypotests import TESTS, simulated
+from trueodds.hypotests import TESTS
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.crossing import crossing
-from trueodds.hypotests.distortion import Distortion
-from trueodds.hypotests.population import Population
-from trueodds.hypotests.power import limits_of
-from trueodds.hypotests.simulated import Simulated
+from trueodds.hypotests.planning import simulated
+from trueodds.hypotests.planning.crossing import crossing
+from trueodds.hypotests.planning.distortion import Distortion
+from trueodds.hypotests.planning.population import Population
+from trueodds.hypotests.planning.power import limits_of
+from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.problem.lens import as_lens
 
 
@@ -177,7 +178,7 @@ def test_what_no_distortion_reaches_is_said_and_not_invented():
 
 
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
-    monkeypatch.setattr("trueodds.hypotests.power.ROWS_AT_MOST", 700)
+    monkeypatch.setattr("trueodds.hypotests.planning.power.ROWS_AT_MOST", 700)
     found = to.power(binary(), effect=0.03, simulations=100)
     assert "TN232" in [note.code for note in found.notes]
     assert found.needed > 700

@@ -52,7 +52,7 @@ def power(
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
-    from trueodds.hypotests.power import PLANS
+    from trueodds.hypotests.planning.power import PLANS
 
     if width is None:
         TESTS.check(name, said, ("region", *PLANS))

@@ -13,8 +13,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Kernel, Similarity, matrix
 from trueodds.hypotests.by_view import Found, ViewTest
-from trueodds.hypotests.embedding import Embedding
-from trueodds.hypotests.places import chosen, given
+from trueodds.hypotests.pairing.embedding import Embedding
+from trueodds.hypotests.pairing.places import chosen, given
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -42,7 +42,7 @@ class MeanEmbedding(ViewTest):
     residual averaged with the kernel as weight, in probability units within [0, 1].
     `null="redraw"` (the default) is exact. The χ² law rejects too often with few rows, and where some combination of
     locations looks at a few rare outcomes: 8 to 9 % of calibrated data at 5 % with 250 rows of three classes, 20 % with
-    250 binary scores. Where chance is worth fewer than 60 rows for each location that is told. Where locations say the same,
+    250 binary scores, up to 90 % with 100 rows of rare events. Where chance is worth fewer than 60 rows for each location that is told. Where locations say the same,
     or nothing, S is singular: its pseudo-inverse is taken and its rank is the degrees of freedom (note TN220). A
     residual that does not vary at all, and is not 0, makes Q infinite.
     Cost: O(nJ² + nJm); with redraws as much per draw. Needs rows.

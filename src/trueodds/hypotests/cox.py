@@ -11,8 +11,8 @@ from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.logistic import Fit, check_form, highest, statistics
-from trueodds.hypotests.logits import Logits, Powers, check_floor
+from trueodds.hypotests.likelihood.logistic import Fit, check_form, highest, statistics
+from trueodds.hypotests.likelihood.logits import Logits, Powers, check_floor
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

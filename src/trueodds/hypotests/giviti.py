@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.curve import Curve
-from trueodds.hypotests.logistic import check_form, highest
-from trueodds.hypotests.logits import Logits, Powers, check_floor
-from trueodds.hypotests.stepwise import Law, climbed, law
+from trueodds.hypotests.likelihood.curve import Curve
+from trueodds.hypotests.likelihood.logistic import check_form, highest
+from trueodds.hypotests.likelihood.logits import Logits, Powers, check_floor
+from trueodds.hypotests.likelihood.stepwise import Law, climbed, law
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from scipy.special import chdtrc
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.group_residuals import GroupResiduals
+from trueodds.hypotests.grouping.group_residuals import GroupResiduals
 from trueodds.hypotests.surplus import missed
 from trueodds.problem.view import View
 

@@ -12,8 +12,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.smoothing.kernels import Similarity
-from trueodds.hypotests import skce_laws as laws
 from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.pairing import laws as laws
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import InputError, Note
-from trueodds.hypotests.curve import Curve
 from trueodds.hypotests.giviti import GiViTI
+from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -12,8 +12,8 @@ from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 from scipy.special import chdtri, erfcx
 
-from trueodds.hypotests.logistic import statistics
-from trueodds.hypotests.logits import Logits, Powers
+from trueodds.hypotests.likelihood.logistic import statistics
+from trueodds.hypotests.likelihood.logits import Logits, Powers
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import InputError, Note
-from trueodds.hypotests.logits import Logits, Powers
+from trueodds.hypotests.likelihood.logits import Logits, Powers
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.estimators.base import combine, shares
-from trueodds.hypotests.distortion import MOST, Distortion
+from trueodds.hypotests.planning.distortion import MOST, Distortion
 from trueodds.problem.lens import Lens, Positive
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.hypotests.quantile_groups import quantile_groups
+from trueodds.hypotests.grouping.quantile_groups import quantile_groups
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -16,10 +16,10 @@ from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.crossing import crossing
-from trueodds.hypotests.distortion import MOST, Distortion
-from trueodds.hypotests.population import Population
-from trueodds.hypotests.simulated import Simulated
+from trueodds.hypotests.planning.crossing import crossing
+from trueodds.hypotests.planning.distortion import MOST, Distortion
+from trueodds.hypotests.planning.population import Population
+from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 

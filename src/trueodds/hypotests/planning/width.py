@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.power import FEWEST, ROWS_AT_MOST, TOLD
+from trueodds.hypotests.planning.power import FEWEST, ROWS_AT_MOST, TOLD
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.floors import floors

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.population import Population
+from trueodds.hypotests.planning.population import Population
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.predictions import Predictions

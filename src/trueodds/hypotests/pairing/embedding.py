@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks
-from trueodds.hypotests.places import Places
+from trueodds.hypotests.pairing.places import Places
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

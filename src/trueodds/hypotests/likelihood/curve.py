@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.hypotests.logistic import Fit
-from trueodds.hypotests.logits import Logits, Powers
-from trueodds.hypotests.stepwise import Law
+from trueodds.hypotests.likelihood.logistic import Fit
+from trueodds.hypotests.likelihood.logits import Logits, Powers
+from trueodds.hypotests.likelihood.stepwise import Law
 
 Array = NDArray[Any]
 

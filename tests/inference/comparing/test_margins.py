@@ -100,3 +100,24 @@ def test_two_calibrated_models_are_not_told_apart_by_their_ece() -> None:
         a, b = to.Predictions(y, odds(eta)), to.Predictions(y, np.full(400, 0.5))  # half of all outcomes come
         rejected += to.compare(a, b, "ece", resamples=200, rng=seed).better is not None
     assert rejected <= 11
+
+
+def test_p_is_small_where_the_interval_excludes_0_although_one_square_is_negative():
+    # A mended model whose debiased square is below 0 against one that is far off: the interval is far from 0.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 900)
+    y = (rng.random(900) < p).astype(int)
+    off = 0.5 + 0.35 * (p - 0.5)
+    for seed in range(5):
+        kept = np.random.default_rng(seed).permutation(900)[:700]
+        mended, far = to.Predictions(y[kept], p[kept]), to.Predictions(y[kept], off[kept])
+        for estimator in ("debiased_l2", "rmsce", "ece", "skce"):
+            found = to.compare(mended, far, estimator, rng=seed, lens="positive")
+            excluded = not found.interval.low <= 0 <= found.interval.high
+            assert excluded == (found.pvalue <= 0.05 + 1e-9), (estimator, found)
+        assert found.pvalue < 0.01
+
+
+def test_an_interval_that_does_not_exist_at_low_levels_does_not_make_p_one():
+    found = inverted(lambda level: None if level < 0.3 else Interval(1 - level, 2.0, level, ""))
+    assert found < 1e-6

@@ -90,7 +90,8 @@ def of_roots(squares: Interval, a: Interval, b: Interval) -> Interval:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:
         low = max(low, a.low - b.high) if a.low < b.high else low
-    return Interval(low, high, squares.level, squares.method)
+    # Where the squares' interval is shorter than a debiased square lies below 0, the bounds of the roots cross.
+    return Interval(min(low, high), max(low, high), squares.level, squares.method)
 
 
 def _ends(squares: Interval) -> list[tuple[float, bool]]:

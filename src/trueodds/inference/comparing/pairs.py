@@ -19,6 +19,7 @@ from trueodds.inference.estimate import units_of
 
 Array = NDArray[Any]
 STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
+LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # at which the search for p may begin
 
 
 class Pair:
@@ -154,6 +155,8 @@ class Pair:
 def inverted(interval: Callable[[float], Interval | None]) -> float:
     """1 − the largest level at which the interval excludes 0; 1 where none does.
 
+    The search begins at the lowest level at which there is an interval: a very short one may not exist.
+
     >>> round(inverted(lambda level: Interval(1 - 2 * level, 9.0, level, "")), 4)
     0.5
     """
@@ -162,7 +165,7 @@ def inverted(interval: Callable[[float], Interval | None]) -> float:
         found = interval(level)
         return found is not None and not found.low <= 0 <= found.high
 
-    low, high = 1e-9, 1 - 1e-9
+    low, high = next((level for level in LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
     if not excludes(low):
         return 1.0
     if excludes(high):

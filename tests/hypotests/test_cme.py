@@ -220,3 +220,11 @@ def test_meaningless_settings_are_refused() -> None:
             MeanEmbedding(locations=([[0.2, 0.3, 0.5]], outcome)).on(view)
     with refused("TO403"):
         to.test(to.tally(calibrated(20, 0)), "cme")
+
+
+@pytest.mark.parametrize("null", ["asymptotic", "redraw"])
+def test_one_row_has_no_variance_and_no_p(null):
+    found = to.test(to.Predictions([1], [0.3]), "cme", null=null, resamples=19)
+    assert np.isnan(found.statistic)
+    assert np.isnan(found.pvalue)
+    assert "TN118" in [note.code for note in found.notes]

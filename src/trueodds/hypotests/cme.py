@@ -93,10 +93,12 @@ class MeanEmbedding(ViewTest):
         near = self.cells(view)
         form, count = near.form(), len(near.places.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
-        p = float(chdtrc(rank, q)) if rank else float(q == 0)
+        p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
         ucme = float((form.mean[0] ** 2).mean())
         notes, doubts = [], []
-        if rank < count:
+        if np.isnan(q):
+            notes.append(Note("TN118", "One row does not tell how rows vary, so Q is undefined."))
+        elif rank < count:
             text = f"{count} test locations tell {rank} things apart: so many are the degrees of freedom."
             notes.append(Note("TN220", text))
         if self.null == "asymptotic" and (each := near.rows_worth() / count) < ROWS_EACH:

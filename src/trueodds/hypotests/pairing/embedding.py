@@ -107,6 +107,8 @@ class Embedding:
         d = residuals * self.similar
         w, n = self.view.w, float((self.view.w > 0).sum())
         mean = d.sum(axis=1) / w.sum()
+        if n < 2:  # what a single row would vary by is not known
+            return Form(np.full(len(d), np.nan), np.zeros(len(d), dtype=np.int64), mean)
         square = np.swapaxes(d, 1, 2) @ d
         cross = np.einsum("i,bij->bj", w, d)[:, :, None] * mean[:, None, :]
         with np.errstate(divide="ignore", invalid="ignore"):

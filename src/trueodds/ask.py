@@ -21,10 +21,8 @@ from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.margin import error_of, judged_by
 from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of, redraws_for
 from trueodds.hypotests.planning.width import rows_for
-from trueodds.inference import tallied
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.floors import REDRAWS, floors
+from trueodds.inference.estimate import Sureness
+from trueodds.inference.measured import measured
 from trueodds.meant import lens_for, looked_at, member_of, said_of, seeded
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
@@ -94,11 +92,7 @@ def measure(
     rows = looked_at(resolved(data, mode, weight_kind), region)
     chosen = lens_for(rows, lens, member)
     together = aggregate or chosen.aggregate
-    if isinstance(rows, Tally):
-        estimate = tallied.estimate(rows, member, chosen, together, sure, REDRAWS, generator)
-    else:
-        asked = [Asked.of(member, chosen, rows, together)]
-        (estimate,) = estimates(rows, asked, sure, generator, lambda every: floors(rows, every, generator))
+    estimate = measured(rows, member, chosen, together, sure, generator)
     return replace(estimate, settings=dict(estimate.settings) | said_of(rng, rows, weight_kind, region))
 
 
@@ -151,6 +145,7 @@ def test(
     dealt = settings if test != "consistency" else seeded(settings.get("statistic", "ece"), settings, rng, generator)
     member = member_of(TESTS, HypothesisTest, test, dealt)
     rows = looked_at(resolved(data, mode, weight_kind), region)
+    is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
     if not several or len({str(each) for each in several}) < len(several):
         raise InputError(
@@ -160,7 +155,7 @@ def test(
     own = statistic if isinstance(statistic, Estimator) else member
     lenses = [lens_for(rows, each, own) for each in several]
     error = None if margin is None else error_of(member, margin, lenses)
-    if hypothesis != "calibrated":
+    if not is_identity:
         rows, lenses = _under(rows, hypothesis, lenses, member)
     if isinstance(rows, Tally):
         verdict = member.from_tally(rows, lenses, generator)
@@ -169,7 +164,7 @@ def test(
     if margin is not None and error is not None:
         verdict = judged_by(margin, verdict, member, error, rows, lenses[0], level, as_generator(rng))
     said = said_of(rng, rows, weight_kind, region)
-    if hypothesis != "calibrated":
+    if not is_identity:
         said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
     return replace(verdict, settings=dict(verdict.settings) | said)
 

@@ -141,3 +141,16 @@ def test_a_single_row_and_constant_predictions_have_an_answer_or_say_why_not():
     assert "TN214" in [note.code for note in flat.notes]
     drawn = to.test(to.Predictions([0, 1, 1], [0.5, 0.5, 0.5]), TEST, null="redraw", resamples=19)
     assert np.isnan(drawn.pvalue)
+
+
+def test_the_floor_of_a_family_by_holm_counts_its_claims():
+    rng = np.random.default_rng(10)
+    P = rng.random((200, 3))
+    preds = to.Predictions.from_multilabel((rng.random(P.shape) < P).astype(int), P)
+    assert to.test(preds, TEST, null="redraw", resamples=199).floor == 3 / 200
+    far = to.Predictions.from_multilabel(np.ones(P.shape, dtype=int), P / 4)
+    found = to.test(far, TEST, null="redraw", resamples=199)
+    assert found.pvalue == found.floor == 3 / 200
+    tally = to.tally(calibrated(rng, 100))
+    lenses = ["confidence", "class:0"]
+    assert to.test(tally, TEST, lens=lenses, null="redraw", resamples=199).floor == 2 / 200

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.hypotests.several import family, holm
+from trueodds.inference.among import pvalue
 
 
 def test_a_p_value_is_never_zero():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Estimate, Interval, _card, _said, figure, percent, strict
+from trueodds.core.results import Estimate, Interval, card, figure, in_words, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
 
@@ -60,11 +60,11 @@ class Comparison:
             pieces.append(f"p={figure(self.pvalue)}{floor}")
         pieces.append(", ".join(_beside(name, each) for name, each in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
-        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
 
     def _repr_html_(self) -> str:
-        return _card(str(self), self.notes)
+        return card(str(self), self.notes)
 
     def pair(self) -> dict[str, Any]:
         """The difference without the two models' own estimates, as a ranking tells it."""
@@ -128,11 +128,11 @@ class Ranking:
         pieces.append(f"not settled: {_listed(self.unsettled, '?')}")
         pieces.append(f"{percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
-        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
 
     def _repr_html_(self) -> str:
-        return _card(str(self), self.notes)
+        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as JSON holds it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Interval, _card, figure, percent, strict
+from trueodds.core.results import Interval, card, figure, percent, strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Power:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
 
     def _repr_html_(self) -> str:
-        return _card(str(self), self.notes)
+        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON holds it."""

@@ -51,11 +51,11 @@ class Estimate:
         if self.noise_floor is not None:
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
-        pieces.append(", ".join([self.lens, *_said(self.settings)]))
+        pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
 
     def _repr_html_(self) -> str:
-        return _card(str(self), self.notes)
+        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON holds it: an infinity is null."""
@@ -115,7 +115,7 @@ class Verdict:
         return f" · {where} of {figure(self.settings['margin'])}"
 
     def _repr_html_(self) -> str:
-        return _card(str(self), self.notes)
+        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON holds it."""
@@ -171,11 +171,12 @@ def strict(value: Any) -> Any:
     return str(value)
 
 
-def _said(settings: Mapping[str, Any]) -> list[str]:
+def in_words(settings: Mapping[str, Any]) -> list[str]:
     """The settings that change the number, in a few words; the whole table is in `to_dict`."""
     return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
 
 
-def _card(line: str, notes: tuple[Note, ...]) -> str:
+def card(line: str, notes: tuple[Note, ...]) -> str:
+    """A line and its notes as a notebook shows them."""
     items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
     return f"<div><code>{escape(line)}</code>" + (f"<ul>{items}</ul>" if items else "") + "</div>"

@@ -14,8 +14,9 @@ from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import check_draws, notes_on, one_label
-from trueodds.hypotests.several import family, holm, pvalue
+from trueodds.hypotests.several import family, holm
 from trueodds.inference import tallied
+from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
@@ -239,7 +240,9 @@ class ViewTest(HypothesisTest):
         pvalues = [np.max([one.pvalues[i] for one in judged], axis=0) for i in range(len(asked))]
         of_lens = [max(one.of_lens[i] for one in judged) for i in range(len(asked))]
         whole = max(one.whole for one in judged)
-        floor = max(1 / (1 + self.resamples), least) if self.null in self.drawing else None
+        floor = None
+        if self.null in self.drawing:
+            floor = min(1.0, max(1 / (1 + self.resamples), least) * (1 if by_law else judged[0].claims))
         every = [one for each in found for one in each]
         notes = [*notes, *(note for one in every for note in one.notes)]
         if by_law:
@@ -278,6 +281,7 @@ class _Judged:
     pvalues: list[Array]
     of_lens: list[float]
     whole: float
+    claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
 
     @classmethod
     def by_law(cls, pvalues: Sequence[Sequence[float]]) -> _Judged:
@@ -299,14 +303,16 @@ class _Judged:
             family(values.ravel(), _claims(each)) if joint_views else least(holm(list(p)))
             for values, each, p in zip(seen, draws, pvalues, strict=True)
         ]
+        joint = joint_views and (joint_lenses or len(asked) == 1)
+        claims = 1 if joint else sum(len(p) for p in pvalues)
         if len(asked) == 1:
-            return cls(pvalues, of_lens, of_lens[0])
+            return cls(pvalues, of_lens, of_lens[0], claims)
         whole = (
             family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
-            if joint_lenses and joint_views
+            if joint
             else least(holm([float(p) for each in pvalues for p in each]))
         )
-        return cls(pvalues, of_lens, whole)
+        return cls(pvalues, of_lens, whole, claims)
 
 
 @dataclass(frozen=True)

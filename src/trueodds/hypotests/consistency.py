@@ -16,8 +16,8 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import check_draws, claim_on, judged, of_all, one_label, settings_said, verdict_on
-from trueodds.hypotests.several import pvalue
 from trueodds.inference import tallied
+from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of
 from trueodds.inference.redraw_cells import by_bins

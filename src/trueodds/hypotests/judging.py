@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.several import exact, family, holm, pvalue
+from trueodds.hypotests.several import exact, family, holm
+from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
 from trueodds.inference.enumerate import enumerated
 from trueodds.inference.redraw import null_draws, within_clusters

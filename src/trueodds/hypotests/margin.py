@@ -12,10 +12,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.inference import tallied
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.floors import REDRAWS, floors
+from trueodds.inference.estimate import Sureness
+from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.tally import Tally
@@ -76,7 +74,7 @@ def judged_by(
     the one that `measure` gives with the same seed; where there is none nothing is decided.
     """
     together = getattr(test, "aggregate", None) or lens.aggregate
-    found = _measured(error, rows, lens, together, Sureness(level=level), rng)
+    found = measured(rows, error, lens, together, Sureness(level=level), rng)
     low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
     decision = decided(low, high, margin)
     settings = dict(verdict.settings) | {
@@ -108,13 +106,3 @@ def _said(found: Estimate, margin: float, decision: str) -> str:
     return (
         f"{where} holds the margin of {margin:g}: these rows cannot tell on which side the error lies; more rows can."
     )
-
-
-def _measured(
-    error: Estimator, rows: Predictions | Tally, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
-) -> Estimate:
-    if isinstance(rows, Tally):
-        return tallied.estimate(rows, error, lens, aggregate, sure, REDRAWS, rng)
-    asked = [Asked.of(error, lens, rows, aggregate)]
-    (found,) = estimates(rows, asked, sure, rng, lambda every: floors(rows, every, rng))
-    return found

@@ -51,7 +51,13 @@ def enumerated(preds: Predictions, asked: Sequence[Asked]) -> tuple[list[Array],
 
 
 def _of(asked: Asked, v: int, preds: Predictions, labels: Array) -> Array:
-    """The statistic of one view for each labelling (labellings, n)."""
+    """The statistic of one view for each labelling (labellings, n): from the sums of its cells where those suffice."""
     view, outcome = asked.views[v], asked.lens.outcomes(preds)[v]
     m = view.p.shape[1] if view.joint else 1
-    return np.array([asked.estimator.value(view.with_y(outcome.of_labels(each, m))) for each in labels])
+    seen = np.stack([outcome.of_labels(each, m) for each in labels]).astype(np.float64)
+    if asked.linear is None:
+        return np.array([asked.estimator.value(view.with_y(y)) for y in seen])
+    one = asked.linear[v]
+    cells = np.zeros((one.size, preds.n))
+    cells[one.index, np.arange(preds.n)] = view.w
+    return one.statistic(cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ seen if m > 1 else seen @ cells.T)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.hypotests.several import pvalue
+from trueodds.inference.among import pvalue
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -13,9 +13,8 @@ from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.planning.power import FEWEST, ROWS_AT_MOST, TOLD
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.floors import floors
+from trueodds.inference.estimate import Sureness
+from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 
@@ -53,7 +52,7 @@ def rows_for(
     if isinstance(width, bool) or not isinstance(width, (int, float, np.number)) or not 0 < width < math.inf:
         raise InputError("TO203", "width must be a number above 0.", repr(width), "For instance width=0.02.")
     sure = Sureness(level=1 - alpha)
-    here = _measured(preds, estimator, lens, aggregate, sure, rng)
+    here = measured(preds, estimator, lens, aggregate, sure, rng)
     now = _width(here)
     if not math.isfinite(now):
         why = next((note.text for note in here.notes if note.code == "TN201"), "it is infinite")
@@ -68,7 +67,7 @@ def rows_for(
         tried = min(n, ROWS_AT_MOST)
         for s in range(SETS):
             sample = preds[rng.integers(0, preds.n, tried)]
-            widths[s] = _width(_measured(sample, estimator, lens, aggregate, sure, rng))
+            widths[s] = _width(measured(sample, estimator, lens, aggregate, sure, rng))
             if progress:
                 progress((round_ + (s + 1) / SETS) / ROUNDS)
         mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
@@ -90,14 +89,6 @@ def rows_for(
         limits=Interval(mean - reach, mean + reach, TOLD, "t"), settings=settings,
         notes=(*here.notes, *_notes(extrapolated=extrapolated)),
     )  # fmt: skip
-
-
-def _measured(
-    preds: Predictions, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
-) -> Estimate:
-    asked = [Asked.of(estimator, lens, preds, aggregate)]
-    (found,) = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng))
-    return found
 
 
 def _width(found: Estimate) -> float:

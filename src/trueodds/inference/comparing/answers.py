@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.core.comparison import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Estimator, Mean
+from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
 from trueodds.inference.comparing import swap
 from trueodds.inference.comparing.pairs import Pair
@@ -125,7 +126,7 @@ class Contest:
             )
         rng = np.random.default_rng([seed, 1])
         drawn = swap.swapped(pair.a, pair.b, self.swaps, rng)
-        p = None if np.isnan(pair.value) else swap.pvalue(pair.value, drawn)
+        p = None if np.isnan(pair.value) else pvalue(abs(pair.value), np.abs(drawn))
         return p, 1 / (1 + self.swaps)
 
     def _null(self, pairs: Sequence[Pair]) -> str:

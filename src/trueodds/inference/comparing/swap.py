@@ -17,7 +17,6 @@ NULL = (
     "in every {unit} it is arbitrary which model made which prediction "
     "(exchangeable predictions, which says more than equal calibration)"
 )
-TIE = 1e-10  # a draw within this relative distance of the observed difference ties with it
 
 
 def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
@@ -38,11 +37,6 @@ def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
             exchanged = exchanged[cluster]
         found[r] = _value(a.asked, b.asked, exchanged) - _value(b.asked, a.asked, exchanged)
     return found
-
-
-def pvalue(observed: float, draws: Array) -> float:
-    """(1 + draws at least as far from 0) / (1 + draws)."""
-    return float((1 + (np.abs(draws) >= abs(observed) * (1 - TIE)).sum()) / (1 + len(draws)))
 
 
 def _value(asked: Asked, other: Asked, exchanged: Array) -> float:

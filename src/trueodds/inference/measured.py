@@ -1,0 +1,26 @@
+"""One error through one lens in full, from rows or from a tally."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.results import Estimate
+from trueodds.estimators.base import Estimator
+from trueodds.inference import tallied
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import REDRAWS, floors
+from trueodds.problem.lens import Lens
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
+
+
+def measured(
+    rows: Predictions | Tally, error: Estimator, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
+) -> Estimate:
+    """The value with its interval and its noise floor."""
+    if isinstance(rows, Tally):
+        return tallied.estimate(rows, error, lens, aggregate, sure, REDRAWS, rng)
+    asked = [Asked.of(error, lens, rows, aggregate)]
+    (found,) = estimates(rows, asked, sure, rng, lambda every: floors(rows, every, rng))
+    return found

@@ -126,7 +126,7 @@ def test_pickle_and_clone_keep_everything(made):
 
 
 def test_the_signature_is_that_of_the_settings():
-    assert str(inspect.signature(Histogram)) == "(*, bins=15, partition='uniform', classes=None)"
+    assert str(inspect.signature(Histogram)) == "(*, bins=15, partition='uniform', classes=None, logits=False)"
     assert issubclass(Histogram, Calibrator)
     with pytest.raises(TypeError, match="bin"):
         Histogram(bin=3)

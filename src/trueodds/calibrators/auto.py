@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,6 +44,11 @@ class AutoRule(Rule):
     name: ClassVar[str] = "auto"
     complexity: ClassVar[int] = 100
     keeps_argmax: ClassVar[bool] = False
+    candidate: ClassVar[bool] = False
+    exempt: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("row order", "weights", "class order"),
+        "which rows fit and which confirm is drawn over the rows in their order",
+    )
     candidates: tuple[str | Rule, ...] | None = None
     folds: int = 5
     share: float = 0.3
@@ -66,7 +72,7 @@ class AutoRule(Rule):
     def _rules(self) -> list[Rule]:
         given = self.candidates
         if given is None:
-            given = tuple(name for name in CALIBRATORS.names() if name != self.name)
+            given = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
         if isinstance(given, str) or not all(isinstance(each, (str, Rule)) for each in given):
             raise InputError(
                 "TO203",
@@ -77,6 +83,22 @@ class AutoRule(Rule):
         rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
         if any(isinstance(rule, AutoRule) for rule in rules):
             raise InputError("TO203", "auto cannot be its own candidate.", repr(given), "Leave it out.")
+        if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
+            raise InputError(
+                "TO203",
+                "Candidates are compared on probabilities.",
+                f"{on_logits[0]} with logits=True",
+                "Leave it out.",
+            )
+        return rules
+
+    def _suited(self, n: int, k: int) -> list[Rule]:
+        """The candidates for n rows of K classes; one that was asked for by name must fit."""
+        rules = self._rules()
+        if self.candidates is None:
+            return [rule for rule in rules if rule.suits(n, k)]
+        for rule in rules:
+            rule.check_classes(k)
         return rules
 
     def fit(self, P: Array, Y: Array, w: Array) -> Map:
@@ -87,7 +109,7 @@ class AutoRule(Rule):
         """The map and the whole report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
-        rules = self._rules()
+        rules = self._suited(len(P), P.shape[1])
         floor = max((rule.floor for rule in rules if hasattr(rule, "floor")), default=None)
         if why := _too_little(Y, cluster):
             still = IdentityMap()

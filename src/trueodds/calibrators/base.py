@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]
 
@@ -20,10 +20,15 @@ class Map(ABC):
     name: ClassVar[str]  # the member whose file holds it
     passes: int | None = None  # over the data, where the fit was iterative
     converged: bool = True  # False where a parameter stopped at the end of its range
+    logits: bool = False  # whether `apply` takes logits instead of probabilities
 
     @abstractmethod
     def apply(self, P: Array) -> Array:
         """The recalibrated rows of P (n, K), float64, rows summing to 1."""
+
+    def interval(self, P: Array) -> tuple[Array, Array] | None:
+        """Low and high ends (n, K) of each recalibrated probability, from maps that know them."""
+        return None
 
     @abstractmethod
     def said(self) -> str:
@@ -47,10 +52,30 @@ class Rule(ABC):
     complexity: ClassVar[int]  # the rank by which the simpler of two equally good maps is chosen; identity is 0
     keeps_argmax: ClassVar[bool]  # whether the order within every row survives, so that no label changes
     map: ClassVar[type[Map] | None] = None
+    two_classes: ClassVar[bool] = False  # whether it is for two classes only
+    candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
+    exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
     @abstractmethod
     def fit(self, P: Array, Y: Array, w: Array) -> Map:
-        """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,)."""
+        """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
+
+        A rule with the setting `logits=True` gets the logits in place of P, and its map takes logits.
+        """
+
+    def suits(self, n: int, k: int) -> bool:
+        """Whether `auto` should try it unasked on n rows of K classes."""
+        return self.candidate and not (self.two_classes and k > 2)
+
+    def check_classes(self, k: int) -> None:
+        """Refuse K classes where the map is for two."""
+        if self.two_classes and k > 2:
+            raise InputError(
+                "TO511",
+                f"{self.name} is a map for two classes.",
+                f"{k} classes",
+                "Fit a multiclass method, for instance structured or dirichlet.",
+            )
 
     def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
         """The map and, from a procedure that chooses, its report."""

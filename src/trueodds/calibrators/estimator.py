@@ -30,6 +30,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     classes : sequence, optional
         The names of the classes in the order of the columns. Left out, they are the sorted labels; integer labels
         of which some are missing are 0..K−1.
+    logits : bool, default False
+        Whether y_prob holds logits (or log-probabilities) instead of probabilities, here and when predicting.
 
     Attributes
     ----------
@@ -52,8 +54,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
     __metadata_request__transform: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
 
-    def __init__(self, *, classes: Sequence[Any] | None = None) -> None:
+    def __init__(self, *, classes: Sequence[Any] | None = None, logits: bool = False) -> None:
         self.classes = classes
+        self.logits = logits
 
     def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
         """Fit to probabilities y_prob (n, K), or (n,) for the second class, and labels (n,) or votes (n, K).
@@ -63,7 +66,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         rule = self.rule(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.rule)})
         p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
-        preds = Predictions(y, p, weight=sample_weight, classes=classes)
+        made = Predictions.from_logits if self.logits else Predictions
+        preds = made(y, p, weight=sample_weight, classes=classes)
         _check_feature_names(self, y_prob, reset=True)
         self.fitted_: Fitted = fit(rule, preds)
         self.classes_ = names(preds.classes)
@@ -78,7 +82,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
         check_is_fitted(self)
         _check_feature_names(self, y_prob, reset=False)
-        return self.fitted_.predict_proba(y_prob)
+        return self.fitted_.predict_proba(y_prob, logits=self.logits)
 
     def transform(self, y_prob: ArrayLike) -> Array:
         """The same as `predict_proba`, so that another step may follow."""
@@ -94,7 +98,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not self.logits
         tags.input_tags.one_d_array = True
         tags.target_tags.required = True
         return tags
@@ -117,6 +121,11 @@ def estimator(rule: type[Rule]) -> type[Calibrator]:
             inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
             *(inspect.Parameter(field.name, keyword, default=field.default) for field in settings),
             inspect.Parameter("classes", keyword, default=None),
+            *(
+                []
+                if any(field.name == "logits" for field in settings)
+                else [inspect.Parameter("logits", keyword, default=False)]
+            ),
         ]
     )
 

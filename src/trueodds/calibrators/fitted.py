@@ -51,17 +51,52 @@ class Fitted:
         """The member whose map it is; `auto` gives that of its choice."""
         return self.map.name
 
-    def predict_proba(self, y_prob: ArrayLike, *, sum_tolerance: float | None = None) -> Array:
+    def predict_proba(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
         """Recalibrated probabilities (n, K), float64, of y_prob (n, K), or (n,) for the second of two classes.
 
-        Raises InputError: TO501 for another number of classes, TO101 to TO104 and TO108 for values that are no
-        probabilities, as for `Predictions`. Cost: O(nK) and, for maps by class, O(log) of their knots.
+        With `logits=True` y_prob holds logits, or log-probabilities. A map of the logits themselves takes nothing
+        else. Raises InputError: TO501 for another number of classes, TO101 to TO104 and TO108 for values that are no
+        probabilities, as for `Predictions`, TO509 for probabilities where logits are needed. Cost: O(nK) and, for
+        maps by class, O(log) of their knots.
         """
-        return self.map.apply(matrix(y_prob, self.k, sum_tolerance))
+        return self.map.apply(self._given(y_prob, logits, sum_tolerance))
 
-    def predict(self, y_prob: ArrayLike, *, sum_tolerance: float | None = None) -> Array:
+    def predict(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
         """The name of the most probable class of each row, (n,); the first of several."""
-        return names(self.classes)[self.predict_proba(y_prob, sum_tolerance=sum_tolerance).argmax(axis=1)]
+        q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
+        return names(self.classes)[q.argmax(axis=1)]
+
+    def predict_interval(
+        self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None
+    ) -> tuple[Array, Array]:
+        """Low and high ends, each (n, K), of every recalibrated probability, from methods that know them.
+
+        Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
+        """
+        found = self.map.interval(self._given(y_prob, logits, sum_tolerance))
+        if found is None:
+            raise InputError(
+                "TO510",
+                "This calibrator gives probabilities without an interval.",
+                self.method,
+                "Fit venn_abers or evidential for one.",
+            )
+        return found
+
+    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Array:
+        if self.map.logits and not logits:
+            raise InputError(
+                "TO509",
+                "This calibrator was fitted on logits, which probabilities do not determine.",
+                "probabilities",
+                "Pass the logits with logits=True, or fit it on probabilities.",
+            )
+        if not logits:
+            return matrix(y_prob, self.k, sum_tolerance)
+        z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
+        checks.shape(z, "logits")
+        _same_classes(z, self.k, "logits")
+        return as_columns(checks.logits(z)) if self.map.logits else columns(checks.softmax(z))
 
     def summary(self) -> str:
         """What was fitted, on what, with which settings, and every note, as text for people."""
@@ -104,7 +139,17 @@ def fit(rule: Rule, preds: Predictions) -> Fitted:
             f"{preds.k} labels",
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
+    rule.check_classes(preds.k)
     P, Y, w = columns(preds.p), preds.Y, preds.w
+    if getattr(rule, "logits", False):
+        if preds.logits is None:
+            raise InputError(
+                "TO509",
+                "A fit to logits needs the logits.",
+                "probabilities",
+                "Use Predictions.from_logits, or leave logits out for a fit to log probabilities.",
+            )
+        P = as_columns(checks.logits(preds.logits))
     fitted, report = rule.explained(P, Y, w, preds.cluster)
     notes = [*preds.notes, *_unseen(Y, w, preds.classes), *rule.notes(fitted, P, Y, w)]
     if report is not None:
@@ -119,21 +164,30 @@ def columns(p: Array) -> Array:
     return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
 
 
+def as_columns(z: Array) -> Array:
+    """Log odds (n,) of the second class as the logits (0, z); logits (n, K) as they are."""
+    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
+
+
 def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
     """Checked probabilities as (n, K) float64: the checks of `Predictions`, for rows whose outcome is not known."""
     raw = checks.as_array(y_prob, "y_prob")
     p = checks.numbers(raw, "y_prob")
     checks.shape(p, "y_prob")
-    given = 2 if p.ndim == 1 else p.shape[1]
+    _same_classes(p, k, "y_prob")
+    checks.probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    return columns(p)
+
+
+def _same_classes(values: Array, k: int, name: str) -> None:
+    given = 2 if values.ndim == 1 else values.shape[1]
     if given != k:
         raise InputError(
             "TO501",
             f"This calibrator was fitted for {k} classes.",
-            f"{given} (y_prob has shape {p.shape})",
+            f"{given} ({name} has shape {values.shape})",
             "Pass one column per class, in the order of .classes.",
         )
-    checks.probabilities(p, raw.dtype, sum_tolerance, sums=True)
-    return columns(p)
 
 
 def names(classes: tuple[Any, ...]) -> Array:

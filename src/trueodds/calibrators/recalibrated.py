@@ -111,7 +111,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if frozen:
             check_is_fitted(self.estimator)
             self.estimator_, rows = self.estimator, np.arange(len(y_true))
-            P = _probabilities(self.estimator_, X)
+            P = self._said(self.estimator_, X)
         elif available < 2:
             raise InputError(
                 "TO507",
@@ -126,7 +126,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.classes_ = self.estimator_.classes_
         cluster = None if cluster is None else cluster[rows]
         weight = None if w is None else w[rows]
-        preds = Predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        made = Predictions.from_logits if self._on_logits() else Predictions
+        preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
         self.calibrator_: Fitted = fit(rule, preds)
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
@@ -141,17 +142,17 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         out = held_out(_one_hot(y), self.test_size, groups, self._rng())
         self.estimator_ = _trained(self.estimator, X, y, w, np.flatnonzero(~out))
         rows = np.flatnonzero(out)
-        return rows, _probabilities(self.estimator_, _safe_indexing(X, rows))
+        return rows, self._said(self.estimator_, _safe_indexing(X, rows))
 
     def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
         every = np.arange(len(y))
         self.estimator_ = _trained(self.estimator, X, y, w, every)
         classes = self.estimator_.classes_
-        P, judged = np.zeros((len(y), len(classes))), np.zeros(len(y), dtype=bool)
+        P, judged = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
         for train, test in self._folds(X, y, groups):
             model = _trained(self.estimator, X, y, w, train)
             # A class that the fold lacks has no column there; its probability was 0.
-            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = _probabilities(model, _safe_indexing(X, test))
+            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._said(model, _safe_indexing(X, test))
             judged[test] = True
         return every[judged], P[judged]
 
@@ -166,6 +167,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         for f in range(size):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
+    def _on_logits(self) -> bool:
+        return bool(getattr(self.method, "logits", False))
+
+    def _said(self, model: Any, X: Any) -> Array:
+        return _logits(model, X) if self._on_logits() else _probabilities(model, X)
+
     def _rng(self) -> np.random.Generator:
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return np.random.default_rng(seed)
@@ -173,7 +180,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Array:
         """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
         check_is_fitted(self)
-        return self.calibrator_.predict_proba(_probabilities(self.estimator_, X))
+        return self.calibrator_.predict_proba(self._said(self.estimator_, X), logits=self._on_logits())
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row; the first of several."""
@@ -203,12 +210,17 @@ def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> 
 def _probabilities(model: Any, X: Any) -> Array:
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
+    return checks.softmax(_logits(model, X))
+
+
+def _logits(model: Any, X: Any) -> Array:
     if not hasattr(model, "decision_function"):
+        wanted = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(
             "TO508",
-            "The estimator must be a classifier with predict_proba or decision_function.",
+            f"The estimator must be a classifier with {wanted}.",
             type(model).__name__,
-            "Choose a classifier that has one of them.",
+            "Choose a classifier that has it, or a calibrator without logits=True.",
         )
-    P = checks.softmax(np.asarray(model.decision_function(X), dtype=np.float64))
-    return np.stack([1 - P, P], axis=1) if P.ndim == 1 else P
+    z = np.asarray(model.decision_function(X), dtype=np.float64)
+    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood, softmax_linear
 
 Array = NDArray[Any]
@@ -80,11 +81,10 @@ class TemperatureRule(Rule):
     complexity: ClassVar[int] = 1
     keeps_argmax: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TemperatureMap
-    floor: float = 1e-12
+    floor: float = FLOOR
 
     def __post_init__(self) -> None:
-        if not isinstance(self.floor, (int, float)) or isinstance(self.floor, bool) or not 0 < self.floor < 0.5:
-            raise InputError("TO203", "floor must lie between 0 and 0.5.", repr(self.floor), "For instance 1e-12.")
+        check_floor(self.floor)
 
     def fit(self, P: Array, Y: Array, w: Array) -> TemperatureMap:
         """The temperature of these rows."""
@@ -105,14 +105,7 @@ class TemperatureRule(Rule):
     def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(fitted, TemperatureMap)
-        said = []
-        low = self.floor > P
-        touched, came = int(np.count_nonzero(low)), int(np.count_nonzero(low & (Y > 0)))
-        if touched:
-            text = f"The fit's floor {self.floor:g} touched {touched:,} of {P.size:,} probabilities, {came:,} of which came"
-            said.append(
-                Note("TN502", text + (": those weigh heavily, and by how much the floor decides." * (came > 0) or "."))
-            )
+        said = touched(P, Y, self.floor)
         if fitted.beta >= HIGHEST:
             said.append(
                 Note(

@@ -70,19 +70,20 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     source = read(list(files), label=None, **columns)
     plan = getattr(source, "plan", None)
+    on_logits = fitted.map.logits and plan is not None and plan.kind == "logits"
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
     order = _order([str(name) for name in fitted.classes], named)
 
     def better(P: Any) -> Any:
         if order is None:
-            return fitted.predict_proba(P, sum_tolerance=tolerance)
+            return fitted.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
         renewed = P.copy()
-        renewed[:, order] = fitted.predict_proba(P[:, order], sum_tolerance=tolerance)
+        renewed[:, order] = fitted.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
         return renewed
 
     with Progress() as progress:
-        done = rewrite(source, better, out, progress=progress.rows)
+        done = rewrite(source, better, out, logits=on_logits, progress=progress.rows)
     click.echo(f"{fitted}\n{done:,} rows written to {out}")
 
 

@@ -113,8 +113,8 @@ def _sums(p: Array) -> Array:
     return total
 
 
-def softmax(z: Array) -> Array:
-    """Probabilities of logits in float64; −inf is an exact zero."""
+def logits(z: Array) -> Array:
+    """Checked logits as float64, (n,) or (n, K); −inf is the logit of an exact zero."""
     if np.isnan(z).any() or (z == np.inf).any() or (z.ndim == 1 and np.isinf(z).any()):
         refuse(
             z,
@@ -124,15 +124,20 @@ def softmax(z: Array) -> Array:
             "Fill or remove those rows.",
         )
     z = z.astype(np.float64)
-    if z.ndim == 1:
-        return np.where(z >= 0, 1 / (1 + np.exp(-np.abs(z))), np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))))
-    top = z.max(axis=1, keepdims=True)
-    if np.isinf(top).any():
-        row = int(np.argmax(np.isinf(top[:, 0])))
+    if z.ndim == 2 and (lost := np.isinf(z).all(axis=1)).any():
+        row = int(np.argmax(lost))
         raise InputError(
             "TO103", "A row of logits must have a finite value.", f"-inf in all of row {row}", "Remove that row."
         )
-    e = np.exp(z - top)
+    return z
+
+
+def softmax(z: Array) -> Array:
+    """Probabilities of logits in float64; −inf is an exact zero."""
+    z = logits(z)
+    if z.ndim == 1:
+        return np.where(z >= 0, 1 / (1 + np.exp(-np.abs(z))), np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))))
+    e = np.exp(z - z.max(axis=1, keepdims=True))
     probabilities: Array = e / e.sum(axis=1, keepdims=True)
     return probabilities
 

@@ -15,7 +15,22 @@ from trueodds.problem import checks, swapped
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
 
-FIELDS = ("classes", "cluster", "counts", "dtype", "group", "k", "kind", "n", "notes", "p", "votes", "weight", "y")
+FIELDS = (
+    "classes",
+    "cluster",
+    "counts",
+    "dtype",
+    "group",
+    "k",
+    "kind",
+    "logits",
+    "n",
+    "notes",
+    "p",
+    "votes",
+    "weight",
+    "y",
+)
 
 
 class Predictions:
@@ -60,6 +75,7 @@ class Predictions:
     dtype: str  # of the probabilities, as given
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
+    logits: Array | None  # (n,) or (n, K) as given, where the probabilities were made of them
     y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
     votes: Array | None  # (n, K) shares that sum to 1
     counts: Array | None  # (n,) how many votes each row has, if whole numbers were given
@@ -114,6 +130,7 @@ class Predictions:
         values = {
             "kind": kind,
             "p": p,
+            "logits": None,
             "y": y,
             "votes": votes,
             "counts": counts,
@@ -158,7 +175,7 @@ class Predictions:
         z = checks.numbers(checks.as_array(logits, "logits"), "logits")
         checks.shape(z, "logits")
         new = cls(y_true, checks.softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        object.__setattr__(new, "notes", (*new.notes, *checks.doubtful_logits(z)))
+        new._fill({"logits": z, "notes": (*new.notes, *checks.doubtful_logits(z))})
         return new
 
     @classmethod
@@ -295,7 +312,7 @@ class Predictions:
             raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
         new = Predictions.__new__(Predictions)
         values = {name: getattr(self, name) for name in FIELDS}
-        for name in ("p", "y", "votes", "counts", "weight", "cluster"):
+        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
                 values[name] = values[name][where]
         if values["cluster"] is not None:  # numbered afresh, so that clusters outside the subset leave no gaps

@@ -30,6 +30,7 @@ def rewrite(
     transform: Callable[[Array], Any],
     out: str | os.PathLike[str],
     *,
+    logits: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> int:
     """Write the rows of a file with other probabilities; the number of rows written.
@@ -43,6 +44,8 @@ def rewrite(
         Of a file or of several; they are written into one.
     transform : callable
         From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
+    logits : bool
+        Whether `transform` takes the logits of the file instead.
     out : path
         .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. It appears when all is written, or not at all;
         it may be the file that is read.
@@ -64,7 +67,7 @@ def rewrite(
     done = 0
     try:
         with writer_of(form, str(part), str(target)) as writer:
-            for columns, n in _renewed(source, transform, form):
+            for columns, n in _renewed(source, transform, form, logits):
                 writer.write(columns, done)
                 done += n
                 if progress is not None:
@@ -77,7 +80,9 @@ def rewrite(
     return done
 
 
-def _renewed(source: TableSource, transform: Callable[[Array], Any], form: str) -> Iterator[tuple[dict[str, Any], int]]:
+def _renewed(
+    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool
+) -> Iterator[tuple[dict[str, Any], int]]:
     plan, columns = source.plan, source.tables[0].columns
     none = True
     for table in source.tables:
@@ -97,7 +102,7 @@ def _renewed(source: TableSource, transform: Callable[[Array], Any], form: str) 
                 continue
             block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
             try:
-                P = probabilities(p, plan.kind, source.sum_tolerance)
+                P = probabilities(p, plan.kind, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.located(problem, plan, part=True) from None
             Q = np.asarray(transform(P), dtype=np.float64)
@@ -123,14 +128,19 @@ def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str
     return table.chunks(plan.probs, size)
 
 
-def probabilities(p: Array, kind: str, sum_tolerance: float | None = None) -> Array:
+def probabilities(p: Array, kind: str, sum_tolerance: float | None = None, logits: bool = False) -> Array:
     """Checked probabilities (n, K) in float64 of what the columns hold; a single number is that of the second class.
+
+    With `logits`, columns of logits stay what they are.
 
     >>> probabilities(np.array([0.25]), "classes").tolist()
     [[0.75, 0.25]]
     """
     values = checks.numbers(p, "the probabilities")
     checks.shape(values, "the probabilities")
+    if kind == "logits" and logits:
+        values = checks.logits(values)
+        return np.stack([np.zeros_like(values), values], axis=1) if values.ndim == 1 else values
     if kind == "logits":
         values = checks.softmax(values)
     else:

@@ -1,0 +1,62 @@
+"""What is the log of a zero? The floor of fits that take logs, what it touched, and the way back from logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+
+Array = NDArray[Any]
+
+FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
+
+
+def check_floor(floor: Any) -> None:
+    """Refuse a floor that is none."""
+    if not isinstance(floor, (int, float)) or isinstance(floor, bool) or not 0 < floor < 0.5:
+        raise InputError("TO203", "floor must lie between 0 and 0.5.", repr(floor), "For instance 1e-12.")
+
+
+def floored(P: Array, floor: float) -> Array:
+    """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
+
+    >>> floored(np.array([[1.0, 0.0]]), 1e-12).round(2).tolist()
+    [[0.0, -27.63]]
+    """
+    logs = np.log(np.maximum(P, floor, dtype=np.float64))
+    logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
+    return logs
+
+
+def log_odds(x: Array, floor: float) -> Array:
+    """log(p / (1 − p)) of single probabilities (n,), with both sides floored; exact near 0 and 1.
+
+    >>> log_odds(np.array([0.5, 1.0]), 1e-12).round(2).tolist()
+    [0.0, 27.63]
+    """
+    x = np.minimum(x, 1.0, dtype=np.float64)
+    return np.log(np.maximum(x, floor)) - np.log(np.maximum(1 - x, floor))
+
+
+def softmax(eta: Array) -> Array:
+    """Rows proportional to exp(η), (n, K); −inf is an exact zero, and +inf takes the whole row."""
+    top = eta.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        q = np.exp(eta - top)
+    if np.isposinf(top).any():
+        q = np.where(np.isposinf(top), np.isposinf(eta), q)
+    q /= q.sum(axis=1, keepdims=True)
+    return q
+
+
+def touched(P: Array, Y: Array, floor: float) -> list[Note]:
+    """How many probabilities the floor of the fit moved, and how many of those came."""
+    low = floor > P
+    moved, came = int(np.count_nonzero(low)), int(np.count_nonzero(low & (Y > 0)))
+    if not moved:
+        return []
+    text = f"The fit's floor {floor:g} touched {moved:,} of {P.size:,} probabilities, {came:,} of which came"
+    return [Note("TN502", text + (": those weigh heavily, and by how much the floor decides." * (came > 0) or "."))]

@@ -142,8 +142,7 @@ def test(
     """
     Sureness(level=level)
     generator = as_generator(rng)
-    dealt = settings if test != "consistency" else seeded(settings.get("statistic", "ece"), settings, rng, generator)
-    member = member_of(TESTS, HypothesisTest, test, dealt)
+    member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
@@ -227,9 +226,7 @@ def power(
     else:
         if test in TESTS.names() and TESTS.takes(test, "resamples"):
             settings.setdefault("resamples", redraws_for(alpha))
-        if test == "consistency":
-            settings = seeded(settings.get("statistic", "ece"), settings, rng, generator)
-        member = member_of(TESTS, HypothesisTest, test, settings)
+        member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
         statistic = getattr(member, "statistic", None)
         chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else member)
         found = power_of(rows, member, chosen, plan, generator, progress)
@@ -332,6 +329,14 @@ def tally(
     source = data if hasattr(data, "reduce") else read(data)
     total: Tally = source.reduce(lambda batch: Tally.of(batch, lenses=lenses, grid=grid, bins=bins), progress=progress)
     return total
+
+
+def _dealt(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The settings of a test, with the seed where its statistic deals folds or the like."""
+    if test == "consistency":
+        return seeded(settings.get("statistic", "ece"), settings, rng, generator)
+    takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
+    return seeded(test, settings, rng, generator) if takes else settings
 
 
 def _under(

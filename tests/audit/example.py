@@ -265,6 +265,7 @@ _AUDIT: dict[str, Any] = {
         "summary": "T = 0.38",
         "notes": [{"code": "TN501", "text": "Scores are after mixing in 1/630 of the uniform."}],
     },
+    "decisions": None,
     "groups": [
         {
             "column": "site",

@@ -35,8 +35,8 @@ def test_overconfidence_is_said_tested_and_fixed(overconfident):
     assert "Not chance (p ≤ 0.005)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
     fix = overconfident.to_dict()["recalibration"]
-    assert fix["chosen"] == "temperature"
-    assert float(fix["summary"].removeprefix("T = ")) == pytest.approx(2.0, abs=0.25)
+    assert fix["chosen"] in ("temperature", "structured")
+    assert float(fix["summary"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)
 
 
 def test_a_calibrated_model_is_left_alone(calibrated):

@@ -188,7 +188,19 @@ def test_given_costs_by_hand() -> None:
     y[np.flatnonzero(half == 1)[0]] = 0
     found = CostRegret(cost=COST, calibrator=HistogramRule(bins=1), folds=2)(View([0.1] * 4, y))
     assert found.value == pytest.approx(1.5, rel=1e-12)
-    assert dict(found.parts) == pytest.approx({"stated": 2.0, "recalibrated": 0.5, "changed": 1.0})
+    # All rows were left alone, so the regret is theirs: action 0. Acting pays from 4p = 1 − p on, p = 1/5, where the
+    # fit on all rows has three of four.
+    parts = {
+        "stated": 2.0,
+        "recalibrated": 0.5,
+        "changed": 1.0,
+        "action:0": 1.5,
+        "action:1": 0.0,
+        "called for:0": 1.0,
+        "called for:1": 0.0,
+    }
+    parts |= {"threshold:0 → 1": 0.2, "rate there:0 → 1": 0.75}
+    assert dict(found.parts) == pytest.approx(parts)
     assert found.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
 
 
@@ -270,6 +282,53 @@ def test_measured_at_given_costs_it_says_what_its_interval_is_for() -> None:
     assert found.noise_floor == 0.0
     (note,) = (note for note in found.notes if note.code == "TN135")
     assert "lower bound on the full regret" in note.text
+
+
+def test_a_table_per_row_prices_each_row_by_itself() -> None:
+    # One row in two costs ten times as much to miss; a weight of 0 takes its row's costs along.
+    rng = np.random.default_rng(45)
+    p, y, w = rng.random(120), rng.integers(0, 2, 120), (rng.random(120) > 0.2).astype(float)
+    table = np.array([COST, [[0.0, 40.0], [1.0, 0.0]]])[np.arange(120) % 2]
+    error, view = CostRegret(cost=table), View(p, y, w)
+    judged = error.judged(view)
+    P, Q, label = judged.P, judged.Q, judged.Y[:, 1].astype(int)
+    paid = [
+        sum(table[i][np.argmin(table[i] @ given[j])][label[j]] for j, i in enumerate(judged.row)) for given in (P, Q)
+    ]
+    assert error.value(view) == pytest.approx((paid[0] - paid[1]) / len(judged.row), rel=1e-10)
+    assert error.said(view)["cost"] == "a table per row, 2 actions, 2 classes"
+    with pytest.raises(ValueError, match="TO205"):
+        CostRegret(cost=table[:50]).value(view)
+
+
+def test_three_actions_switch_where_their_lines_cross() -> None:
+    # Waiting costs 10p, a test 1 + 4p, treating 4(1 − p) : waiting until 10p = 1 + 4p, p = 1/6; the test until
+    # 1 + 4p = 4 − 4p, p = 3/8. A fourth action that is never best changes nothing.
+    P = np.array([[0.5, 0.5]])
+    costs = Costs([[0, 10], [1, 5], [4, 0], [6, 6]], P, View(P, P), "decision_regret")
+    assert costs.switches() == [(pytest.approx(1 / 6), 0, 1), (pytest.approx(3 / 8), 1, 2)]
+    assert Costs([[1, 0], [2, 1]], P, View(P, P), "decision_regret").switches() == []
+
+
+def test_actions_have_names_and_their_regrets_add_up() -> None:
+    rng = np.random.default_rng(46)
+    p = rng.random(600)
+    preds = Predictions((rng.random(600) < p**2).astype(int), p)
+    found = to.measure(preds, "decision_regret", cost=COST, actions=["wait", "treat"], resamples=100)
+    assert found.value == pytest.approx(found.parts["action:wait"] + found.parts["action:treat"], rel=1e-12)
+    assert found.parts["threshold:wait → treat"] == pytest.approx(0.2)
+    # The truth is p², so at .2 it comes .04 of the time: the isotonic fit there is far below .2.
+    assert found.parts["rate there:wait → treat"] < 0.15
+    for actions, code in ((["a", "a"], "TO203"), ("ab", "TO203"), (["a"], "TO205")):
+        with pytest.raises(ValueError, match=code):
+            to.measure(preds, "decision_regret", cost=COST, actions=actions, resamples=100)
+
+
+def test_without_costs_every_wrong_class_costs_one() -> None:
+    rng = np.random.default_rng(47)
+    P, y = rng.dirichlet([1, 1, 1], 200), rng.integers(0, 3, 200)
+    view = View(P, np.eye(3)[y])
+    assert CostRegret().value(view) == CostRegret(cost=1 - np.eye(3)).value(view)
 
 
 # Settings

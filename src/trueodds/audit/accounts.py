@@ -192,6 +192,8 @@ def notes(audit: Audit) -> list[tuple[str, str]]:
 def _all_notes(audit: Audit) -> Iterator[Mapping[str, Any]]:
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
+    for each in (audit.get("decisions") or {}).values():
+        yield from each.get("notes") or ()
     for family in ("measures", "tests", "diagrams"):
         for each in audit[family]:
             yield from each.get("notes") or ()

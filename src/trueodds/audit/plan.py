@@ -12,6 +12,7 @@ import numpy as np
 
 import trueodds
 from trueodds.ask import draw
+from trueodds.audit.decisions import priced
 from trueodds.audit.facts import Progress, of_rows
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
@@ -81,6 +82,8 @@ def audit(
     alpha: float = 0.05,
     level: float = 0.95,
     resamples: int | None = None,
+    cost: Any = None,
+    actions: Any = None,
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
@@ -99,6 +102,8 @@ def audit(
     resamples : int, optional
         Label redraws; the smallest p-value they can give is 1/(1 + resamples). If not said 999, and more where so
         many classes or groups are judged that Holm's correction needs them, up to 9,999.
+    cost, actions : optional
+        `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
     weight_kind : {"importance", "frequency"}
         Whether a weight of two is two rows.
     rng : int or Generator
@@ -141,6 +146,8 @@ def audit(
         weight_kind,
         progress=lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
     )
+    say(0.02, "pricing what is done")
+    decided = priced(rows, cost, actions, level, rng)
     generator = as_generator(rng)
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
@@ -175,6 +182,7 @@ def audit(
         "measures": [each.to_dict() for each in (*facts.scores, *facts.errors)],
         "tests": [each.to_dict() for each in facts.tests],
         "recalibration": fix,
+        "decisions": decided,
         "groups": facts.groups,
         "diagrams": [each.to_dict() for each in diagrams],
         "settings": {

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueodds.audit import accounts, findings
+from trueodds.audit import accounts, decisions, findings
 from trueodds.audit.short import Fact, short
 from trueodds.audit.table import Table
 from trueodds.audit.words import clean, glued, size
@@ -35,12 +35,14 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
     role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
     lines = [paint(line, role) for line in _wrap(clean(verdict["sentence"]), width)]
     source = f"{clean(data['source'])} · {size(data)}"
-    blocks = ["\n".join(lines), paint(source, "dim"), _facts(short(audit), width, paint)]
+    blocks = ["\n".join(lines), paint(source, "dim"), _facts([*short(audit), *decisions.fact(audit)], width, paint)]
     tables = [
         findings.scores(audit),
         findings.errors(audit),
         findings.classes(audit),
         findings.groups(audit),
+        decisions.account(audit),
+        decisions.by_action(audit),
         accounts.candidates(audit),
         accounts.data(audit),
     ]

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.costs import COST, priced
 from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.program import GATE_FAILED
 from trueodds.cli.progress import Progress
@@ -23,6 +24,7 @@ from trueodds.cli.progress import Progress
 @click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
 @WEIGHT_KIND
+@COST
 @click.option(
     "--fail-on",
     metavar="GATE",
@@ -41,6 +43,7 @@ def audit(
     level: float,
     resamples: int | None,
     weight_kind: str,
+    cost_path: str | None,
     fail_on: tuple[str, ...],
     mode: str | None,
     **columns: Any,
@@ -55,7 +58,7 @@ def audit(
     named = given_columns(columns)
     output.ready(files, html=html_path, json=json_path)
     with Progress() as progress:
-        data = opened(files, named)
+        data, costs = priced(opened(files, named), cost_path, mode, weight_kind)
         from trueodds.audit import audit as audited
 
         found = audited(
@@ -67,6 +70,7 @@ def audit(
             mode=mode,
             weight_kind=weight_kind,
             progress=progress,
+            **costs,
         )
         told = found.to_dict()
         if html_path is not None:

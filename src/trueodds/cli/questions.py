@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.costs import COST, priced
 from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
@@ -22,6 +23,7 @@ _TABLES = (".csv", ".json")
 @data_options()
 @click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
 @LENS
+@COST
 @JSON
 @WEIGHT_KIND
 @SEED
@@ -30,6 +32,7 @@ def measure(
     files: tuple[str, ...],
     estimator: str,
     lens: str | None,
+    cost_path: str | None,
     json_path: str | None,
     seed: int,
     mode: str | None,
@@ -42,8 +45,9 @@ def measure(
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, said, SURENESS)
-    data = opened(files, columns)
+    ESTIMATORS.check(estimator, [*said, *(["cost"] if cost_path else [])], SURENESS)
+    data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
+    said |= costs
     found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
     output.answer(str(found), found.notes, found.to_dict(), json_path)
 
@@ -52,6 +56,7 @@ def measure(
 @data_options()
 @click.option("--test", "name", default="consistency", show_default=True, help="Its name: see trueodds list tests.")
 @LENS
+@COST
 @JSON
 @WEIGHT_KIND
 @SEED
@@ -60,6 +65,7 @@ def test(
     files: tuple[str, ...],
     name: str,
     lens: str | None,
+    cost_path: str | None,
     json_path: str | None,
     seed: int,
     mode: str | None,
@@ -72,9 +78,10 @@ def test(
     from trueodds import ask
     from trueodds.hypotests import TESTS
 
-    TESTS.check(name, said, ("region", "margin"))
+    TESTS.check(name, [*said, *(["cost"] if cost_path else [])], ("region", "margin"))
     with Progress() as progress:
-        data = opened(files, columns)
+        data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
+        said |= costs
         found = ask.test(
             data,
             name,

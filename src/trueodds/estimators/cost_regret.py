@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import Note
-from trueodds.estimators.acting.actions import Cost, Costs, checked
+from trueodds.core.errors import InputError, Note
+from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
 
@@ -32,15 +32,21 @@ class CostRegret(OutOfSample):
 
     Shapes: a binary view (n,), where the outcomes are (not, yes), or a joint one (n, m). Units: those of the costs, in
     [−(max c − min c), max c − min c]; 0 is best. Bias: downward, see above. The interval takes the fits as given (BCa
-    over rows). `parts`: the mean cost as `stated` and as `recalibrated`, and the share of rows whose action changes.
-    Cost: `folds` fits. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for an unknown
-    calibrator, TO203 for other settings, TO205 for costs that do not fit the outcomes.
-    Source: the decision form of a cross-fitted error; regret after Hu & Wu (2024).
+    over rows). `parts`: the mean cost as `stated` and as `recalibrated`; the share of rows whose action has `changed`;
+    per action that was called for, the share of rows and how much of the regret these make (they add up to it); and, for two outcomes,
+    each `threshold` that the costs imply with the rate that the calibrator, fitted on all rows, finds there.
+    Cost: `folds` fits and one more. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for
+    an unknown calibrator, TO203 for other settings, TO205 for costs that do not fit the outcomes.
+    Source: the decision form of a cross-fitted error; regret after Hu & Wu (2024); that calibration errors should be
+    weighed by what mistakes cost is asked for by Posocco & Bonnefoy (2021).
 
     Parameters
     ----------
-    cost : table (actions, K), or callable
-        `cost[action][true class]`; a callable of P (n, K) may give (n, actions, K).
+    cost : table (actions, K), table per row (n, actions, K), or callable
+        `cost[action][true class]`, with as many actions as there are; a callable of P (n, K) may give (n, actions, K).
+        Left out, every wrong class costs 1.
+    actions : sequence of str, optional
+        Their names; numbers if not said.
     calibrator, folds, fit_on, rng
         As for `cross_fitted`.
 
@@ -53,32 +59,66 @@ class CostRegret(OutOfSample):
     lens: ClassVar[str | None] = "canonical"
     recovers: ClassVar[str] = "regret"
     at_calibration: ClassVar[str] = "at most 0"
-    cost: Cost = ((0.0, 1.0), (1.0, 0.0))
+    cost: Cost | None = None
+    actions: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "cost", checked(self.cost))
+        if self.cost is not None:
+            object.__setattr__(self, "cost", checked(self.cost))
+        if self.actions is not None:
+            named = tuple(map(str, self.actions))
+            if isinstance(self.actions, str) or len(set(named)) < len(named):
+                raise InputError("TO203", "actions are names that differ.", repr(self.actions), "One per row of cost.")
+            object.__setattr__(self, "actions", named)
 
-    def gained(self, judged: Judged, view: View) -> Array:
-        """What each row's recalibrated action saves."""
-        stated, recalibrated, _ = self._paid(judged, view)
-        return np.asarray(stated - recalibrated)
+    def by_outcome(self, judged: Judged, view: View) -> Array:
+        """What each row's recalibrated action saves, should the outcome come."""
+        costs = self._costs(judged, view)
+        stated, again = _called(costs, judged)
+        return costs.of(stated) - costs.of(again)
 
     def parts(self, view: View) -> dict[str, float]:
-        """Both costs, and the share of rows whose action changes."""
+        """Both costs, the share of rows whose action changes, the regret by action and the thresholds."""
         judged = self.judged(view)
         share = judged.scale * view.w[judged.row] / view.total
-        stated, recalibrated, changed = self._paid(judged, view)
+        costs = self._costs(judged, view)
+        stated, again = _called(costs, judged)
+        before, after = costs.paid(stated, judged.Y), costs.paid(again, judged.Y)
+        names = self._names(costs.actions)
+        regret = np.bincount(stated, share * (before - after), costs.actions)
+        called = np.bincount(stated, share, costs.actions)
         return {
-            "stated": float(share @ stated),
-            "recalibrated": float(share @ recalibrated),
-            "changed": float(share @ changed),
+            "stated": float(share @ before),
+            "recalibrated": float(share @ after),
+            "changed": float(share @ (stated != again)),
+            **{f"action:{name}": float(each) for name, each in zip(names, regret, strict=True)},
+            **{f"called for:{name}": float(each) for name, each in zip(names, called, strict=True)},
+            **self._thresholds(costs, names, view),
         }
+
+    def _thresholds(self, costs: Costs, names: tuple[str, ...], view: View) -> dict[str, float]:
+        """Where the costs change the action, and how often it comes there by the calibrator."""
+        found = [] if view.joint else costs.switches()
+        if not found:
+            return {}
+        row = view.w > 0
+        fitted = self.rule(view).fit(vectors(view.p[row]), vectors(view.y[row]), view.w[row])
+        at = np.array([where for where, _, _ in found])
+        rates = fitted.apply(vectors(at))[:, 1]
+        said = {}
+        for (where, one, other), rate in zip(found, rates, strict=True):
+            said[f"threshold:{names[one]} → {names[other]}"] = float(where)
+            said[f"rate there:{names[one]} → {names[other]}"] = float(rate)
+        return said
 
     def said(self, view: View) -> dict[str, Any]:
         """The costs, calibrator and folds."""
         given = getattr(self.cost, "__name__", "a function") if callable(self.cost) else self.cost
-        return {"cost": given, **super().said(view)}
+        if isinstance(given, np.ndarray):
+            given = "a table per row, {} actions, {} classes".format(*given.shape[1:])
+        said = {"cost": given if given is not None else "1 for every wrong class"}
+        return said | ({"actions": self.actions} if self.actions else {}) | super().said(view)
 
     def notes(self, view: View) -> list[Note]:
         """As for every cross-fit, and a word where no action changes."""
@@ -87,10 +127,19 @@ class CostRegret(OutOfSample):
             said.append(Note("TN138", "Recalibration changes no action, so nothing was gained or lost by it."))
         return said
 
-    def _paid(self, judged: Judged, view: View) -> tuple[Array, Array, Array]:
-        if not len(judged.row):
-            return np.zeros(0), np.zeros(0), np.zeros(0)
-        costs = Costs(self.cost, judged.P, view, self.name)
-        stated = costs.called_for(judged.P)
-        again = costs.called_for(judged.Q, stated)
-        return costs.paid(stated, judged.Y), costs.paid(again, judged.Y), (stated != again).astype(np.float64)
+    def _costs(self, judged: Judged, view: View) -> Costs:
+        return Costs(self.cost, judged.P, view, self.name, judged.row)
+
+    def _names(self, actions: int) -> tuple[str, ...]:
+        named = self.actions or tuple(map(str, range(actions)))
+        if len(named) != actions:
+            raise InputError(
+                "TO205", f"The costs have {actions} actions.", f"{len(named)} names", "Give one name per row of cost."
+            )
+        return named
+
+
+def _called(costs: Costs, judged: Judged) -> tuple[Array, Array]:
+    """The action that each row's stated and recalibrated probabilities call for."""
+    stated = costs.called_for(judged.P)
+    return stated, costs.called_for(judged.Q, stated)

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.registry import settings_of
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -57,6 +59,8 @@ class CrossFitted(OutOfSample):
         Each part is judged by a fit on the parts before it (the first is not judged), or on all others.
     rng : int
         The seed that deals the parts.
+    score : {"log_loss", "brier"}, optional
+        By name only, in place of a distance: what is lost of that proper score (see `ScoreRegret`).
 
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
     >>> round(CrossFitted(folds=2).value(view), 4)  # never came: each judge was told to expect less than .9
@@ -66,13 +70,31 @@ class CrossFitted(OutOfSample):
     name: ClassVar[str] = "cross_fitted"
     distance: str = "tv"
 
+    @classmethod
+    def accepts(cls) -> tuple[str, ...]:
+        """The settings the façade may pass."""
+        return (*settings_of(cls), "score")
+
+    @classmethod
+    def from_settings(cls, _name: str, **settings: Any) -> CrossFitted | ScoreRegret:
+        """The distance, or what is lost of a proper score."""
+        if settings.get("score") is None:
+            settings.pop("score", None)
+            return cls(**settings)
+        if "distance" in settings:
+            raise InputError(
+                "TO203", "A score is no distance.", f"distance={settings['distance']!r}", "Give one of score, distance."
+            )
+        return ScoreRegret(**settings)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         _power(self.distance)
 
-    def gained(self, judged: Judged, view: View) -> Array:
-        """⟨s, y − p⟩ of each row."""
-        return (self._direction(judged.P, judged.Q) * (judged.Y - judged.P)).sum(axis=1)
+    def by_outcome(self, judged: Judged, view: View) -> Array:
+        """⟨s, y − p⟩ of each row, for every y that is one outcome."""
+        s = self._direction(judged.P, judged.Q)
+        return s - (s * judged.P).sum(axis=1, keepdims=True)
 
     def parts(self, view: View) -> dict[str, float]:
         """Over- and under-confidence, where there is one score."""

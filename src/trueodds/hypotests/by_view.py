@@ -247,7 +247,8 @@ class ViewTest(HypothesisTest):
         notes = [*notes, *(note for one in every for note in one.notes)]
         if by_law:
             doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
-            notes += [Note("TN212", f"{doubt} null='redraw' keeps its level there.") for doubt in doubts]
+            instead = "null='redraw'" if "redraw" in self.nulls else f"consistency with statistic={self.name!r}"
+            notes += [Note("TN212", f"{doubt} {instead} keeps its level there.") for doubt in doubts]
         settings: dict[str, Any] = {"null": self.null}
         if not by_law:
             settings["redraw"] = self.redraw

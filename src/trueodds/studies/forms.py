@@ -86,6 +86,8 @@ EXTRA = _forms(
     Form("hosmer_lemeshow", "asymptotic", "exact", (("form", "exact"),), classes=2),
     Form("cox", "asymptotic", "score", (("form", "score"),)),
     Form("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
+    Form("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),
+    Form("decision_regret", "asymptotic", "1 : 4", (("cost", ((0, 4), (1, 0))),), classes=2),
 )
 COSTLY: dict[tuple[str, str], dict[str, Any]] = {
     ("bins", "redraw"): {"slow": 2000},

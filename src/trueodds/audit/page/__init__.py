@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from trueodds.audit import accounts, findings
+from trueodds.audit import accounts, decisions, findings
 from trueodds.audit.short import short
 from trueodds.audit.table import Mark, Table
 from trueodds.audit.words import claim, clean, glued, is_binary, share, size
@@ -35,6 +35,7 @@ def render(audit: Mapping[str, Any], pictures: Sequence[str | None] = ()) -> str
     """
     style, script = _part("style.css"), _part("script.js")
     lists = {"data": accounts.data(audit), "fix": accounts.fix(audit), "settings": accounts.settings(audit)}
+    lists["acting"] = decisions.account(audit)
     tables = {
         "scores": findings.scores(audit),
         "errors": findings.errors(audit),
@@ -42,6 +43,7 @@ def render(audit: Mapping[str, Any], pictures: Sequence[str | None] = ()) -> str
         "groups": findings.groups(audit),
         "tests": findings.verdicts(audit),
         "candidates": accounts.candidates(audit),
+        "actions": decisions.by_action(audit),
     }
     return str(
         _template().render(
@@ -52,7 +54,7 @@ def render(audit: Mapping[str, Any], pictures: Sequence[str | None] = ()) -> str
             role=_ROLES.get(audit["verdict"]["state"], "plain"),
             size=size(audit["data"]),
             scale=_scale(audit["data"]),
-            facts=short(audit),
+            facts=[*short(audit), *decisions.fact(audit)],
             figures=_figures(audit, pictures),
             lists=lists,
             tables=tables,

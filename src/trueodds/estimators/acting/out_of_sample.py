@@ -99,9 +99,13 @@ class OutOfSample(Mean):
         scale = float(w.sum() / w[seen].sum()) if seen.any() else 1.0
         return Judged(row[seen], P[seen], Y[seen], Q[seen], scale)
 
+    def by_outcome(self, judged: Judged, view: View) -> Array:
+        """What the calibrator would recover of each judged row with each outcome, (j, m)."""
+        raise NotImplementedError
+
     def gained(self, judged: Judged, view: View) -> Array:
         """What the calibrator recovers of each judged row, (j,)."""
-        raise NotImplementedError
+        return (self.by_outcome(judged, view) * judged.Y).sum(axis=1)
 
     def rows(self, view: View) -> Array:
         """What is recovered of each row; judged rows count for the others too, which are 0."""

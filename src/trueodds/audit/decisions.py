@@ -1,0 +1,88 @@
+"""What does acting on the probabilities cost at the user's own costs? Asked of the rows, and put into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.ask import measure, test
+from trueodds.audit.short import Fact
+from trueodds.audit.table import NAMES, Column, Table
+from trueodds.audit.words import aligned, chance, clean, pvalue, share, spans
+from trueodds.core.errors import InputError
+from trueodds.core.results import figure
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
+
+Audit = Mapping[str, Any]
+
+
+def priced(
+    rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
+) -> dict[str, Any] | None:
+    """The regret with its interval and its test; None without costs."""
+    if cost is None:
+        if actions is not None:
+            raise InputError("TO203", "actions name the rows of cost.", "actions without cost", "Pass cost=.")
+        return None
+    if isinstance(rows, Tally):
+        raise InputError("TO403", "What acting costs needs the rows.", "a tally", "Use mode='exact', or no cost.")
+    asked = {"cost": cost, "actions": actions, "rng": rng}
+    regret = measure(rows, "decision_regret", level=level, **asked)
+    return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **asked).to_dict()}
+
+
+def fact(audit: Audit) -> list[Fact]:
+    """What acting on it costs, for the short answer."""
+    found = audit.get("decisions")
+    if not found:
+        return []
+    value, parts, p = found["regret"]["value"], found["regret"]["parts"], found["test"]["pvalue"]
+    both = f"{figure(parts['stated'])} per row as stated, {figure(parts['recalibrated'])} recalibrated"
+    told = both if p is None else f"{both}; {chance(p, None)}"
+    if value <= 0:
+        return [Fact("Acting on it costs", "nothing more than need be", told)]
+    tone = "bad" if p is not None and p <= audit["verdict"]["alpha"] else "plain"
+    return [Fact("Acting on it costs", f"{figure(value)} too much", told, tone)]
+
+
+def account(audit: Audit) -> Table:
+    """The regret in full, and where the costs change the action."""
+    columns = (Column("", NAMES), Column("", NAMES))
+    found = audit.get("decisions")
+    if not found:
+        return Table("What acting on it costs", columns, ())
+    regret, parts = found["regret"], found["regret"]["parts"]
+    (interval,) = spans([regret["interval"]])
+    rows = [
+        ("cost per row, as stated", figure(parts["stated"])),
+        ("cost per row, recalibrated", figure(parts["recalibrated"])),
+        ("regret per row", figure(regret["value"])),
+        ("its interval", interval),
+        ("p, one-sided", pvalue(found["test"]["pvalue"], None)),
+        ("actions that change", share(parts["changed"])),
+    ]
+    for name, where in parts.items():
+        if name.startswith("threshold:"):
+            switch = name.removeprefix("threshold:")
+            rate = share(parts[f"rate there:{switch}"])
+            rows.append((clean(switch), f"from a stated {share(where)}, where it comes {rate} of the time"))
+    intro = "In the costs' own units. A lower bound on the full regret: what this recalibration, fitted on other rows, saves."
+    return Table("What acting on it costs", columns, tuple(rows), intro)
+
+
+def by_action(audit: Audit) -> Table:
+    """The regret of the rows that each action was called for."""
+    parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
+    names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
+    columns = (Column("action", NAMES), Column("called for"), Column("regret per row"))
+    rows = zip(
+        map(clean, names),
+        (share(parts[f"called for:{name}"]) for name in names),
+        aligned([parts[f"action:{name}"] for name in names]),
+        strict=True,
+    )
+    intro = "By the action that the stated probabilities call for; the regrets add up to that of all rows."
+    return Table("Action by action", columns, tuple(rows), intro)

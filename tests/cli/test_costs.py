@@ -1,0 +1,82 @@
+"""--cost: a table of costs from a file, its columns matched by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import trueodds as to
+from tests.cli.conftest import Run
+
+COST = [[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [2.0, 2.0, 0.0], [1.0, 1.0, 1.0]]  # four actions, three classes
+NAMES = ["none", "watch", "treat", "refer"]
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "costs.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_measure_and_test_read_costs_by_name(run: Run, over: str, folder: Path) -> None:
+    path = written(folder, "\n".join(",".join(map(str, row)) for row in COST))
+    said = run("measure", over, "--estimator", "decision_regret", "--cost", path, "--json", "-")
+    assert json.loads(said.stdout) == to.measure(to.read(over), "decision_regret", cost=COST).to_dict()
+    said = run("test", over, "--test", "decision_regret", "--cost", path, "--json", "-")
+    assert json.loads(said.stdout) == to.test(to.read(over), "decision_regret", cost=COST).to_dict()
+
+
+def test_an_audit_with_costs_has_a_section_for_them(run: Run, over: str, folder: Path) -> None:
+    page = folder / "a.html"
+    told = folder / "a.json"
+    found = run(
+        "audit", over, "--cost", by_named_classes(over, folder), "--html", page, "--json", told, "--resamples", 99
+    )
+    assert found.exit_code == 0, found.output
+    assert "What acting on it costs" in found.stdout
+    assert "Action by action" in page.read_text()
+    decisions = json.loads(told.read_text())["decisions"]
+    same = to.measure(to.read(over), "decision_regret", cost=COST, actions=NAMES)
+    assert decisions["regret"] == same.to_dict()
+    assert list(decisions["test"]["parts"]) == ["error"]
+
+
+def by_named_classes(over: str, folder: Path) -> Path:
+    """The header holds the names that the rows' classes have."""
+    classes = [str(name) for name in to.read(over).collect().classes]
+    order = [2, 0, 1]
+    head = ",".join(["action", *(classes[c] for c in order)])
+    lines = [",".join([name, *(str(cost[c]) for c in order)]) for name, cost in zip(NAMES, COST, strict=True)]
+    return written(folder, "\n".join([head, *lines]))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "TO608"),
+        ("a,b,c\n", "TO608"),
+        ("0,1\n1,0\n", "TO608"),  # two columns for three classes
+        ("0,1,2\n1,0\n", "TO608"),
+        ("x,y,z\n0,1,2\n1,0,1\n", "TO608"),  # classes that the rows do not have
+        ("0,1,2\n1,zero,1\n", "TO608"),
+        ("0,1,inf\n1,0,1\n", "TO203"),
+    ],
+)
+def test_a_table_that_means_nothing_is_refused(run: Run, over: str, folder: Path, text: str, code: str) -> None:
+    said = run("measure", over, "--estimator", "decision_regret", "--cost", written(folder, text))
+    assert said.exit_code == 2
+    assert said.stderr.startswith(f"error {code}\n")
+    assert "Traceback" not in said.output
+
+
+def test_costs_are_refused_where_nothing_would_read_them(run: Run, over: str, folder: Path) -> None:
+    path = written(folder, "0,1,2\n1,0,1\n")
+    assert "error TO202" in run("measure", over, "--cost", path).stderr
+    assert "error TO602" in run("measure", over, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
+    tally = folder / "t.tally.json"
+    run("tally", over, "--out", tally)
+    refused = run("audit", tally, "--cost", path)
+    assert refused.exit_code == 2
+    assert "error TO403" in refused.stderr

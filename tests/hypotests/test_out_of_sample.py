@@ -1,0 +1,93 @@
+"""Does the test of a cross-fitted error keep its level, and find what costs somebody something?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import trueodds as to
+from trueodds import Predictions
+from trueodds.calibrators.histogram import HistogramRule
+from trueodds.estimators.cross_fitted import CrossFitted
+from trueodds.hypotests.out_of_sample import CrossFittedTest, DecisionRegretTest
+from trueodds.problem.view import View
+
+TREAT = [[0.0, 4.0], [1.0, 0.0]]  # to miss costs 4, to treat in vain 1: treat from p = .2 on
+
+
+def calibrated(n, seed):
+    rng = np.random.default_rng(seed)
+    p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
+    return Predictions((rng.random(n) < p).astype(int), p)
+
+
+def test_student_by_hand():
+    # One bin, two blocks of four: the first has one rate for all, .5, so the second's rows that said .9 are told less.
+    # Their outcomes 0, 0, 1, 0 gain .9, .9, −.1, .9: mean .65, Σ(g − .65)² = 3(.25)² + .75² = .75, t = 2.6/√(4/3 · .75).
+    judged = np.random.default_rng(0).permutation(8) % 2 == 1
+    y = np.empty(8)
+    y[judged], y[~judged] = [0, 0, 1, 0], [0, 1, 0, 1]
+    error = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)
+    found = CrossFittedTest(statistic=error).on(View([0.9] * 8, y))
+    assert found.statistic == pytest.approx(2.6, rel=1e-12)
+    assert found.pvalue == pytest.approx(stats.t.sf(2.6, 3), rel=1e-12)
+    assert found.effect == pytest.approx(0.65, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("cross_fitted", {}),
+        ("cross_fitted", {"score": "brier"}),
+        ("decision_regret", {"cost": TREAT}),
+    ],
+)
+def test_size_under_the_null(name, settings):
+    # Rejections at 5 % over 200 data sets are at most Binomial(200, .05): stay below its 99.9 % point.
+    hits = sum(to.test(calibrated(200, seed), name, **settings).pvalue <= 0.05 for seed in range(200))
+    assert hits <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("cross_fitted", {}), ("cross_fitted", {"score": "log_loss"}), ("decision_regret", {"cost": TREAT})],
+)
+def test_what_is_lost_is_found(name, settings):
+    rng = np.random.default_rng(1)
+    p = rng.random(3000)
+    found = to.test(Predictions((rng.random(3000) < p**2).astype(int), p), name, **settings)
+    assert found.pvalue < 0.01
+    assert found.effect > 0
+
+
+def test_it_is_of_the_estimate_that_measure_gives():
+    preds = calibrated(300, 3)
+    found = to.test(preds, "decision_regret", cost=TREAT, rng=5)
+    estimate = to.measure(preds, "decision_regret", cost=TREAT, rng=5, interval=None)
+    assert found.effect == estimate.value
+    assert found.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
+
+
+def test_where_no_action_changes_nothing_speaks_against_the_model():
+    found = to.test(Predictions([0, 1] * 20, [0.1, 0.9] * 20), "decision_regret")
+    assert (found.statistic, found.pvalue) == (0.0, 1.0)
+    assert "TN234" in [note.code for note in found.notes]
+
+
+def test_few_changed_rows_are_said():
+    found = to.test(calibrated(60, 4), "decision_regret", cost=TREAT)
+    (note,) = (note for note in found.notes if note.code == "TN212")
+    assert "consistency with statistic='decision_regret'" in note.text
+
+
+def test_consistency_judges_the_same_statistic_by_redrawn_labels():
+    found = to.test(calibrated(60, 4), "consistency", statistic="decision_regret", cost=TREAT, resamples=49)
+    assert 0.02 <= found.pvalue <= 1
+
+
+def test_a_plain_cross_fit_is_refused():
+    with pytest.raises(ValueError, match="TO203"):
+        to.test(calibrated(60, 4), "cross_fitted", fit_on="others")
+    with pytest.raises(ValueError, match="TO203"):
+        DecisionRegretTest(statistic="isotonic")

@@ -1,4 +1,4 @@
-"""How is a benchmark asked for? `python -m benchmarks [peers|startup|audit|tally|scaling|coverage]`, from the project's root."""
+"""How is a benchmark asked for? `python -m benchmarks [peers|startup|audit|tally|scaling|coverage|fixes]`, from the project's root."""
 
 from __future__ import annotations
 
@@ -69,6 +69,14 @@ def parser() -> argparse.ArgumentParser:
     each = parts.add_parser("coverage", help="how often the default intervals hold the truth, by simulation")
     each.set_defaults(run=coverage)
     each.add_argument("--sets", type=int, default=400, help="simulated data sets per line")
+
+    each = parts.add_parser(
+        "fixes", help="every calibrator on real predictions, fitted on some rows and judged on others"
+    )
+    each.set_defaults(run=fixes)
+    each.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="where the files of predictions are")
+    each.add_argument("--sets", nargs="+", metavar="SET", help="some of the data sets")
+    each.add_argument("--out", type=Path, metavar="FOLDER", help="write fixes.md")
     return asked
 
 
@@ -120,6 +128,24 @@ def coverage(given: argparse.Namespace) -> None:
     from benchmarks import coverage
 
     coverage.show(given.sets)
+
+
+def fixes(given: argparse.Namespace) -> None:
+    """Calibrators on real predictions."""
+    from benchmarks.fixes import lines
+    from benchmarks.fixes_page import markdown, table
+    from benchmarks.real_data import SETS
+
+    if unknown := set(given.sets or ()) - set(SETS):
+        raise SystemExit(f"There is no set {', '.join(unknown)}. Known: {', '.join(SETS)}.")
+    found = []
+    for name in given.sets or SETS:
+        split = SETS[name](given.data)
+        print(f"{split.name}: {split.how}", flush=True)
+        found.append((split, lines(split)))
+        print("\n".join(table(found[-1][1])), flush=True)
+    if given.out:
+        (given.out / "fixes.md").write_text(markdown(found))
 
 
 def show(figures: Sequence[tuple[str, str]]) -> None:

@@ -50,6 +50,7 @@ MAKERS: dict[str, Callable[[float], Arrays]] = {
     "ten": lambda scale: predictions(round(1_000_000 * scale), 10),
     "thousand": lambda scale: predictions(round(50_000 * scale), 1000),
     "hundred-thousand": lambda scale: predictions(round(100_000 * scale), 10),
+    "ten-thousand": lambda scale: predictions(round(10_000 * scale), 10),
     "five-thousand": lambda scale: predictions(round(5_000 * scale), 10),
     "sets": sets,
 }

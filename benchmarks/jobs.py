@@ -36,6 +36,8 @@ KERNEL = 2e-4
 TEMPERATURE = 1e-3
 # Mean square of recalibrated probabilities; pooled blocks agree to rounding, curves between them may be steps or lines.
 CURVES = 1e-3
+# The same, of models that are pulled towards the identity more or less: with 10⁴ rows little is left of that.
+LINEAR = 2e-3
 
 JOBS = (
     Job("top-label", "top-label ECE, 10⁶ × 10", "top-label", "ten", SINGLE),
@@ -48,6 +50,8 @@ JOBS = (
     Job("experiment", "200 sets × 30 estimates, n = 115, K = 5", "experiment", "sets", KERNEL),
     Job("skce", "SKCE × 999 redraws, 5000 × 10", "skce", "five-thousand", 0.0),
     Job("temperature", "temperature, 5·10⁴ × 1000", "temperature", "thousand", TEMPERATURE),
+    Job("vector", "vector scaling, 10⁴ × 10", "vector", "ten-thousand", LINEAR),
+    Job("dirichlet", "Dirichlet calibration, 10⁴ × 10", "dirichlet", "ten-thousand", LINEAR),
     Job("isotonic", "isotonic one-vs-rest, 10⁶ × 10", "isotonic", "ten", CURVES),
     Job(
         "draws",

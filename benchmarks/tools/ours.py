@@ -113,13 +113,24 @@ def temperature(given: Arrays) -> Timed:
     )
 
 
-def isotonic(given: Arrays) -> Timed:
-    """The fit of every class's curve, and the mean square of what it makes of some rows."""
-    return Timed(
-        lambda preds: to.fit(preds, "isotonic"),
-        fresh=lambda: to.Predictions(given["y"], given["P"]),
-        value=lambda fitted: np.square(fitted.predict_proba(given["P"][:PROBE])).mean(),
-    )
+def fitted(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable[[Arrays], dict[str, Timed]]:
+    """A fit, and the mean square of what it makes of some rows; `also` are other methods for the same job."""
+
+    def answer(given: Arrays) -> dict[str, Timed]:
+        def timed(method: str, **settings: Any) -> Timed:
+            return Timed(
+                lambda preds: to.fit(preds, method, **settings),
+                fresh=lambda: to.Predictions(given["y"], given["P"]),
+                value=lambda found: np.square(found.predict_proba(given["P"][:PROBE])).mean(),
+            )
+
+        others = {
+            f"{method} {' '.join(settings.values())}".strip(): timed(method, **settings)
+            for method, settings in (also or {}).items()
+        }
+        return {"": timed(name), **others}
+
+    return answer
 
 
 def draws(given: Arrays) -> dict[str, Timed]:
@@ -162,6 +173,8 @@ ANSWERS = {
     "experiment": experiment,
     "skce": paired,
     "temperature": temperature,
-    "isotonic": isotonic,
+    "vector": fitted("vector", {"structured": {}}),
+    "dirichlet": fitted("dirichlet", {"structured": {"form": "matrix"}}),
+    "isotonic": fitted("isotonic"),
     "draws": draws,
 }

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from trueodds.calibrators import CALIBRATORS
+
+# What a member must be told before it can be fitted to a handful of rows.
+NEEDED = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
+
+
+def made(name: str):
+    """The member with its defaults, and what it needs beside them."""
+    return CALIBRATORS.load(name)(**NEEDED.get(name, {}))
+
 
 def both(p) -> np.ndarray:
     """The pair (1 − p, p) of each probability."""

@@ -2,24 +2,20 @@
 
 import inspect
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import check_estimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from trueodds.calibrators import (
@@ -37,66 +33,6 @@ from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import InputError
 
 ALL = [Identity, Temperature, Isotonic, Histogram, Auto]
-
-
-class OnAnyFeatures(TransformerMixin, ClassifierMixin, BaseEstimator):
-    """Makes probabilities of the first feature, so that checks written for any features reach the calibrator."""
-
-    def __init__(self, calibrator=None):
-        self.calibrator = calibrator
-
-    def fit(self, X, y, sample_weight=None):
-        X = validate_data(self, X)
-        check_classification_targets(y)
-        y = column_or_1d(y, warn=True)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        calibrator = Temperature() if self.calibrator is None else clone(self.calibrator)
-        calibrator.set_params(classes=self.classes_.tolist())
-        self.calibrator_ = calibrator.fit(self._made(X), y, sample_weight)
-        if hasattr(self.calibrator_, "n_iter_"):
-            self.n_iter_ = max(1, self.calibrator_.n_iter_)
-        return self
-
-    def _made(self, X):
-        e = np.exp(np.tanh(X[:, :1]) * np.arange(len(self.classes_)))
-        return e / e.sum(axis=1, keepdims=True)
-
-    def predict_proba(self, X):
-        check_is_fitted(self)
-        return self.calibrator_.predict_proba(self._made(validate_data(self, X, reset=False)))
-
-    transform = predict_proba
-
-    def predict(self, X):
-        check_is_fitted(self)
-        return self.calibrator_.predict(self._made(validate_data(self, X, reset=False)))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # one feature cannot tell the classes apart
-        return tags
-
-
-def failures(estimator):
-    """What scikit-learn's own checks find; no failure is expected, so there is no list of them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the checks themselves provoke warnings
-        results = check_estimator(estimator, on_fail=None, on_skip=None)
-    assert len(results) > 40
-    return [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
-
-
-@pytest.mark.parametrize("made", ALL)
-def test_calibrators_keep_the_estimator_contract(made):
-    assert failures(OnAnyFeatures(made())) == []
-
-
-@pytest.mark.parametrize("method", ["isotonic", "auto"])
-def test_recalibrated_classifiers_keep_the_estimator_contract(method):
-    # No linear model inside: the threads of its linear algebra spin for minutes where cores are shared.
-    assert failures(RecalibratedClassifier(GaussianNB(), method)) == []
 
 
 @pytest.mark.parametrize("made", ALL)
@@ -207,8 +143,41 @@ def test_column_names_are_remembered():
         fitted.predict_proba(table[["p_b", "p_a"]])
 
 
+def test_output_can_be_a_frame_with_names():
+    P, y = said_and_came(30, 2, 1.0, 0)
+    names = np.array(["no", "yes"])
+    fitted = Temperature().set_output(transform="pandas").fit(P, names[y])
+    found = fitted.transform(P)
+    assert found.columns.tolist() == ["p_no", "p_yes"]
+    assert (found.to_numpy() == fitted.predict_proba(P)).all()
+
+
+def test_a_grid_search_chooses_settings_by_a_proper_score():
+    # One rate for all rows loses to five bins, for the predictions say something.
+    P, y = said_and_came(600, 2, 1.0, 0)
+    search = GridSearchCV(Histogram(), {"bins": [1, 5]}, scoring="neg_brier_score", cv=3).fit(P, y)
+    assert search.best_params_ == {"bins": 5}
+    assert search.predict_proba(P).shape == (600, 2)
+
+
+def test_a_calibrator_ends_a_pipeline_and_stays_frozen():
+    P, y = said_and_came(200, 3, 2.0, 0)
+    piped = make_pipeline(Temperature(), Isotonic()).fit(P, y)
+    first = Temperature().fit(P, y)
+    Q = first.predict_proba(P)
+    assert (piped.predict_proba(P) == Isotonic().fit(Q, y).predict_proba(Q)).all()
+    frozen = FrozenEstimator(first).fit(P[:5], y[:5])
+    assert (frozen.predict_proba(P) == first.predict_proba(P)).all()
+
+
 def test_weights_are_routed_and_the_data_are_no_metadata():
+    P, y = said_and_came(60, 3, 2.0, 0)
+    w = np.random.default_rng(0).integers(1, 4, 60)
     with sklearn.config_context(enable_metadata_routing=True):
+        first = Identity().set_fit_request(sample_weight=False)
+        piped = make_pipeline(first, Temperature().set_fit_request(sample_weight=True))
+        piped.fit(P, y, sample_weight=w)
+        assert (piped.predict_proba(P) == Temperature().fit(P, y, sample_weight=w).predict_proba(P)).all()
         asked = Temperature().set_fit_request(sample_weight=True)
         assert asked.get_metadata_routing().fit.requests == {"sample_weight": True}
         assert not asked.get_metadata_routing().predict_proba.requests
@@ -324,11 +293,21 @@ def test_the_calibrator_can_be_saved_without_pickle(tmp_path):
     assert (load(tmp_path / "cal.json").predict_proba(P) == model.predict_proba(X)).all()
 
 
+def test_the_calibrator_is_a_name_a_rule_or_an_estimator():
+    X, y = data(300)
+    fits = [
+        RecalibratedClassifier(GaussianNB(), each).fit(X, y).predict_proba(X)
+        for each in ("isotonic", IsotonicRule(), Isotonic(between="linear"))
+    ]
+    assert (fits[0] == fits[1]).all()
+    assert (fits[0] == fits[2]).all()
+
+
 def test_a_report_of_an_earlier_fit_does_not_stay():
     X, y = data(200)
     model = RecalibratedClassifier(GaussianNB()).fit(X, y)
     assert hasattr(model, "report_")
-    assert not hasattr(model.set_params(method="identity").fit(X, y), "report_")
+    assert not hasattr(model.set_params(calibrator="identity").fit(X, y), "report_")
 
 
 def test_the_seed_decides_the_folds():
@@ -347,7 +326,7 @@ def test_the_seed_decides_the_folds():
         ({"mode": "prefit"}, "TO203"),
         ({"cv": 1}, "TO203"),
         ({"test_size": 0}, "TO203"),
-        ({"method": "temprature"}, "TO201"),
+        ({"calibrator": "temprature"}, "TO201"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, code):

@@ -7,6 +7,7 @@ from tests.calibrators.rows import both, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -63,6 +64,65 @@ def test_empty_bins_and_exact_zeros_are_noted():
     result = fit(HistogramRule(bins=4), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.9, 0.9]))
     assert [note.code for note in result.notes] == ["TN506", "TN505"]
     assert "2 of 4 bins" in result.notes[0].text
+
+
+def test_tied_scores_are_never_split_and_no_equal_mass_bin_is_empty():
+    # Two scores: four groups of 50 rows end within the ties, at .4 and beyond the last score; one edge parts rows.
+    # Peers give the rows of a tie to bins by their order, and NaN where there are fewer rows than bins.
+    p, y = np.repeat([0.2, 0.6], 100), np.tile([0, 0, 0, 1], 50)
+    order = np.random.default_rng(0).permutation(200)
+    for rows in (slice(None), order):
+        curve = fitted(both(p[rows]), y[rows], 4, "equal-mass").curves[0]
+        assert curve.edges.tolist() == [0.0, 0.4, 1.0]
+        assert curve.values.tolist() == [0.25, 0.25]
+    few = fitted(both([0.2, 0.6]), [0, 1], 15, "equal-mass")
+    assert few.apply(both([0.1, 0.9]))[:, 1].tolist() == [0.0, 1.0]
+
+
+def test_many_exact_zeros_can_be_saved_and_read_again():
+    result = fit(HistogramRule(4, "equal-mass"), Predictions([0, 0, 1, 0, 1, 1], [0.0, 0.0, 0.0, 0.0, 0.5, 1.0]))
+    assert result.predict_proba([0.0, 1e-9, 0.5, 1.0])[:, 1].tolist() == [0.25, 0.25, 1.0, 1.0]
+    again = from_dict(result.to_dict())
+    assert (again.predict_proba([0.0, 0.5, 1.0]) == result.predict_proba([0.0, 0.5, 1.0])).all()
+
+
+@pytest.mark.parametrize("bins", [1, 10, 15, 16, 20])
+def test_a_bin_asked_for_is_a_bin_and_one_falls_into_the_last(bins):
+    # Peers make 14 bins of 15, open another for 1.0, or drop it.
+    m = fitted(both(np.ones(4)), [1, 1, 1, 0], bins)
+    assert len(m.curves[0].values) == bins
+    assert m.apply(both([1.0]))[0, 1] == 0.75
+
+
+def test_an_absent_class_and_a_row_that_no_bin_believes_keep_their_columns():
+    P = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]] * 4)
+    Q = fitted(P, [0, 1, 0] * 4, 2).apply(np.vstack([P, [[1.0, 0, 0]]]))
+    assert Q.shape == (13, 3)
+    assert np.isfinite(Q).all()
+    assert Q.sum(axis=1) == pytest.approx(1)
+
+
+def test_votes_weights_and_rows_without_weight():
+    # One bin: (2 · .75 + 1 · 0)/3; the third row weighs nothing.
+    m = HistogramRule(1).fit(both([0.3, 0.6, 0.9]), both([0.75, 0.0, 1.0]), np.array([2.0, 1.0, 0.0]))
+    assert m.apply(both([0.5]))[0, 1] == pytest.approx(0.5)
+
+
+def test_one_row_is_answered():
+    assert fitted(both([0.3]), [1]).apply(both([0.3]))[0].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("partition", ["uniform", "equal-mass"])
+def test_values_scatter_about_the_truth_as_counts_do(partition):
+    # 200 samples, ten bins, truth .3 everywhere: Σ n (θ − .3)²/.21 is χ² with 2,000 degrees of freedom, standard
+    # deviation 63, up to the discreteness of counts; stay within four.
+    rng = np.random.default_rng(4)
+    total = 0.0
+    for _ in range(200):
+        p = rng.random(1000)
+        m = fitted(both(p), rng.random(1000) < 0.3, 10, partition)
+        total += ((m.apply(both(p))[:, 1] - 0.3) ** 2).sum() / 0.21
+    assert abs(total - 2000) < 4 * np.sqrt(2 * 2000)
 
 
 @pytest.mark.parametrize("settings", [{"bins": 0}, {"bins": 2.5}, {"partition": "sweep"}, {"bins": "many"}])

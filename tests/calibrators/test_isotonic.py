@@ -5,8 +5,9 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
+from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule, monotone
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -88,3 +89,45 @@ def test_a_class_without_rows_keeps_its_column():
 def test_another_word_for_between_is_refused():
     with pytest.raises(InputError, match="TO203"):
         IsotonicRule("cubic")
+
+
+@pytest.mark.parametrize("name", ["isotonic", "centred_isotonic", "venn_abers"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_labels_and_float32_give_the_fit_of_shares_and_float64(name, k):
+    P, y = said_and_came(300, k, 2.0, 3)
+    P, rule = P.astype(np.float32), CALIBRATORS.load(name)()
+    for w in (np.ones(300), np.random.default_rng(0).integers(0, 3, 300) / 2):
+        one, other = rule.fit(P, y, w), rule.fit(P.astype(np.float64), one_hot(y, k), w)
+        assert one.to_dict() == other.to_dict()
+        assert rule.notes(one, P, y, w) == rule.notes(other, P.astype(np.float64), one_hot(y, k), w)
+
+
+def test_a_fit_of_arrays_is_the_curve_of_each_class():
+    P, y = said_and_came(300, 3, 2.0, 4)
+    w = np.random.default_rng(1).random(300)
+    m = IsotonicRule().fit(P, one_hot(y, 3), w)
+    for c, curve in enumerate(m.curves):
+        alone = monotone(P[:, c], (y == c).astype(float), w)
+        assert (alone.x == curve.x).all()
+        assert (alone.y == curve.y).all()
+
+
+def test_saved_curves_never_fall_though_means_of_weights_are_rounded():
+    # Adjacent means that are equal but for rounding: each pair of rows has mean 1/3 by other weights.
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        a = rng.random(40)
+        w = np.stack([a, 2 * a], axis=1).ravel()
+        m = IsotonicRule().fit(both(np.repeat(np.arange(40) / 40, 2)), one_hot([1, 0] * 40), w)
+        assert (IsotonicMap.from_dict(m.to_dict(), 2).curves[0].y == m.curves[0].y).all()
+
+
+@pytest.mark.parametrize("between", ["linear", "step"])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_rows_with_a_zero_are_told_without_being_mapped(k, between):
+    P, y = said_and_came(200, k, 3.0, 5)
+    y[:20] = np.arange(20) % k  # said for sure and right: the lowest scores of every class never come
+    P[:20] = one_hot(y[:20], k)
+    m = fitted(P, y, between)
+    assert (m.no_zero(P) == (m.apply(P) > 0).all(axis=1)).all()
+    assert not m.no_zero(P).all()

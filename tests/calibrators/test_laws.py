@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import trueodds.calibrators
-from tests.calibrators.rows import one_hot, said_and_came
+from tests.calibrators.rows import made, one_hot, said_and_came
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.wire import from_dict
@@ -49,7 +49,7 @@ def probe(k):
 
 def applied(name, P, y, w=None):
     k = P.shape[1]
-    fitted = CALIBRATORS.load(name)().fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
+    fitted = made(name).fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
     return fitted.apply(np.concatenate([P, probe(k)]))
 
 
@@ -62,7 +62,7 @@ def test_row_order_is_irrelevant(name, rows):
         return
     order = np.random.default_rng(len(P)).permutation(len(P))
     k = P.shape[1]
-    maps = [CALIBRATORS.load(name)().fit(P[o], one_hot(y[o], k), w[o].astype(float)) for o in (slice(None), order)]
+    maps = [made(name).fit(P[o], one_hot(y[o], k), w[o].astype(float)) for o in (slice(None), order)]
     assert maps[0].apply(probe(k)) == pytest.approx(maps[1].apply(probe(k)), abs=1e-9)
 
 
@@ -88,8 +88,8 @@ def test_permuting_classes_permutes_results(name, rows):
     order = np.random.default_rng(len(P)).permutation(P.shape[1])
     k = P.shape[1]
     fits = [
-        CALIBRATORS.load(name)().fit(P, one_hot(y, k), np.ones(len(P))),
-        CALIBRATORS.load(name)().fit(P[:, order], one_hot(y, k)[:, order], np.ones(len(P))),
+        made(name).fit(P, one_hot(y, k), np.ones(len(P))),
+        made(name).fit(P[:, order], one_hot(y, k)[:, order], np.ones(len(P))),
     ]
     assert fits[0].apply(probe(k))[:, order] == pytest.approx(fits[1].apply(probe(k)[:, order]), abs=1e-9)
 
@@ -125,7 +125,7 @@ def test_told_and_read_again_it_is_the_same_map(name, rows):
     P, y, w = rows
     if spared(name, "any", P.shape[1]):
         return
-    fitted = fit(CALIBRATORS.load(name)(), Predictions(y, P, weight=w))
+    fitted = fit(made(name), Predictions(y, P, weight=w))
     again = from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
     Q = np.concatenate([P, probe(P.shape[1])])
     assert (again.map.apply(Q) == fitted.map.apply(Q)).all()
@@ -157,7 +157,7 @@ def test_the_input_is_left_as_it_was(name):
 
 @every
 def test_settings_are_read_back(name):
-    rule = CALIBRATORS.load(name)()
+    rule = made(name)
     assert tuple(rule.settings()) == settings_of(rule)
     P, y = said_and_came(60, 2, 2.0, 0)
     assert fit(rule, Predictions(y, P)).settings["calibrator"] == name
@@ -171,11 +171,11 @@ def test_an_unknown_setting_lists_the_known_ones(name):
 
 @every
 def test_the_scikit_learn_estimator_has_the_settings_and_can_be_cloned(name):
-    made = getattr(trueodds.calibrators, "".join(part.capitalize() for part in name.split("_")))
-    parameters = inspect.signature(made).parameters
+    estimator = getattr(trueodds.calibrators, "".join(part.capitalize() for part in name.split("_")))
+    parameters = inspect.signature(estimator).parameters
     own = settings_of(CALIBRATORS.load(name))
     assert tuple(parameters) == (*own, "classes", *(() if "logits" in own else ("logits",)))
-    assert clone(made(classes=["a", "b"])).get_params()["classes"] == ["a", "b"]
+    assert clone(estimator(classes=["a", "b"])).get_params()["classes"] == ["a", "b"]
     for field in own:
         assert parameters[field].default == getattr(CALIBRATORS.load(name)(), field)
 
@@ -190,13 +190,14 @@ def test_naming_and_applying_load_no_scikit_learn():
     code = """
 import sys
 import numpy as np
+from tests.calibrators.rows import made
 from trueodds.calibrators import CALIBRATORS
 CALIBRATORS.names()
 assert "scipy" not in sys.modules and "trueodds.calibrators.temperature" not in sys.modules
 from trueodds.calibrators.fitted import fit
 from trueodds.problem.predictions import Predictions
 for name in CALIBRATORS.names():
-    fit(CALIBRATORS.load(name)(), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])
+    fit(made(name), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])
 assert "sklearn" not in sys.modules and "scipy.stats" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

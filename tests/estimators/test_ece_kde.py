@@ -15,10 +15,11 @@ from trueodds import Predictions, measure
 from trueodds import test as judge
 from trueodds.estimators.base import measured
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
-from trueodds.estimators.smoothing.bandwidth import quantiles, silverman
+from trueodds.estimators.smoothing.bandwidth import silverman
 from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
 from trueodds.problem.by_score import by_score
 from trueodds.problem.lens import as_lens
+from trueodds.problem.quantiles import quantiles
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -22,6 +22,7 @@ from trueodds.core.rng import as_generator
 
 Array = NDArray[Any]
 
+MOST = 500_000  # probabilities on which candidates are compared; the standard errors of more are below any use
 _FEWEST = 20  # rows (clusters) below which a third of them can confirm nothing
 
 
@@ -32,7 +33,8 @@ class AutoRule(Rule):
     A seeded, stratified split: on 1 − `share` of the rows the candidates are cross-fitted in `folds` and one is
     chosen by log loss and the one-standard-error rule; on the rest a one-sided paired test at level `alpha` confirms
     the gain. If it does, the chosen recipe is fitted again on all rows ("procedure confirmed"). `candidates` are
-    names or rules; None is every calibrator with its defaults. Clusters are never split. Which rows fall where
+    names or rules; None is every calibrator that is a `candidate` and suits the number of classes, with its defaults:
+    of those that are alike, one. Clusters are never split. Which rows fall where
     depends on their order and on `rng`. Cost: `folds` + 3 fits of each candidate. Source: cross-validated choice with
     Breiman et al.'s (1984) one-standard-error rule; confirmation by a paired test on rows held out from both.
 
@@ -101,6 +103,14 @@ class AutoRule(Rule):
             rule.check_classes(k)
         return rules
 
+    def _some(self, Y: Array, cluster: Array | None, out: Array, rng: np.random.Generator) -> Array:
+        """The rows on which candidates are compared: all that are not set aside, or as many as tell them apart."""
+        inside = np.flatnonzero(~out)
+        share = MOST / (len(inside) * Y.shape[1])
+        if share >= 1:
+            return inside
+        return inside[held_out(Y[inside], share, None if cluster is None else cluster[inside], rng)]
+
     def fit(self, P: Array, Y: Array, w: Array) -> Map:
         """The map that is applied in the end."""
         return self.explained(P, Y, w)[0]
@@ -116,8 +126,10 @@ class AutoRule(Rule):
             return still, Recalibration(None, None, still.name, still.said(), len(P), 0, floor, (Note("TN507", why),))
         rng = as_generator(self.rng)
         out = held_out(Y, self.share, cluster, rng)
-        within, untouched = (None, None) if cluster is None else (cluster[~out], cluster[out])
-        choice = choose(P[~out], Y[~out], w[~out], rules, folds=self.folds, cluster=within, rng=rng)
+        untouched = None if cluster is None else cluster[out]
+        some = self._some(Y, cluster, out, rng)
+        within = None if cluster is None else cluster[some]
+        choice = choose(P[some], Y[some], w[some], rules, folds=self.folds, cluster=within, rng=rng)
         tried = choice.rule if choice.rule.name != "identity" or choice.rival is None else choice.rival
         n_fit = int((~out).sum())
         Q = tried.fit(P[~out], Y[~out], w[~out]).apply(P[out])
@@ -125,6 +137,9 @@ class AutoRule(Rule):
         confirmed = proof.confirmed and choice.rule.name != "identity"
         final: Map = choice.rule.fit(P, Y, w) if confirmed else IdentityMap()
         notes = (choice.rule.notes(final, P, Y, w) if confirmed else []) + _said(choice, proof, confirmed, self.alpha)
+        if len(some) < n_fit:
+            text = f"The candidates were compared on {len(some):,} of the {n_fit:,} rows to fit on; the chosen one was fitted on all."
+            notes.append(Note("TN539", text))
         said = final.said()
         return final, Recalibration(choice, proof, final.name, said, n_fit, int(out.sum()), floor, tuple(notes))
 

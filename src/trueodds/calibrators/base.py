@@ -5,13 +5,22 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]
+
+
+class Term(NamedTuple):
+    """One part of a mixture: a weight, and softmax(W log p + b)."""
+
+    weight: float
+    W: Array  # (K, K)
+    b: Array  # (K,)
+    floor: float = 0.0  # what stands for a smaller p; with 0 an exact zero has the log −∞
 
 
 class Map(ABC):
@@ -29,6 +38,18 @@ class Map(ABC):
     def interval(self, P: Array) -> tuple[Array, Array] | None:
         """Low and high ends (n, K) of each recalibrated probability, from maps that know them."""
         return None
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """The map as a mixture of softmax(W log p + b), with logits in place of log p where it is of logits.
+
+        None where it is no such mixture; then it cannot be written as ONNX.
+        """
+        return None
+
+    def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
+        """The map as such mixtures one after the other."""
+        terms = self.terms(k)
+        return None if terms is None else (terms,)
 
     @abstractmethod
     def said(self) -> str:
@@ -54,6 +75,7 @@ class Rule(ABC):
     map: ClassVar[type[Map] | None] = None
     two_classes: ClassVar[bool] = False  # whether it is for two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
+    as_given: ClassVar[bool] = False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
     exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
     @abstractmethod

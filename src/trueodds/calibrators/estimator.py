@@ -63,7 +63,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
         Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
         """
-        rule = self.rule(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.rule)})
+        rule = self.made()
         p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
@@ -78,6 +78,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             self.report_ = self.fitted_.report
         return self
 
+    def made(self) -> Rule:
+        """The rule with this estimator's settings."""
+        return self.rule(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.rule)})
+
     def predict_proba(self, y_prob: ArrayLike) -> Array:
         """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
         check_is_fitted(self)
@@ -87,6 +91,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def transform(self, y_prob: ArrayLike) -> Array:
         """The same as `predict_proba`, so that another step may follow."""
         return self.predict_proba(y_prob)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The names of the columns that `transform` gives, `p_` and the class; `set_output` needs them."""
+        check_is_fitted(self)
+        return np.array([f"p_{name}" for name in self.classes_], dtype=object)
 
     def predict(self, y_prob: ArrayLike) -> Array:
         """The most probable class of each row; the first of several."""
@@ -99,7 +108,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self.logits
-        tags.input_tags.one_d_array = True
         tags.target_tags.required = True
         return tags
 

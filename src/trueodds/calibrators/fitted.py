@@ -110,6 +110,15 @@ class Fitted:
         """Write it as JSON that `load` reads; the file is replaced as a whole."""
         wire.save(self, path)
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write it as an ONNX graph of float64, from `probabilities` (or `logits`) to `calibrated`, both (n, K).
+
+        For parametric maps. Raises InputError: TO524 for another map, or without the library onnx.
+        """
+        from trueodds.calibrators import onnx
+
+        onnx.write(self.map, self.k, path)
+
     def to_dict(self) -> dict[str, Any]:
         """The calibrator as JSON holds it."""
         return {
@@ -140,7 +149,7 @@ def fit(rule: Rule, preds: Predictions) -> Fitted:
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
     rule.check_classes(preds.k)
-    P, Y, w = columns(preds.p), preds.Y, preds.w
+    P, Y, w = *(as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)), preds.w
     if getattr(rule, "logits", False):
         if preds.logits is None:
             raise InputError(
@@ -154,8 +163,15 @@ def fit(rule: Rule, preds: Predictions) -> Fitted:
     notes = [*preds.notes, *_unseen(Y, w, preds.classes), *rule.notes(fitted, P, Y, w)]
     if report is not None:
         notes += report.notes
-    settings = {"calibrator": rule.name, **rule.settings()}
+    # A rule around another calibrator has a setting of that name too.
+    own = {"inner" if name == "calibrator" else name: value for name, value in rule.settings().items()}
+    settings = {"calibrator": rule.name, **own}
     return Fitted(fitted, preds.classes, preds.n, settings, tuple(notes), report)
+
+
+def as_given(preds: Predictions) -> tuple[Array, Array]:
+    """Probabilities (n, K) of the type they came in, and labels (n,) where there are some: nothing large is copied."""
+    return preds.p if preds.p.ndim == 2 else columns(preds.p), preds.Y if preds.y is None else preds.y
 
 
 def columns(p: Array) -> Array:
@@ -202,7 +218,7 @@ def names(classes: tuple[Any, ...]) -> Array:
 
 
 def _unseen(Y: Array, w: Array, classes: tuple[Any, ...]) -> list[Note]:
-    missing = np.flatnonzero((w @ Y) == 0)
+    missing = np.flatnonzero((np.bincount(Y, w, len(classes)) if Y.ndim == 1 else w @ Y) == 0)
     if len(missing) == 0:
         return []
     said = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -27,9 +27,9 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """One value per bin; bins are closed on the right, the first at 0 too."""
+    """One value per bin; bins are closed on the right, the first at 0 too: one that ends at 0 holds exact zeros."""
 
-    edges: Array  # (b + 1,) from 0 to 1
+    edges: Array  # (b + 1,) from 0 to 1, strictly rising but for the first two
     values: Array  # (b,) in [0, 1]
     empty: int = 0  # bins that held no row and say their midpoint
 
@@ -45,8 +45,8 @@ class Steps:
     def from_dict(cls, given: Mapping[str, Any]) -> Steps:
         """Edges that rise from 0 to 1, a value for each bin."""
         wire.keys(given, ("edges", "values", "empty"), "a curve")
-        edges = wire.vector(given, "edges", 0, 1, rising="strictly")
-        if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1:
+        edges = wire.vector(given, "edges", 0, 1, rising="weakly")
+        if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1 or (np.diff(edges[1:]) <= 0).any():
             raise InputError(
                 "TO505",
                 "In a saved calibrator edges must rise from 0 to 1.",
@@ -65,9 +65,14 @@ class HistogramMap(OneVsRest):
 
     def said(self) -> str:
         """How many bins."""
-        sizes = sorted({len(curve.values) for curve in self.curves})
-        bins = f"{sizes[0]} bins" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
-        return bins + (f" in {len(self.curves)} curves" if len(self.curves) > 1 else "")
+        return bins_in_words(self.curves)
+
+
+def bins_in_words(curves: Sequence[Steps]) -> str:
+    """`15 bins`, or `12 to 15 bins in 4 curves`."""
+    sizes = sorted({len(curve.values) for curve in curves})
+    bins = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
+    return bins + (f" in {len(curves)} curves" if len(curves) > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,10 @@ class HistogramRule(Rule):
 
     .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
 
-    Bins are `uniform`, or `equal-mass` with group i ending after ⌊n i / bins⌋ rows; one that held no row says its
-    midpoint. Two classes: the bins
-    of the second; more: bins per class against the rest, then each row over its sum. May say exactly 0 or 1; labels
-    may change; scores in one bin become equal. Cost: O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny &
-    Elkan (2001); Guo et al. (2017).
+    Bins are `uniform`, where one that held no row says its midpoint, or `equal-mass`: group i ends after ⌊n i / bins⌋
+    rows, tied scores are never split, so there may be fewer bins than asked, and none is empty. Two classes: the bins of the second; more: bins per class against the rest,
+    then each row over its sum. May say exactly 0 or 1; labels may change; scores in one bin become equal. Cost:
+    O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny & Elkan (2001); Guo et al. (2017).
 
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
     >>> HistogramRule(bins=2).fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0].values.tolist()
@@ -88,7 +92,7 @@ class HistogramRule(Rule):
     """
 
     name: ClassVar[str] = "histogram"
-    complexity: ClassVar[int] = 20
+    complexity: ClassVar[int] = 28
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = HistogramMap
     exempt: ClassVar[Mapping[str, str]] = {
@@ -128,8 +132,30 @@ class HistogramRule(Rule):
 def _curve(x: Array, y: Array, w: Array, partition: Partition) -> Steps:
     bins = partition.freeze(View(x, y, w))
     assert isinstance(bins, Bins)
+    if isinstance(partition, EqualMass):
+        bins = Bins(between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
     where = bins.index(x)
     mass = np.bincount(where, w, bins.size)
     middle = (bins.edges[:-1] + bins.edges[1:]) / 2
     values = np.divide(np.bincount(where, w * y, bins.size), mass, out=middle, where=mass > 0)
     return Steps(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
+
+
+def between_scores(edges: Array, scores: Array) -> Array:
+    """Edges that part the rising distinct scores as the given ones do, each midway between two of them.
+
+    A group that ends within a tie has its edge on the tied score, and the next edge may leave no row between them;
+    and where scores are computed, the last bit of a logarithm would part such a score from itself.
+
+    >>> between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
+    [0.0, 0.4, 1.0]
+    """
+    above = np.unique(np.searchsorted(scores, edges[1:-1], "right"))
+    above = above[(above > 0) & (above < len(scores))]
+    return np.concatenate(([0.0], midway(scores[above - 1], scores[above]), [1.0]))
+
+
+def midway(low: Array, high: Array) -> Array:
+    """Edges that leave the lower score below and the upper one above; a score on an edge is below it."""
+    middle = (low + high) / 2
+    return np.where(middle < high, middle, low)  # of two neighboring floats it may be the upper one

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import Map, Rule, Term
 
 Array = NDArray[Any]
 
@@ -28,6 +28,10 @@ class IdentityMap(Map):
     def said(self) -> str:
         """`unchanged`."""
         return "unchanged"
+
+    def terms(self, k: int) -> tuple[Term, ...]:
+        """p itself."""
+        return (Term(1.0, np.eye(k), np.zeros(k)),)
 
     def to_dict(self) -> dict[str, Any]:
         """No parameters."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
+from trueodds.calibrators.by_score import each_sorted
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, exact_zeros
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.by_score import ByScore
+from trueodds.core.kernels import pooled, sort
+from trueodds.core.kernels.knots import Knots, none_at
 
 Array = NDArray[Any]
 
@@ -31,10 +32,24 @@ class Monotone:
     between: str = "linear"
 
     def __call__(self, x: Array) -> Array:
-        """The values at x."""
+        """The values at x (n,)."""
         if self.between == "linear":
-            return np.interp(x, self.x, self.y)
-        return self.y[np.maximum(np.searchsorted(self.x, x, "right") - 1, 0)]
+            return self._knots.lines(x, self.y)
+        return self._knots.steps(x, np.append(self.y[0], self.y), right=True)
+
+    @cached_property
+    def _knots(self) -> Knots:
+        return Knots(self.x)
+
+    @property
+    def zero_up_to(self) -> float:
+        """The largest score at which the curve is exactly 0; −1 where there is none."""
+        if self.y[0] > 0:
+            return -1.0
+        positive = int(np.searchsorted(self.y, 0.0, "right"))
+        if positive == len(self.y):
+            return np.inf
+        return float(self.x[positive - 1] if self.between == "linear" else np.nextafter(self.x[positive], 0))
 
     def to_dict(self) -> dict[str, Any]:
         """The knots and what lies between them."""
@@ -63,6 +78,13 @@ class IsotonicMap(OneVsRest):
     name: ClassVar[str] = "isotonic"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Monotone.from_dict
 
+    def no_zero(self, P: Array) -> Array:
+        """Which rows of P keep a chance for every class, (n,) bool."""
+        if len(self.curves) == 1:
+            return np.asarray((self.apply(P) > 0).all(axis=1))
+        # A row of zeros alone becomes uniform.
+        return none_at(P, np.array([curve.zero_up_to for curve in self.curves]))
+
     def said(self) -> str:
         """How many knots."""
         knots = sum(len(curve.x) for curve in self.curves)
@@ -89,9 +111,10 @@ class IsotonicRule(Rule):
     """
 
     name: ClassVar[str] = "isotonic"
-    complexity: ClassVar[int] = 10
+    complexity: ClassVar[int] = 23
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = IsotonicMap
+    as_given: ClassVar[bool] = True
     between: str = "linear"
 
     def __post_init__(self) -> None:
@@ -100,19 +123,35 @@ class IsotonicRule(Rule):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""
-        return IsotonicMap(each_class(partial(_curve, between=self.between), P, Y, w))
+        blocks = each_sorted(P, Y, w, pooled.of_keys, pooled.of_rows)
+        return IsotonicMap(tuple(_curve(each, self.between) for each in blocks))
 
     def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
-        return exact_zeros(fitted.apply(P))
+        assert isinstance(fitted, IsotonicMap)
+        return exact_zeros(fitted.no_zero(P)[:, None])
 
 
-def _curve(x: Array, y: Array, w: Array, between: str) -> Monotone:
-    knots, mass, came = ByScore(x, y, w).sums()
-    rate = came / mass
-    # Rounding may leave a mean of ones a hair above 1.
-    level = np.clip(isotonic_regression(rate, weights=mass).x, 0.0, 1.0)
-    # Inside a flat stretch a knot changes nothing; its two ends are kept.
-    keep = np.ones(len(knots), dtype=bool)
-    keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
-    return Monotone(knots[keep], level[keep], between)
+def monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monotone:
+    """The non-decreasing curve of least squared error through scores x (n,) ≥ 0, outcome shares y and weights w ≥ 0.
+
+    Equal scores are pooled first. Some row must have weight. Cost: O(n log n).
+
+    >>> curve = monotone(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
+    >>> curve.x.tolist(), curve.y.tolist()
+    ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
+    """
+    keys = sort.keys(x, y) if (w == 1).all() else None
+    return _curve(pooled.of_rows(x, y, w) if keys is None else pooled.of_keys(keys), between)
+
+
+def _curve(blocks: pooled.Blocks, between: str) -> Monotone:
+    """The two ends of every block as knots."""
+    # Means of weighted rows are rounded, a hair above 1 or below the one before.
+    level = np.minimum(np.maximum.accumulate(blocks.seen / blocks.mass), 1.0)
+    x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(level, 2)
+    keep = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
+    x, y = x[keep], y[keep]
+    keep = np.ones(len(x), dtype=bool)
+    keep[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
+    return Monotone(x[keep], y[keep], between)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 
 from trueodds.tally.likelihood import Likelihood
 
@@ -16,15 +17,26 @@ Array = NDArray[Any]
 STEEP = 1e-10  # the largest slope per row that is left, in any direction
 PASSES = 100
 ROUNDING = 1e-14  # of the largest curvature, below which another one is noise
-FLAT = 1e-6  # the share of the curvature at the start at which the minimum is taken to be at infinity
+FALLING = 0.6  # curvature along a step that is left of what it was: near a minimum 1, on the way to none 1/e
+NOTHING = 1e-4  # nats in all that there are left to gain where the minimum is taken to be at infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ridge:
-    r"""The penalty :math:`\sum_j a_j(\theta_j - c_j)^2` on the mean loss per row."""
+    r"""The penalty :math:`(\theta - c)^\top A (\theta - c)` on the mean loss per row."""
 
-    strength: Array  # (m,) a ≥ 0
+    strength: Array  # (m, m) A, positive semidefinite, or (m,) its diagonal where the rest is 0
     center: Array  # (m,) c
+
+    def at(self, theta: Array) -> tuple[float, Array]:
+        """Its value and gradient."""
+        away = theta - self.center
+        pull = self.strength * away if self.strength.ndim == 1 else self.strength @ away
+        return float(away @ pull), 2 * pull
+
+    def added(self, bend: Array) -> Array:
+        """The curvature with its own."""
+        return bend + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,48 +50,71 @@ class Minimum:
     slope: float  # the largest one per row that is left
 
 
-def minimum(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge | None = None) -> Minimum:
-    r"""The θ of least :math:`F(\theta)/w + \sum_j a_j (\theta_j - c_j)^2`, from sums F with its derivatives.
+def minimum(
+    sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge | None = None, *, nothing: float = NOTHING
+) -> Minimum:
+    r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, from sums F with its derivatives.
 
     One call of `sums` is one pass over the rows. Directions in which F has no curvature are left where they started.
     Where no finite θ is best (the outcomes are separated) the sums fall towards a limit while θ grows by about one
-    step per pass: it stops where the slope is below `STEEP` per row, and `converged` is False.
+    step per pass, and the curvature along it falls by a factor e each time: it stops where there are less than
+    `nothing` nats left to gain over all rows, and `converged` is False.
 
     >>> F = lambda t: Likelihood(float((t[0] - 3) ** 2), 2 * (t - 3), np.array([[2.0]]), 1.0, 1)
-    >>> minimum(F, np.zeros(1)).theta.tolist()
+    >>> minimum(F, np.zeros(1)).theta.round(9).tolist()
     [3.0]
     """
     theta = np.array(start, dtype=np.float64)
-    a = np.zeros(len(theta)) if ridge is None else ridge.strength
-    c = theta if ridge is None else ridge.center
-    at = sums(theta)
-    passes, first = 1, None
+    ridge = Ridge(np.zeros(len(theta)), theta) if ridge is None else ridge
+    at, passes, endless = sums(theta), 1, False
     w = at.weight if at.weight > 0 else 1.0
-    value = at.value / w + float(a @ (theta - c) ** 2)
+    drag, pull = ridge.at(theta)
+    value, slope, bend = at.value / w + drag, at.gradient / w + pull, ridge.added(at.hessian / w)
     while True:
-        slope = at.gradient / w + 2 * a * (theta - c)
-        bend = at.hessian / w + np.diag(2 * a)
-        values, turns = np.linalg.eigh(bend)
-        first = float(values[-1]) if first is None else first
-        live = values > ROUNDING * max(float(values[-1]), 0.0)
         steepest = float(np.abs(slope).max(initial=0.0))
-        if steepest <= STEEP or passes >= PASSES or not live.any():
+        if steepest <= STEEP or passes >= PASSES:
             break
-        along = turns[:, live]
-        step = -(along / values[live]) @ (along.T @ slope)
+        step = -_solved(bend, slope)
         promise = -float(slope @ step)
+        if promise <= 0:  # no direction has both a slope and a curvature
+            break
         far = 1.0
         while True:
             there = theta + far * step
             following = sums(there)
             passes += 1
-            reached = following.value / w + float(a @ (there - c) ** 2)
+            drag, pull = ridge.at(there)
+            reached = following.value / w + drag
             # A value that rounding hides is as good as a lower one.
             if reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value)) or passes >= PASSES:
                 break
             far /= 2
         if not reached <= value + 1e-13 * (1 + abs(value)):
             break
-        theta, at, value = there, following, reached
-    curved = values[live].min(initial=np.inf) > FLAT * first if first else True
-    return Minimum(theta, at, passes, bool(steepest <= 100 * STEEP and curved), steepest)
+        before = float(step @ bend @ step)
+        theta, at, value, slope, bend = there, following, reached, following.gradient / w + pull, following.hessian / w
+        bend = ridge.added(bend)
+        little = promise * max(at.weight, at.n) < nothing or np.abs(slope).max() <= STEEP
+        endless = bool(little and float(step @ bend @ step) < FALLING * before)
+        if endless:
+            break
+    steepest = float(np.abs(slope).max(initial=0.0))
+    return Minimum(theta, at, passes, steepest <= 100 * STEEP and not endless, steepest)
+
+
+def _solved(bend: Array, slope: Array) -> Array:
+    """The bend's inverse times the slope, by Cholesky; where it has none, without the directions that do not bend."""
+    own = bend.diagonal()
+    if own.min(initial=np.inf) > 0:
+        unit = 1 / np.sqrt(own)  # of equal curvature along every axis, however rare a class is
+        try:
+            root = cholesky(bend * np.outer(unit, unit), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            root = None
+        if root is not None and root.diagonal().min() ** 2 > 1e3 * ROUNDING * len(own):
+            half = solve_triangular(root, unit * slope, lower=True, check_finite=False)
+            return unit * solve_triangular(root, half, lower=True, trans=1, check_finite=False)
+    values, turns = np.linalg.eigh(bend)
+    live = values > ROUNDING * max(len(own), 10) * max(float(values[-1]), 0.0)
+    along = turns[:, live]
+    return (along / values[live]) @ (along.T @ slope)

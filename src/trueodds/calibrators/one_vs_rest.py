@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map
+from trueodds.calibrators.by_score import in_row_blocks, one_against_the_rest
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]
@@ -39,12 +41,7 @@ class OneVsRest(Map):
 
     def apply(self, P: Array) -> Array:
         """The curves' values, made to sum to 1."""
-        if len(self.curves) == 1:
-            q = self.curves[0](P[:, 1])
-            return np.stack([1 - q, q], axis=1)
-        raw = np.stack([curve(P[:, c]) for c, curve in enumerate(self.curves)], axis=1)
-        total = raw.sum(axis=1, keepdims=True)
-        return np.divide(raw, total, out=np.full_like(raw, 1 / raw.shape[1]), where=total > 0)
+        return in_row_blocks(partial(one_against_the_rest, self.curves), P)
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of every curve."""
@@ -76,6 +73,18 @@ def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     which = [1] if P.shape[1] == 2 else range(P.shape[1])
     return tuple(fit(P[:, c], Y[:, c], w) for c in which)
+
+
+def as_rows(w: Array) -> tuple[float, Array]:
+    """For how many rows weights w > 0 stand, and the weights with that sum; what is no count is scaled.
+
+    >>> as_rows(np.array([0.5, 0.25])), as_rows(np.array([2.0, 1.0]))
+    ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
+    """
+    total = float(w.sum())
+    if (w == np.rint(w)).all():
+        return total, w
+    return float(len(w)), w * (len(w) / total)
 
 
 def exact_zeros(Q: Array) -> list[Note]:

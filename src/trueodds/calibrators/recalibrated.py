@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule
+from trueodds.calibrators.estimator import Calibrator
 from trueodds.calibrators.fitted import Fitted, fit
 from trueodds.calibrators.folds import fold_of, held_out, units
 from trueodds.core.errors import InputError
@@ -39,8 +40,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     ----------
     estimator : classifier
         Any scikit-learn classifier with `predict_proba`, or else `decision_function` (read as logits).
-    method : str or Rule, default "auto"
-        The calibrator; `auto` changes nothing unless a fix proves itself on untouched rows.
+    calibrator : str, Rule or calibrator, default "auto"
+        A name, or `Temperature()` and the like; `auto` changes nothing unless a fix proves itself on untouched rows.
     cv : int, splitter or iterable, default 5
         For "cross-fit"; a whole number means stratified folds that keep `groups` whole.
     mode : {"cross-fit", "split", "frozen"}
@@ -59,7 +60,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     calibrator_ : Fitted
         The map with its notes; `calibrator_.save("cal.json")`.
     classes_ : array (K,)
-    report_ : Recalibration, of `method="auto"`
+    report_ : Recalibration, of `calibrator="auto"`
 
     Examples
     --------
@@ -74,7 +75,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def __init__(
         self,
         estimator: Any,
-        method: str | Rule = "auto",
+        calibrator: Any = "auto",
         *,
         cv: Any = 5,
         mode: str = "cross-fit",
@@ -82,7 +83,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.method = method
+        self.calibrator = calibrator
         self.cv = cv
         self.mode = mode
         self.test_size = test_size
@@ -100,7 +101,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             raise InputError("TO203", "test_size must lie between 0 and 1.", repr(self.test_size), "For instance 0.25.")
         if self.mode not in _MODES:
             raise InputError("TO203", "mode is one of cross-fit, split, frozen.", repr(self.mode), "Leave it out.")
-        rule = self.method if isinstance(self.method, Rule) else CALIBRATORS.make(self.method, {})
+        rule = self._rule()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
         X, y_true = indexable(X, y_true)
@@ -168,7 +169,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _on_logits(self) -> bool:
-        return bool(getattr(self.method, "logits", False))
+        return bool(getattr(self._rule(), "logits", False))
+
+    def _rule(self) -> Rule:
+        given = self.calibrator
+        if isinstance(given, Calibrator):
+            return given.made()
+        made: Rule = given if isinstance(given, Rule) else CALIBRATORS.make(given, {})
+        return made
 
     def _said(self, model: Any, X: Any) -> Array:
         return _logits(model, X) if self._on_logits() else _probabilities(model, X)

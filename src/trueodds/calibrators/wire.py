@@ -112,11 +112,23 @@ def count(given: Mapping[str, Any], key: str) -> int:
     return int(given[key])
 
 
+def table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table within the table."""
+    if not isinstance(given[key], dict):
+        raise _wrong(key, "an object", given[key])
+    found: Mapping[str, Any] = given[key]
+    return found
+
+
 def vector(
     given: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, rising: str = ""
 ) -> Array:
     """Finite numbers within their range, of the right number and, if asked, `strictly` or `weakly` rising."""
-    values = given[key]
+    values, low, high = (
+        given[key],
+        float(low),
+        float(high),
+    )  # NumPy's numbers cannot be compared with whole ones this large
     plain = isinstance(values, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     if not plain or not values or (size is not None and len(values) != size):
         raise _wrong(key, f"{'some' if size is None else size} numbers", values)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.moments import moments
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.bandwidth import spread
 from trueodds.estimators.smoothing.density import KERNELS
+from trueodds.problem.quantiles import spread
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

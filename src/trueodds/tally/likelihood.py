@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Likelihood:
     hessian: Array  # (m, m), positive semidefinite; the outcomes do not enter it
     weight: float
     n: int
+    beyond: Array = field(default_factory=lambda: np.zeros(4))  # third to sixth derivative by a single parameter
 
     def __add__(self, other: Likelihood) -> Likelihood:
         return Likelihood(
@@ -36,6 +37,7 @@ class Likelihood:
             self.hessian + other.hessian,
             self.weight + other.weight,
             self.n + other.n,
+            self.beyond + other.beyond,
         )
 
 
@@ -47,8 +49,13 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
         \nabla^2 F = \sum_i w_i X_i^\top(\mathrm{diag}\,q_i - q_i q_i^\top)X_i
 
     Convex in θ. X is (n, K, m), Y (n, K) outcome shares with rows summing to 1, w (n,), θ (m,), o (n, K).
-    Cost: O(nKm²) time, O(m²) memory beyond a block. The blocks are fixed, so the sums do not depend on the machine.
+    Cost: O(nKm²) time, O(m²) memory beyond a block. The blocks are fixed, so the sums do not depend on the number of
+    threads. A single parameter, the common case, has a compiled loop of its own, which gives higher derivatives too.
     """
+    if X.shape[2] == 1:
+        from trueodds.core.kernels.softmax import linear  # fits of several parameters load no compiler
+
+        return _single(linear(X[:, :, 0], Y, w, float(theta[0]), offset), w)
     m, rows = X.shape[2], max(1, _BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
     for start in range(0, len(X), rows):
@@ -57,11 +64,27 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     return total
 
 
+def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, *, every: int = 1) -> Likelihood:
+    r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
+
+    The same as `softmax_linear` of the logs, which are never kept. P is (n, K) of any float type, Y (n, K) outcome
+    shares or (n,) class numbers, w (n,); `every` takes one row of so many. Cost: O(nK) time, no memory beyond a block.
+
+    >>> P, y = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1])
+    >>> round(tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
+    True
+    """
+    from trueodds.core.kernels.softmax import tempered as sums
+
+    return _single(sums(P, Y, w, beta, floor, every), w[::every])
+
+
+def _single(sums: Array, w: Array) -> Likelihood:
+    return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
+
+
 def _block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
-    # One parameter is temperature scaling, the common case: without the trailing axis it runs near the speed of exp.
-    single = X.shape[2] == 1
-    x = X[:, :, 0]
-    eta = x * theta[0] if single else X @ theta
+    eta = X @ theta
     if offset is not None:
         eta += offset
     eta -= eta.max(axis=1, keepdims=True)
@@ -69,12 +92,6 @@ def _block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> 
     q = np.exp(eta, out=eta)
     sums = q.sum(axis=1)
     value, weight = float(w @ (np.log(sums) - seen)), float(w.sum())
-    if single:
-        qx = np.multiply(q, x, out=q)
-        mean, square = qx.sum(axis=1) / sums, np.einsum("nk,nk->n", qx, x) / sums
-        gradient = np.array([w @ (mean - np.einsum("nk,nk->n", Y, x))])
-        # With x relative to each row's largest, as the fit passes it, the difference loses no digits that matter.
-        return Likelihood(value, gradient, np.array([[w @ np.maximum(square - mean * mean, 0.0)]]), weight, len(w))
     wide = X.reshape(-1, X.shape[2])
     q /= sums[:, None]
     wq = w[:, None] * q

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import sort
+from trueodds.core.kernels.columns import key_sums
 from trueodds.core.kernels.stretches import _ROWS, in_bins
 
 Array = NDArray[Any]
@@ -48,6 +49,17 @@ def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any
     assert [x.tolist() for x in sort.counts(keys)] == list(looped(p, y, np.ones(n)))
     assert not any(np.signbit(x).any() for x in sort.counts(keys))
     assert sort.scores(keys).tolist() == sorted(abs(p.astype(float)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, *SIZES])
+def test_keys_of_rows_tell_what_the_rows_say(n: int, dtype: Any) -> None:
+    p, y = rows(n, dtype, ties=True)
+    keys = sort.row_keys(p, y)
+    assert keys is not None
+    assert sort.said(keys).tolist() == np.abs(p).tolist()
+    assert (keys & keys.dtype.type(1)).tolist() == y.tolist()
+    assert sorted(keys.tolist()) == sort.keys(p, y).tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -151,6 +163,22 @@ def test_bins_are_stretches_of_sorted_rows(n: int, closed: str, dtype: Any) -> N
             assert found == pytest.approx(np.stack(wanted, axis=1), rel=n * 2**-53 + 1e-15)  # sums round in their order
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 60, 1023, 1024, 1025])
+@pytest.mark.parametrize("closed", ["right", "left"])
+def test_sums_of_keys_are_those_of_a_loop_over_the_rows(n: int, closed: str, dtype: Any) -> None:
+    p, y = rows(n, dtype, ties=True)
+    keys = sort.row_keys(p, y)
+    assert keys is not None
+    for edges in (np.arange(11) / 10, np.array([0, 1.0]), np.array([0, 0, 0.3, 0.3, 0.35, 1]), np.arange(201) / 200):
+        wanted = np.zeros((len(edges) - 1, 2, 3))
+        for x, z in zip(np.abs(p.astype(float)), y.astype(int), strict=True):
+            place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
+            wanted[place, z] += 1.0, x, x * x
+        for each in (keys, np.repeat(keys, 2)[::2]):
+            assert key_sums(each, edges, closed) == pytest.approx(wanted, rel=1e-12)
+
+
 def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     p, y = rows(3 * BLOCK, np.float32, ties=False)
     found = []
@@ -158,6 +186,8 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         keys = sort.keys(p, y)
         assert keys is not None
-        found.append((keys, in_bins(keys, np.arange(16) / 15, "right"), sort.placed(p, np.arange(9) / 10)))
+        edges = np.arange(16) / 15
+        some = key_sums(keys, edges, "right"), in_bins(keys, edges, "right")
+        found.append((keys, *some, sort.placed(p, np.arange(9) / 10)))
     for other in found[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(found[0], other, strict=True))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trueodds.problem.by_score import by_score
+from trueodds.problem.quantiles import quantiles, spread
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -45,28 +46,3 @@ def _rule(s: Array, w: Array, n: float) -> Array:
     sd = spread(s, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
     return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST)
-
-
-def spread(x: Array, w: Array) -> Array:
-    """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
-    mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
-    off = x - mean
-    off *= off
-    off *= w
-    return np.sqrt(off.sum(axis=-1) / w.sum())
-
-
-def quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
-    """Quantiles of rising scores (…, m) with linear interpolation between neighbors, where a weight of two is two rows.
-
-    The quantile q of n rows is the mean of the sorted rows from place q(n − 1) to one row further, which for equal
-    weights is the usual interpolation.
-    """
-    ends = np.cumsum(w)
-    found = []
-    for start in np.asarray(at) * (ends[-1] - 1):
-        i, j = np.searchsorted(ends, start, "right"), np.searchsorted(ends, start + 1, "left")
-        i, j = min(i, len(w) - 1), min(j, len(w) - 1)
-        part = np.diff(np.clip(ends[i:j], start, start + 1), prepend=start, append=start + 1)
-        found.append(s[..., i : j + 1] @ part)
-    return found

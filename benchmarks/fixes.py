@@ -1,0 +1,110 @@
+"""What does each calibrator make of real predictions? Fitted on some rows, judged on others, beside doing nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import trueodds as to
+from benchmarks.real_data import Split
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.auto import AutoRule
+from trueodds.calibrators.base import Rule
+from trueodds.calibrators.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one calibrator made of the rows that judge."""
+
+    method: str
+    log_loss: float  # after mixing in the uniform
+    endless: bool  # whether it is infinite without that
+    brier: float
+    debiased: float  # signed debiased L2 error of the confidence
+    pvalue: float  # consistency of the confidence
+    accuracy: float
+    flips: int
+    seconds: float
+    parameters: str
+    per_row: np.ndarray  # its log loss, row by row
+
+
+def rules(split: Split) -> Iterator[tuple[str, Rule]]:
+    """Every calibrator for these rows with its defaults, and its form on logits where it has one."""
+    for name in CALIBRATORS.names():
+        member = CALIBRATORS.load(name)
+        if member.two_classes and split.fit.k > 2:
+            continue
+        settings: dict[str, Any] = {"target": split.judge.P} if name == "prior_shift" else {}
+        yield name, CALIBRATORS.make(name, settings)
+        if split.fit.logits is not None and CALIBRATORS.takes(name, "logits"):
+            yield f"{name}, logits", CALIBRATORS.make(name, settings | {"logits": True})
+
+
+def lines(split: Split) -> list[Line]:
+    """One line per calibrator, the identity first."""
+    found = []
+    for name, rule in rules(split):
+        start = time.perf_counter()
+        try:
+            fitted = to.fit(split.fit, rule)
+        except InputError as problem:
+            print(f"  {name}: {problem}")
+            continue
+        taken = time.perf_counter() - start
+        on_logits = fitted.map.logits
+        Q = fitted.predict_proba(split.judge.logits if on_logits else split.judge.p, logits=on_logits)
+        found.append(judged(name, Q, split, taken, chosen(fitted) if isinstance(rule, AutoRule) else fitted.map.said()))
+    return found
+
+
+def chosen(fitted: Any) -> str:
+    """What `auto` applies, in its own words."""
+    return f"{fitted.method}, {fitted.map.said()}" if fitted.method != "identity" else "no fix is justified"
+
+
+def judged(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:
+    """The scores of recalibrated rows."""
+    judge = split.judge
+    P, Y, w = judge.P, judge.Y, judge.w
+    blend = mixed(Q, mixing(split.fit.n))
+    log_loss = losses(blend, Y)[0]
+    preds = to.Predictions(judge.y, Q, classes=judge.classes, sum_tolerance=1e-6)
+    lens = "confidence"
+    return Line(
+        name,
+        float(log_loss.mean()),
+        bool((Q[np.arange(judge.n), judge.y] == 0).any()),
+        float(losses(Q, Y)[1].mean()),
+        to.measure(preds, "debiased_l2", lens=lens, interval=None).value,
+        to.test(preds, "consistency", lens=lens).pvalue,
+        accuracy(Q, Y, w),
+        flips(P, Q),
+        seconds,
+        parameters,
+        log_loss,
+    )
+
+
+def against(one: Line, other: Line) -> tuple[float, float]:
+    """By how much one's log loss is above the other's, and its paired standard error."""
+    d = one.per_row - other.per_row
+    return mean_and_error(d, np.ones(len(d)))
+
+
+def best(found: list[Line]) -> Line:
+    """The calibrator of least log loss on the rows that judge, `auto` and doing nothing apart."""
+    return min((line for line in found if line.method not in ("auto", "identity")), key=lambda line: line.log_loss)
+
+
+def z(one: Line, other: Line) -> float:
+    """That difference in standard errors; 0 where both say the same."""
+    mean, se = against(one, other)
+    return 0.0 if mean == 0 else mean / se if se > 0 else math.copysign(math.inf, mean)

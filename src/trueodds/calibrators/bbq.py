@@ -1,0 +1,150 @@
+"""How often did it come, whatever the number of bins? Bayesian binning into quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.histogram import Steps, midway
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class
+from trueodds.problem.by_score import ByScore
+
+Array = NDArray[Any]
+
+_SPAN = 10.0  # from n^(1/3) / 10 bins to ten times n^(1/3)
+_MOST = 3000  # which 2.7·10⁷ rows reach: counts as weights must not ask for more memory than rows could
+_PRIOR = 2.0  # what the prior of each bin counts for, in rows
+_INSIDE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
+_NOTHING = 1e-17  # the share of the largest weight below which a binning cannot move a digit
+
+
+@dataclass(frozen=True, eq=False)
+class BbqMap(OneVsRest):
+    """Averaged steps for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "bbq"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
+
+    def said(self) -> str:
+        """How many steps."""
+        steps = sum(len(curve.values) for curve in self.curves)
+        return f"{steps:,} {'step' if steps == 1 else 'steps'}" + (
+            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
+        )
+
+
+@dataclass(frozen=True)
+class BbqRule(Rule):
+    r"""The average of equal-frequency histograms of every size, each weighted by its marginal likelihood.
+
+    .. math:: \omega_B \propto \prod_{b=1}^{B} \frac{\Gamma(2)}{\Gamma(n_b + 2)}\,
+        \frac{\Gamma(m_b + \alpha_b)}{\Gamma(\alpha_b)}\, \frac{\Gamma(n_b - m_b + \beta_b)}{\Gamma(\beta_b)}, \quad
+        \theta_b = \frac{m_b + \alpha_b}{n_b + 2}, \quad \alpha_b = 2 \pi_b,\ \beta_b = 2 - \alpha_b
+
+    with n rows in a bin of which m came, and π the midpoint of the bin, kept within [.005, .995]. B runs from
+    ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000; group i of B ends after ⌊n i / B⌋ rows. Tied scores
+    are never split, and numbers of bins that then give the same bins count once. Two classes: the curve of the
+    second; more: one per class against the rest, then each row over its sum. Never says exactly 0 or 1 for two
+    classes; labels may change. Weights that are not counts are scaled to sum to the number of rows. The authors'
+    program takes another value per bin than their paper, whose formula this is, and leaves out models of little
+    weight. Cost: O(K n log n). Source: Naeini, Cooper & Hauskrecht (2015).
+
+    >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
+    >>> m = BbqRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))  # one bin: (1 + 1) / (4 + 2)
+    >>> m.apply(np.array([[0.5, 0.5]])).round(3).tolist()
+    [[0.667, 0.333]]
+    """
+
+    name: ClassVar[str] = "bbq"
+    complexity: ClassVar[int] = 26
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = BbqMap
+    exempt: ClassVar[Mapping[str, str]] = {
+        "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
+    }
+
+    def fit(self, P: Array, Y: Array, w: Array) -> BbqMap:
+        """The averaged steps of these rows."""
+        return BbqMap(each_class(_curve, P, Y, w))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binnings:
+    """All the binnings that are averaged, their bins side by side from the lowest to the highest."""
+
+    first: Array  # (binnings,) where each begins
+    upper: Array  # (bins,) the upper edge of each bin
+    values: Array  # (bins,) its posterior mean
+    log_scores: Array  # (binnings,) up to a constant
+
+    @property
+    def weights(self) -> Array:
+        """The share of each binning in the average."""
+        likely = np.exp(self.log_scores - self.log_scores.max())
+        likely[likely < _NOTHING] = 0.0
+        return np.asarray(likely / likely.sum())
+
+    def average(self) -> Steps:
+        """One curve of all their edges."""
+        weights = self.weights
+        used, ends = np.flatnonzero(weights), np.append(self.first[1:], len(self.upper))
+        parts = [slice(self.first[i], ends[i]) for i in used]
+        edges = np.unique(np.concatenate([self.upper[part] for part in parts]))
+        values = np.zeros(len(edges))
+        for i, part in zip(used, parts, strict=True):
+            values += weights[i] * self.values[part][np.searchsorted(self.upper[part], edges)]
+        return Steps(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
+
+
+def _curve(x: Array, y: Array, w: Array) -> Steps:
+    return binnings(x, y, w).average()
+
+
+def binnings(x: Array, y: Array, w: Array) -> Binnings:
+    """The binnings of scores x (n,) with outcomes y and weights w > 0, and how likely each makes what came."""
+    n, w = as_rows(w)
+    rising = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
+    scores, mass, came = rising.sums()
+    groups = _groups(n, bool((w == np.rint(w)).all()), rising, scores)
+    first = np.cumsum([0, *(len(each) + 1 for each in groups)])[:-1]
+    # Bin after bin: at which score it begins, and at which the next one does.
+    starts = np.concatenate([np.concatenate(([0], each)) for each in groups])
+    ends = np.concatenate([np.concatenate((each, [len(scores)])) for each in groups])
+    edges = np.concatenate(([0.0], midway(scores[:-1], scores[1:]), [1.0]))
+    reached, seen = (np.concatenate(([0.0], np.cumsum(each))) for each in (mass, came))
+    rows = reached[ends] - reached[starts]
+    hits = np.clip(seen[ends] - seen[starts], 0.0, rows)
+    alpha = _PRIOR * np.clip((edges[starts] + edges[ends]) / 2, *_INSIDE)
+    beta = _PRIOR - alpha
+    # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
+    log_scores = np.add.reduceat(betaln(hits + alpha, rows - hits + beta) - betaln(alpha, beta), first)
+    return Binnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR), log_scores)
+
+
+def _groups(n: float, whole: bool, rising: ByScore, scores: Array) -> list[Array]:
+    """At which scores the groups of each binning but their first begin; binnings that are the same are one."""
+    sizes = np.array(_sizes(n))
+    which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
+    cuts = (np.arange(len(which)) - before + 1) * n / which
+    last, _ = rising.between(np.floor(cuts) if whole else cuts)
+    begin = np.searchsorted(scores, last, "right")
+    new = begin < len(scores)  # within a tie several groups end at once, and none begins after the last score
+    new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])
+    kept = np.bincount(which[new], minlength=sizes[-1] + 1)[sizes]
+    parts = np.split(begin[new], np.cumsum(kept)[:-1])
+    return list({each.tobytes(): each for each in parts}.values())
+
+
+def _sizes(n: float) -> range:
+    """The numbers of bins for n rows."""
+    root = float(np.cbrt(n))
+    fewest = min(max(1, math.floor(root / _SPAN + 1e-9)), _MOST)
+    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_SPAN * root - 1e-9), _MOST)) + 1)

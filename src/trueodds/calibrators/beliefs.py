@@ -1,0 +1,142 @@
+"""What do all parameters that fit nearly as well say of a row? Belief and plausibility from a likelihood's contour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.cubic import on_line
+from trueodds.calibrators.logs import softmax
+from trueodds.tally.likelihood import Likelihood
+
+Array = NDArray[Any]
+
+# The level γ of a cut is uniform. With γ = exp(−t²/2) ends of cuts are smooth in t, so few nodes are enough.
+REACH = 6.0
+T, MASS = np.polynomial.legendre.leggauss(16)
+T = (T + 1) * REACH / 2
+MASS = MASS * T * np.exp(-(T**2) / 2)
+MASS /= MASS.sum()
+
+_GAP = 0.75  # of t, between the places where the likelihood is looked at
+_BLOCK = 1 << 15
+WIDE = 1e100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """Per class, (n, K): what is certain of it, what is not ruled out, and ignorance split evenly."""
+
+    belief: Array
+    plausibility: Array
+    pignistic: Array
+
+
+@dataclass(frozen=True, eq=False)
+class OneSlope:
+    r"""softmax(θ s) with the ends of the cuts {θ: L(θ) ≥ γ L(θ̂)}, at the nodes of γ.
+
+    With γ and Z uniform the focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta)\}` over all θ of the cut,
+    F being the cumulative probabilities. It is an interval of classes, so the ends of F over the cut say all.
+    """
+
+    theta: float
+    low: Array  # (t,) falling
+    high: Array  # (t,) rising
+
+    @classmethod
+    def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[OneSlope, int]:
+        """The cuts around the θ of largest likelihood, and the passes that finding them took."""
+        found = [_walk(theta, sums, sign) for sign in (-1.0, 1.0)]
+        return cls(theta, found[0][0], found[1][0]), found[0][1] + found[1][1]
+
+    @classmethod
+    def alone(cls, theta: float) -> OneSlope:
+        """No other θ than this one, where the rows tell none from another."""
+        return cls(theta, *np.full((2, len(T)), theta))
+
+    def point(self, S: Array) -> Array:
+        """softmax(θ̂ s)."""
+        return _at(self.theta, S)
+
+    def of(self, S: Array) -> Beliefs:
+        """Belief, plausibility and pignistic probability of the scores S (n, K)."""
+        parts = [np.empty(S.shape) for _ in range(3)]
+        rows = max(1, _BLOCK // S.shape[1])
+        for start in range(0, len(S), rows):
+            part = slice(start, start + rows)
+            for whole, values in zip(parts, self._block(S[part]), strict=True):
+                whole[part] = values
+        return Beliefs(*parts)
+
+    def _block(self, S: Array) -> tuple[Array, Array, Array]:
+        belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
+        least = most = _cumulative(self.theta, S)
+        for low, high, mass in zip(self.low, self.high, MASS, strict=True):
+            ends = [_cumulative(theta, S) for theta in (low, high)]
+            least, most = np.minimum(least, np.minimum(*ends)), np.maximum(most, np.maximum(*ends))
+            belief += mass * np.maximum(least[:, 1:] - most[:, :-1], 0.0)
+            plausibility += mass * (most[:, 1:] - least[:, :-1])
+            pignistic += mass * _shared(least[:, :-1], most[:, 1:])
+        return belief, plausibility, pignistic
+
+    def to_dict(self) -> dict[str, Any]:
+        """θ̂ and the ends of the cuts."""
+        return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> OneSlope:
+        """Ends below and above θ̂."""
+        wire.keys(given, ("theta", "low", "high"), "a contour")
+        theta = wire.number(given, "theta", -WIDE, WIDE)
+        low = wire.vector(given, "low", -WIDE, theta, size=len(T))
+        return cls(theta, low, wire.vector(given, "high", theta, WIDE, size=len(T)))
+
+
+def _at(theta: float, S: Array) -> Array:
+    return softmax(theta * S if theta != 0 else np.zeros(S.shape))
+
+
+def _cumulative(theta: float, S: Array) -> Array:
+    """0, F₁, …, F_K = 1, (n, K + 1)."""
+    F = np.zeros((len(S), S.shape[1] + 1))
+    np.minimum(np.cumsum(_at(theta, S), axis=1), 1.0, out=F[:, 1:])
+    F[:, -1] = 1.0
+    return F
+
+
+def _shared(start: Array, end: Array) -> Array:
+    """Of the intervals [start, end] of Z in each row (n, K), which cover [0, 1]: each one's share where some overlap."""
+    k = start.shape[1]
+    places = np.concatenate([start, end], axis=1)
+    order = places.argsort(axis=1, kind="stable")
+    sorted_places = np.take_along_axis(places, order, axis=1)
+    open_there = np.where(order < k, 1, -1).cumsum(axis=1)[:, :-1]
+    shares = np.diff(sorted_places, axis=1) / np.maximum(open_there, 1)
+    until = np.zeros(places.shape)
+    np.put_along_axis(until, order[:, 1:], shares.cumsum(axis=1), axis=1)
+    return until[:, k:] - until[:, :k]
+
+
+def _walk(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
+    """The end of each cut on one side, from places about `_GAP` of t apart; dθ/dt = t / F′ joins them."""
+    at = sums(theta)
+    base, here = at.value, theta
+    t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
+    for _ in range(200):
+        rise = ((t[-1] + _GAP) ** 2 - t[-1] ** 2) / 2
+        g, h = abs(float(at.gradient[0])), float(at.hessian[0, 0])
+        here += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
+        at = sums(here)
+        t.append(float(np.sqrt(2 * max(at.value - base, 0.0))))
+        places.append(here)
+        slopes.append(t[-1] / float(at.gradient[0]))
+        if t[-1] >= REACH:
+            break
+    ends = on_line(T, np.array(t), np.array(places), np.array(slopes))[0]
+    return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1

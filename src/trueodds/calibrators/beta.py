@@ -1,0 +1,181 @@
+"""Which beta curve fits best? Beta calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.binary_logistic import Best, best, separated, tame
+from trueodds.calibrators.llo import WIDE, falling
+from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.one_vs_rest import Curve, each_class
+from trueodds.calibrators.platt import Iterated
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
+
+Array = NDArray[Any]
+
+_PARAMETERS = ("abm", "am", "ab", "a")
+
+
+@dataclass(frozen=True, eq=False)
+class BetaCurve:
+    """logit q = c + a log p − b log(1 − p)."""
+
+    a: float
+    b: float
+    c: float
+    passes: int = 0
+    converged: bool = True
+
+    def __call__(self, x: Array) -> Array:
+        """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
+        x = np.minimum(x, 1.0, dtype=np.float64)
+        eta = np.full(len(x), self.c)
+        with np.errstate(divide="ignore"):
+            if self.a > 0:
+                eta += self.a * np.log(x)
+            if self.b > 0:
+                eta -= self.b * np.log(1 - x)
+        return expit(eta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""
+        return {"a": self.a, "b": self.b, "c": self.c, "passes": self.passes, "converged": int(self.converged)}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> BetaCurve:
+        """a and b of at least 0."""
+        wire.keys(given, ("a", "b", "c", "passes", "converged"), "a curve")
+        a, b = (wire.number(given, key, 0, WIDE) for key in ("a", "b"))
+        c = wire.number(given, "c", -WIDE, WIDE)
+        return cls(a, b, c, wire.count(given, "passes"), bool(wire.count(given, "converged")))
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMap(Iterated):
+    """A beta curve for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "beta"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BetaCurve.from_dict
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """For two classes."""
+        curve = self.curves[0]
+        return (Term(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
+
+    def said(self) -> str:
+        """`a = 0.40, b = 0.71, c = -0.76`, or how many curves."""
+        if len(self.curves) > 1:
+            return f"{len(self.curves)} curves"
+        return ", ".join(f"{name} = {figure(getattr(self.curves[0], name))}" for name in "abc")
+
+
+@dataclass(frozen=True)
+class BetaRule(Rule):
+    r"""A curve that scores of two beta laws would need, by maximum likelihood; it never falls.
+
+    .. math:: \log\frac{q}{1 - q} = c + a \log p - b \log(1 - p), \quad a, b \ge 0
+
+    It bends near 0 and near 1 by different amounts; a = b = 1, c = 0 changes nothing. `parameters` says which are
+    free: `"abm"` all three, `"am"` with a = b, which is `llo` with γ ≥ 0, `"ab"` with q(1/2) = 1/2, `"a"` with both.
+    The maximum under the bounds is exact: the likelihood is convex, so where it leaves them the best point lies on the
+    side it left by, and the other bound is looked at again there. Where the scores separate the outcomes one more of
+    either kind is imagined, and `converged` is False. Fits take log(max(p, `floor`)); the map has no floor. Two
+    classes: the curve of the second; more: one per class against the rest, then each row over its sum, so labels may
+    change. Not for scores in a few clusters, where three parameters have nothing to rest on. Cost: O(nK) per pass,
+    some 7 passes. Source: Kull, Silva Filho & Flach (2017).
+
+    >>> said = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
+    >>> BetaRule(parameters="a").fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).said()
+    'a = 0.5, b = 0.5, c = 0'
+    """
+
+    name: ClassVar[str] = "beta"
+    complexity: ClassVar[int] = 7
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = BetaMap
+    parameters: str = "abm"
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_floor(self.floor)
+        if self.parameters not in _PARAMETERS:
+            raise InputError(
+                "TO203",
+                f"parameters is one of {', '.join(_PARAMETERS)}.",
+                repr(self.parameters),
+                "Leave it out for abm.",
+            )
+
+    def fit(self, P: Array, Y: Array, w: Array) -> BetaMap:
+        """The curves of these rows."""
+        return BetaMap(each_class(partial(_curve, rule=self), P, Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, curves that separate and curves that do not rise."""
+        assert isinstance(fitted, BetaMap)
+        said = touched(P, Y, self.floor)
+        if lost := sum(not curve.converged for curve in fitted.curves):
+            said.append(separated(lost))
+        return [*said, *falling(sum(curve.a == curve.b == 0 for curve in fitted.curves), len(fitted.curves))]
+
+
+def _curve(x: Array, y: Array, w: Array, rule: BetaRule) -> BetaCurve:
+    x = np.minimum(x, 1.0, dtype=np.float64)
+    rising, falling = np.log(np.maximum(x, rule.floor)), -np.log(np.maximum(1 - x, rule.floor))
+    found = _within(best, rising, falling, y, w, rule.parameters)
+    if not found.converged:
+        found = _within(tame, rising, falling, y, w, rule.parameters)
+        return BetaCurve(*_abc(found, rule.parameters), found.passes, converged=False)
+    return BetaCurve(*_abc(found, rule.parameters), found.passes, found.converged)
+
+
+def _abc(found: Best, parameters: str) -> tuple[float, float, float]:
+    c, a, b = found.theta.tolist()
+    return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
+
+
+def _within(fit: Callable[..., Best], up: Array, down: Array, y: Array, w: Array, parameters: str) -> Best:
+    """The best (c, a, b) with a, b ≥ 0, by looking at the sides of the quadrant that can hold it."""
+    free = parameters.endswith("m")
+    if parameters == "ab":
+        up, down = up + np.log(2), down - np.log(2)
+
+    def on(*which: int) -> Best:
+        """With the named of the columns 1 (a), 2 (b) and 3 (a = b); the others are 0."""
+        columns = {0: np.ones(len(y)), 1: up, 2: down, 3: up + down}
+        used = [0, *which] if free else list(which)
+        if not used:
+            return Best(np.zeros(3), float(w.sum()) * float(np.log(2)), 1, True, 0)
+        rest = np.array([0.0 if j == 0 else 1.0 for j in used])
+        found = fit(np.stack([columns[j] for j in used]).T, y, w, rest, intercept=free)
+        return _placed(found, used, found.theta)
+
+    if parameters in ("am", "a"):
+        both = on(3)
+        return both if both.theta[1] >= 0 else on()
+    both = on(1, 2)
+    _, a, b = both.theta
+    if a >= 0 and b >= 0:
+        return both
+    # By convexity the best point lies on a side beyond which the free one is; its other bound may then bind too.
+    sides = [side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else on()
+             for side in ([on(2)] if a < 0 else []) + ([on(1)] if b < 0 else [])]  # fmt: skip
+    return min(sides, key=lambda side: side.value)
+
+
+def _placed(found: Best, used: list[int], theta: Array) -> Best:
+    """With θ as (c, a, b)."""
+    whole = np.zeros(3)
+    for j, value in zip(used, theta, strict=True):
+        whole[[1, 2] if j == 3 else [j]] = value
+    return Best(whole, found.value, found.passes, found.converged, found.told)

@@ -1,0 +1,184 @@
+"""How bold may forecasts be and still be called calibrated? Boldness-recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.binary_logistic import best, held, line, log_ratio, logistic, separated, tame
+from trueodds.calibrators.contours import Cells, Surface, cells, directions
+from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
+from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
+
+Array = NDArray[Any]
+
+_ANGLES = 64  # looked at around the contour, three times, each time more closely
+
+
+@dataclass(frozen=True)
+class BoldnessMap(LloMap):
+    """The boldest shift and slope that the posterior allows."""
+
+    name: ClassVar[str] = "boldness"
+
+
+@dataclass(frozen=True)
+class BoldnessRule(Rule):
+    r"""The shift and slope of log odds that spread the probabilities most and leave them probably calibrated.
+
+    .. math:: \max_{\tau, \gamma}\ \mathrm{sd}(q), \quad \mathrm{logit}\,q = \tau + \gamma\,\mathrm{logit}\,p, \qquad
+        P(\text{calibrated} \mid y, q) \ge t
+
+    The posterior is that of BIC with the probability `prior` of being calibrated beforehand, and t is `posterior`.
+    Since such maps form a group, the best fit of the recalibrated forecasts is as likely as that of the given ones,
+    and the constraint is a convex set, :math:`\ell(\tau, \gamma) \ge \ell_{\max} - [\log n - \mathrm{logit}\,t +
+    \mathrm{logit}\,\pi]`: one fit and a walk around its contour, no fit per candidate. It can be met only with enough
+    rows, 19 for t = 0.95; with fewer the fit is refused. Two classes. Weights are numbers of rows, n their sum; sd
+    divides by n − 1. Where the scores separate the outcomes one more outcome of either kind is imagined, and
+    `converged` is False. It gives up likelihood for spread on purpose: for the best probabilities use `llo`. Two maps
+    that are equally bold can exist; the one with the larger slope is taken. Fits take log(max(p, `floor`)). Cost:
+    O(n log n), some 15 passes. Source: Guthrie & Franck (2024).
+
+    >>> said = np.array([[0.3, 0.7], [0.7, 0.3]] * 40)
+    >>> BoldnessRule().fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1] * 10], np.ones(80)).said()
+    'δ = 1, γ = 1.8345'
+    """
+
+    name: ClassVar[str] = "boldness"
+    complexity: ClassVar[int] = 8
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = BoldnessMap
+    two_classes: ClassVar[bool] = True
+    candidate: ClassVar[bool] = False
+    exempt: ClassVar[Mapping[str, str]] = {
+        "two classes swapped": "of two equally bold maps that mirror each other one is taken"
+    }
+    posterior: float = 0.95
+    prior: float = 0.5
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_floor(self.floor)
+        for name in ("posterior", "prior"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
+
+    def slack(self, n: float) -> float:
+        """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
+        found = float(np.log(n) - logit(self.posterior) + logit(self.prior))
+        if found < -1e-12:
+            reach = float(expit(np.log(n) + logit(self.prior)))
+            raise InputError(
+                "TO514",
+                f"{n:g} rows cannot make calibration so probable: {figure(reach)} at most.",
+                f"posterior={self.posterior:g}",
+                "Ask for less, or bring more rows.",
+            )
+        return max(found, 0.0)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> BoldnessMap:
+        """The boldest map of these rows."""
+        slack, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
+        found = best(line(x), y, w, UNCHANGED)
+        converged = found.converged
+        if not converged:
+            found, y = tame(line(x), y, w, UNCHANGED), held(y, w)
+        theta = found.theta
+        if found.told == 2 and slack > 0:
+            theta = _boldest(cells(x, y, w), theta, slack)
+        return BoldnessMap(float(theta[0]), float(theta[1]), found.passes, converged)
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, what cannot be told, and how bold the map is."""
+        assert isinstance(fitted, BoldnessMap)
+        said = touched(P, Y, self.floor)
+        if not fitted.converged:
+            said.append(separated())
+        rows = cells(log_ratio(P, self.floor), Y[:, 1], w)
+        top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
+        spreads = [
+            figure(_spread(rows, theta)) for theta in (np.array([fitted.tau, fitted.gamma]), UNCHANGED, top.theta)
+        ]
+        text = "The standard deviation of the probabilities is {} after, {} before and {} with the best fit".format(
+            *spreads
+        )
+        if fitted.converged:
+            text += f"; calibration has the posterior probability {figure(self._reached(rows, fitted, top.value))}"
+        return [*said, *falling(int(fitted.gamma <= 0)), Note("TN518", text + ".")]
+
+    def _reached(self, rows: Cells, fitted: BoldnessMap, least: float) -> float:
+        at = logistic(line(rows.x), rows.wy / rows.w, rows.w, np.array([fitted.tau, fitted.gamma])).value
+        return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - least)))
+
+
+def _spread(rows: Cells, theta: Array) -> float:
+    """The standard deviation of the recalibrated probabilities, by n − 1."""
+    q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
+    off = q - rows.w @ q / n
+    return float(np.sqrt(rows.w @ off**2 / (n - 1))) if n > 1 else 0.0
+
+
+def _boldest(rows: Cells, theta: Array, slack: float) -> Array:
+    """The most spread on the contour: by looking around it ever more closely, then by Newton's method."""
+    few = rows.grouped()
+    surface = Surface.of(few, theta)
+    middle, reach = 0.0, np.pi
+    for _ in range(3):
+        angles = middle + reach * np.linspace(-1, 1, _ANGLES + 1)
+        radii = np.sqrt(2 * slack) * surface.radii(angles, slack)
+        points = surface.at(radii[:, None] * directions(angles))
+        spread = np.array([_spread(few, point) for point in points])
+        equal = spread >= spread.max() * (1 - 1e-9)
+        at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
+        middle, reach = float(angles[at]), 2 * reach / _ANGLES
+    least = logistic(line(rows.x), rows.wy / rows.w, rows.w, theta).value
+    return _polished(rows, points[at], least + slack)
+
+
+def _polished(rows: Cells, theta: Array, level: float) -> Array:
+    r"""The place near θ where F meets its level and its gradient is along that of the variance.
+
+    Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one step of Newton is one pass.
+    """
+    X, y = line(rows.x), rows.wy / rows.w
+    start, size = theta, np.abs(theta) + 1
+    for _ in range(20):
+        at = logistic(X, y, rows.w, theta)
+        (ft, fg), H = at.gradient, at.hessian
+        (vt, vg), B = _variance(rows, theta)
+        wrong = np.array([at.value - level, vt * fg - vg * ft])
+        turning = [
+            B[0, 0] * fg + vt * H[0, 1] - B[0, 1] * ft - vg * H[0, 0],
+            B[0, 1] * fg + vt * H[1, 1] - B[1, 1] * ft - vg * H[0, 1],
+        ]
+        try:
+            step = np.linalg.solve(np.array([[ft, fg], turning]), wrong)
+        except np.linalg.LinAlgError:
+            return start
+        theta = theta - step
+        if not (np.abs(theta - start) < 0.1 * size).all():
+            return start  # led away to another place where the two are parallel
+        if (np.abs(step) <= 1e-10 * size).all():
+            break
+    return theta
+
+
+def _variance(rows: Cells, theta: Array) -> tuple[Array, Array]:
+    """The gradient and the second derivatives of n times the variance of the recalibrated probabilities."""
+    X, n = line(rows.x), float(rows.w.sum())
+    q = expit(X @ theta)
+    v = q * expit(-(X @ theta))
+    off = q - rows.w @ q / n
+    mean = (rows.w * v) @ X / n
+    gradient = 2 * (rows.w * off * v) @ X
+    bend = rows.w * (v * v + off * v * (1 - 2 * q))
+    return gradient, 2 * ((X * bend[:, None]).T @ X - n * np.outer(mean, mean))

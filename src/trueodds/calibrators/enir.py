@@ -1,0 +1,146 @@
+"""What curve fits best if it should hardly ever fall? An average over near-isotonic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.core.errors import Note
+from trueodds.core.kernels.merging import Path, averaged, near_isotonic
+from trueodds.problem.by_score import ByScore
+
+Array = NDArray[Any]
+
+_NOTHING = 88.0  # a model whose BIC is that much worse weighs e^−44: 10⁵ of them cannot move a digit
+
+
+@dataclass(frozen=True, eq=False)
+class Knots:
+    """Straight lines between knots, flat beyond the first and the last; it may fall."""
+
+    x: Array  # (m,) strictly rising
+    y: Array  # (m,) in [0, 1]
+
+    def __call__(self, x: Array) -> Array:
+        """The values at x."""
+        return np.interp(x, self.x, self.y)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The knots."""
+        return {"x": self.x.tolist(), "y": self.y.tolist()}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Knots:
+        """Knots that rise, values that are probabilities."""
+        wire.keys(given, ("x", "y"), "a curve")
+        x = wire.vector(given, "x", 0, 2, rising="strictly")  # float16 may say a little more than 1
+        return cls(x, wire.vector(given, "y", 0, 1, size=len(x)))
+
+
+@dataclass(frozen=True, eq=False)
+class EnirMap(OneVsRest):
+    """A curve that hardly falls, for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "enir"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Knots.from_dict
+
+    def said(self) -> str:
+        """How many knots."""
+        knots = sum(len(curve.x) for curve in self.curves)
+        return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
+            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
+        )
+
+
+@dataclass(frozen=True)
+class EnirRule(Rule):
+    r"""The average of all near-isotonic curves, each weighted by how well it fits for its size.
+
+    .. math:: \min_f \tfrac12 \sum_i w_i (y_i - f_i)^2 + \lambda \sum_i (f_i - f_{i+1})_+, \quad
+        \omega_\lambda \propto e^{-\mathrm{BIC}_\lambda/2}, \quad
+        \mathrm{BIC}_\lambda = -2 \ell_\lambda + d_\lambda \log n
+
+    over the rising scores, equal scores pooled first; d is the number of levels of the curve and ℓ its log-likelihood.
+    As λ grows falls are ironed out until isotonic regression is left; every λ at which levels meet gives a model, but
+    not λ = 0, which repeats the outcomes. So a curve may fall where the data insist, unlike `isotonic`; of a single
+    fall among few distinct scores nothing is left. Straight lines between the scores. Two classes: the curve of the second; more: one per class against the rest, then each
+    row over its sum. May say exactly 0 or 1; labels may change. Weights that are not counts are scaled to sum to the
+    number of rows. The authors' package adds log 2π to log n, which favors fewer levels. Cost: O(K n log n), memory
+    O(n). Source: Naeini & Cooper (2016); the path by Tibshirani, Hoefling & Tibshirani (2011).
+
+    >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
+    >>> m = EnirRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
+    >>> m.apply(np.array([[0.75, 0.25], [0.65, 0.35]]))[:, 1].round(2).tolist()
+    [0.5, 0.75]
+    """
+
+    name: ClassVar[str] = "enir"
+    complexity: ClassVar[int] = 25
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = EnirMap
+
+    def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
+        """The averaged curves of these rows."""
+        return EnirMap(each_class(_curve, P, Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Exact zeros."""
+        return exact_zeros(fitted.apply(P))
+
+
+def _curve(x: Array, y: Array, w: Array) -> Knots:
+    n, w = as_rows(w)
+    knots, mass, came = ByScore(x, y, w).sums()
+    path = near_isotonic(mass, came)
+    level = averaged(path, weighted(path, np.log(n)))
+    # Inside a flat stretch a knot changes nothing; its two ends are kept.
+    keep = np.ones(len(knots), dtype=bool)
+    keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
+    return Knots(knots[keep], level[keep])
+
+
+def weighted(path: Path, price: float) -> Array:
+    """The weight of each model of the path, which sum to 1, if each level costs `price` in BIC.
+
+    Along the path both the likelihood and the number of levels fall. So of the models between two others none is
+    better than the likelihood of the first with the levels of the second: where that is hopeless none is looked at.
+    """
+    last, levels = len(path.lambdas) - 1, path.sizes
+    bic = np.full(last + 1, np.inf)
+    first = min(1, last)  # λ = 0 only if nothing falls
+    seen = {each: likelihood(path, each) for each in (first, last)}
+    stretches = [(first, last)]
+    bic[[first, last]] = [levels[each] * price - 2 * seen[each] for each in (first, last)]
+    while stretches:
+        a, b = stretches.pop()
+        if b - a < 2 or levels[b - 1] * price - 2 * seen[a] > bic.min() + _NOTHING:
+            continue
+        middle = (a + b) // 2
+        seen[middle] = likelihood(path, middle)
+        bic[middle] = levels[middle] * price - 2 * seen[middle]
+        stretches += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
+    behind = bic - bic.min()
+    weights = np.where(behind > _NOTHING, 0.0, np.exp(-np.minimum(behind, _NOTHING) / 2))
+    return np.asarray(weights / weights.sum())
+
+
+def likelihood(path: Path, model: int) -> float:
+    """The log-likelihood of one model, −∞ where it rules out what came."""
+    alive, level = path.levels(model)
+    mass, came = path.mass[alive], path.came[alive]
+    return float(
+        xlogy(_but_rounding(came, mass), level).sum() + xlogy(_but_rounding(mass - came, mass), 1 - level).sum()
+    )
+
+
+def _but_rounding(part: Array, mass: Array) -> Array:
+    return np.where(part > 1e-12 * mass, part, 0.0)

@@ -1,0 +1,185 @@
+"""Is one temperature too rigid? Tempered, unchanged and uniform rows, mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.by_score import in_row_blocks
+from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.parts import as_shares, in_parts
+from trueodds.calibrators.shares import likeliest, nearest
+from trueodds.calibrators.steepness import HIGHEST, LOWEST, valley
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends, in_words
+from trueodds.core.errors import InputError, Note
+
+Array = NDArray[Any]
+
+_LOSSES = ("log", "brier")
+_KEPT = 1e-6  # what is left to the stated probabilities where the uniform alone is best, so that labels survive
+
+
+@dataclass(frozen=True)
+class EnsembleTemperatureMap(Map):
+    """v₁ p^β/Σp^β + v₂ p + v₃/K."""
+
+    name: ClassVar[str] = "ensemble_temperature"
+    beta: float
+    shares: tuple[float, float, float]  # of the tempered row, the row itself, the uniform; with sum 1
+    passes: int = 0
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether β lies inside its range."""
+        return LOWEST < self.beta < HIGHEST
+
+    def apply(self, P: Array) -> Array:
+        """The mixture of rows over their sums."""
+        return in_row_blocks(self._rows, P)
+
+    def _rows(self, P: Array) -> Array:
+        tempered, unchanged, uniform = self.shares
+        Q = TemperatureMap(self.beta).apply(P)
+        Q *= tempered
+        Q += P * (unchanged / P.sum(axis=1, keepdims=True, dtype=np.float64))
+        Q += uniform / P.shape[1]
+        return Q
+
+    def terms(self, k: int) -> tuple[Term, ...]:
+        """softmax(β log p), softmax(log p), softmax(0)."""
+        powers = (self.beta, 1.0, 0.0)
+        return tuple(Term(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
+
+    def said(self) -> str:
+        """`T = 3.02 for 63 %, 24 % unchanged, 13 % uniform`."""
+        tempered, unchanged, uniform = (round(100 * v) for v in self.shares)
+        return f"{in_words(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"
+
+    def to_dict(self) -> dict[str, Any]:
+        """β, the shares, and the passes that finding β took."""
+        return {"beta": self.beta, "shares": list(self.shares), "passes": self.passes}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
+        """β within its range, shares that sum to 1."""
+        wire.keys(parameters, ("beta", "shares", "passes"), "parameters")
+        shares = wire.vector(parameters, "shares", 0, 1, size=3)
+        if abs(shares.sum() - 1) > 1e-9:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator shares must sum to 1.",
+                f"{shares.sum()!r}",
+                "Fit it again and save it with .save(path).",
+            )
+        tempered, unchanged, uniform = shares.tolist()
+        return cls(
+            wire.number(parameters, "beta", LOWEST, HIGHEST),
+            (tempered, unchanged, uniform),
+            wire.count(parameters, "passes"),
+        )
+
+
+@dataclass(frozen=True)
+class EnsembleTemperatureRule(Rule):
+    r"""A mixture of the tempered row, the row itself and the uniform one.
+
+    .. math:: q_i = v_1\,\frac{p_i^\beta}{\sum_k p_{ik}^\beta} + v_2\,p_i + \frac{v_3}{K}, \quad
+        v \ge 0, \; v_1 + v_2 + v_3 = 1
+
+    β first, then the shares v given β, both by the same `loss`: `"log"` (both problems are convex) or `"brier"` (β by
+    the minimum downhill from the likeliest one; the shares exactly). Where several shares are best, those of the
+    fewest parts. The uniform part bounds the loss of surprises that one temperature would answer by making every row
+    less sure; for a model that is only too sure, the shares are (1, 0, 0). Keeps the order within each row, hence
+    every label. The fit of β by log loss takes log(max(p, `floor`)). Cost: that of `temperature` and one more pass;
+    with `"brier"` about 10 passes. Source: Zhang, Kailkhura & Han (2020), whose code uses the Brier score throughout.
+
+    >>> said = np.array([[0.1, 0.9]] * 4)
+    >>> EnsembleTemperatureRule().fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).said()
+    'T = 2.00 for 100 %, 0 % unchanged, 0 % uniform'
+    """
+
+    name: ClassVar[str] = "ensemble_temperature"
+    complexity: ClassVar[int] = 2
+    keeps_argmax: ClassVar[bool] = True
+    map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
+    as_given: ClassVar[bool] = True
+    loss: str = "log"
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        if self.loss not in _LOSSES:
+            raise InputError("TO203", "loss is 'log' or 'brier'.", repr(self.loss), "Leave it out for log.")
+        check_floor(self.floor)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> EnsembleTemperatureMap:
+        """The temperature and the shares of these rows."""
+        found = TemperatureRule(self.floor).fit(P, Y, w)
+        beta, passes = found.beta, found.passes
+        if self.loss == "brier":
+            beta, more = valley(partial(_slopes, P, Y, w), beta)
+            passes += more
+        shares = (_by_likelihood if self.loss == "log" else _by_squares)(P, Y, w, beta)
+        if shares[2] > 1 - _KEPT:
+            shares = np.array([0.0, _KEPT, 1 - _KEPT])
+        tempered, unchanged, uniform = shares.tolist()
+        return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), passes)
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, a β at an end of its range, and rows that inform of nothing."""
+        assert isinstance(fitted, EnsembleTemperatureMap)
+        said = touched(P, Y, self.floor) if self.loss == "log" else []
+        if fitted.shares[2] == 1 - _KEPT:
+            said.append(
+                Note(
+                    "TN511",
+                    f"No share of what was said does better than the uniform; {_KEPT:g} of it is kept, so that the order within each row survives.",
+                )
+            )
+        return said + (ends(fitted.beta) if fitted.shares[0] > 0 else [])
+
+
+def _by_likelihood(P: Array, Y: Array, w: Array, beta: float) -> Array:
+    """One row per outcome that came: what each part gave it."""
+    given, mass = [], []
+    for p, y, m in in_parts(P, Y, w):
+        rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
+        tempered, unchanged = TemperatureMap(beta).apply(p)[rows, classes], p[rows, classes] / p.sum(axis=1)[rows]
+        given.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
+        mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
+    return likeliest(np.concatenate(given), np.concatenate(mass))
+
+
+def _by_squares(P: Array, Y: Array, w: Array, beta: float) -> Array:
+    """The sums of products that the squares consist of."""
+    k = P.shape[1]
+    G, c = np.zeros((3, 3)), np.zeros(3)
+    for p, y, m in in_parts(P, Y, w):
+        came = as_shares(y, k)
+        parts = [TemperatureMap(beta).apply(p), p / p.sum(axis=1, keepdims=True), np.full(p.shape, 1 / k)]
+        for i, one in enumerate(parts):
+            c[i] += m @ (one * came).sum(axis=1)
+            for j, other in enumerate(parts[: i + 1]):
+                G[i, j] += m @ (one * other).sum(axis=1)
+    return nearest(np.tril(G) + np.tril(G, -1).T, c)
+
+
+def _slopes(P: Array, Y: Array, w: Array, beta: float) -> tuple[float, float]:
+    """The first and second derivative of the Brier score's sum by β."""
+    first = second = 0.0
+    for p, y, m in in_parts(P, Y, w):
+        q = TemperatureMap(beta).apply(p)
+        logs = np.log(p, out=np.zeros_like(p), where=p > 0)  # of a zero, q is 0 for every β, so that its log is idle
+        off = q - as_shares(y, p.shape[1])
+        d = logs - (q * logs).sum(axis=1, keepdims=True)
+        qd = q * d
+        bend = qd * d - q * (qd * d).sum(axis=1, keepdims=True)
+        first += 2 * float(m @ (off * qd).sum(axis=1))
+        second += 2 * float(m @ (qd * qd + off * bend).sum(axis=1))
+    return first, second

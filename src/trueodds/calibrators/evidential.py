@@ -1,0 +1,198 @@
+"""How much do the calibration rows leave open? Evidential calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.beliefs import Beliefs, OneSlope
+from trueodds.calibrators.binary_logistic import held, line, log_ratio, tame
+from trueodds.calibrators.contours import Surface, cells
+from trueodds.calibrators.line_beliefs import Line
+from trueodds.calibrators.llo import falling
+from trueodds.calibrators.logs import FLOOR, check_floor, floored, touched
+from trueodds.calibrators.newton import minimum
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
+from trueodds.tally.likelihood import Likelihood, softmax_linear
+
+Array = NDArray[Any]
+
+_ON = ("log p", "probabilities")
+_OUTPUT = ("pignistic", "plausibility", "point")
+
+
+@dataclass(frozen=True, eq=False)
+class EvidentialMap(Map):
+    """The parameters that fit nearly as well as the best, and what is made of them."""
+
+    name: ClassVar[str] = "evidential"
+    contour: OneSlope | Line
+    on: str = "log p"
+    output: str = "pignistic"
+    passes: int = 0
+
+    def apply(self, P: Array) -> Array:
+        """Ignorance split evenly, plausibilities over their sum, or the best parameter's probabilities."""
+        scores = self._scores(P)
+        if self.output == "point":
+            return self.contour.point(scores)
+        found = self.contour.of(scores)
+        q = found.pignistic if self.output == "pignistic" else found.plausibility
+        return q / q.sum(axis=1, keepdims=True)
+
+    def interval(self, P: Array) -> tuple[Array, Array]:
+        """Belief and plausibility of each class."""
+        found = self.beliefs(P)
+        return found.belief, found.plausibility
+
+    def beliefs(self, P: Array) -> Beliefs:
+        """Belief, plausibility and pignistic probability."""
+        return self.contour.of(self._scores(P))
+
+    def _scores(self, P: Array) -> Array:
+        P = np.asarray(P, dtype=np.float64)
+        if self.on == "probabilities":
+            return P[:, 1] if isinstance(self.contour, Line) else P
+        with np.errstate(divide="ignore"):
+            logs = np.log(P)
+        return logs[:, 1] - logs[:, 0] if isinstance(self.contour, Line) else logs
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """Of the best parameter alone; what the rows leave open is no such mixture."""
+        if self.output != "point" or self.on != "log p":
+            return None
+        if isinstance(self.contour, OneSlope):
+            return (Term(1.0, self.contour.theta * np.eye(k), np.zeros(k)),)
+        tau, gamma = self.contour.theta.tolist()
+        return (Term(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
+
+    def said(self) -> str:
+        """`θ = 0.45`, or shift and slope."""
+        if isinstance(self.contour, OneSlope):
+            return f"θ = {figure(self.contour.theta)}"
+        tau, gamma = self.contour.theta.tolist()
+        return f"slope {figure(gamma)}, intercept {figure(tau)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is calibrated, what is put out, the passes, and the contour."""
+        return {"on": self.on, "output": self.output, "passes": self.passes, "contour": self.contour.to_dict()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
+        """A contour of one parameter, or of two for two classes."""
+        wire.keys(parameters, ("on", "output", "passes", "contour"), "parameters")
+        contour = parameters["contour"]
+        wrong = [key for key, known in (("on", _ON), ("output", _OUTPUT)) if parameters[key] not in known]
+        if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
+            raise InputError(
+                "TO505",
+                "A saved evidential calibrator must say what it is on, what it puts out, and its contour.",
+                f"another {wrong[0]}" if wrong else "no contour for so many classes",
+                "Fit it again and save it with .save(path).",
+            )
+        kind: type[OneSlope] | type[Line] = Line if "turn" in contour else OneSlope
+        return cls(kind.from_dict(contour), parameters["on"], parameters["output"], wire.count(parameters, "passes"))
+
+
+@dataclass(frozen=True)
+class EvidentialRule(Rule):
+    r"""Belief and plausibility of each class, from all parameters that fit nearly as well as the best. Reconstructed.
+
+    .. math:: q = \mathrm{softmax}(\theta s), \qquad pl(\theta) = L(\theta) / L(\hat\theta), \qquad
+        A(\gamma, Z) = \{j : F_{j-1}(\theta) \le Z < F_j(\theta) \text{ for a } \theta \text{ with } pl(\theta) \ge \gamma\}
+
+    L is the likelihood of shares held off 0 and 1, t = (n_y + 1)/(n_y + K) for the class y that came and 1/(n_y + K)
+    for the others; γ and Z are uniform, F are cumulative probabilities, and A is the set of classes that the rows
+    leave open. `interval` gives belief P(A = {j}) and plausibility P(j ∈ A); they meet as rows are added.
+    `output` is `"pignistic"`, A split evenly, which lies between the two; `"plausibility"`, over its sum; or `"point"`,
+    θ at its best.
+    Scores s are `on="log p"`, a temperature that nearly includes the identity, or on `"probabilities"`, which cannot
+    leave them unchanged. `parameters` is 1, or 2 with a shift and slope of the log odds (or of p) for two classes,
+    the contour of Platt's sigmoid; None takes 2 for two classes, else 1.
+
+    The text of the multiclass paper was not at hand: the form with one parameter is a reading of its summary and of
+    the binary paper, and may differ from the authors'. Through F beliefs depend on the order of the classes, by .03 with 60 rows;
+    with two parameters the contour of more than 2,048 distinct scores is that of as many groups of neighbours. Use it
+    to say how far calibration is known, not for accuracy. Cost: O(nK) for each of some 25 passes; to apply, O(nK log K)
+    times 32. Sources: Xu, Davoine & Denœux (2015); Xu, Davoine, Zha & Denœux (2016).
+
+    >>> said = np.array([[0.1, 0.9]] * 4)
+    >>> fitted = EvidentialRule(parameters=1).fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
+    >>> [end[0, 1].round(2).tolist() for end in fitted.interval(said)]
+    [0.39, 0.89]
+    """
+
+    name: ClassVar[str] = "evidential"
+    complexity: ClassVar[int] = 9
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = EvidentialMap
+    candidate: ClassVar[bool] = False
+    exempt: ClassVar[Mapping[str, str]] = {
+        "class order": "sets of classes are made from cumulative probabilities, so neighbours share what is open"
+    }
+    on: str = "log p"
+    output: str = "pignistic"
+    parameters: int | None = None
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_floor(self.floor)
+        for name, known in (("on", _ON), ("output", _OUTPUT)):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    "TO203", f"{name} is one of {', '.join(known)}.", repr(getattr(self, name)), "Leave it out."
+                )
+        if self.parameters is not None and (isinstance(self.parameters, bool) or self.parameters not in (1, 2)):
+            raise InputError("TO203", "parameters is 1 or 2.", repr(self.parameters), "Leave it out.")
+
+    def fit(self, P: Array, Y: Array, w: Array) -> EvidentialMap:
+        """The parameters that fit these rows nearly as well as the best."""
+        k = P.shape[1]
+        if self.parameters == 2 and k > 2:
+            raise InputError("TO203", "Two parameters are for two classes.", f"{k} classes", "Leave parameters out.")
+        contour, passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
+        return EvidentialMap(contour, self.on, self.output, passes)
+
+    def _one(self, P: Array, Y: Array, w: Array) -> tuple[OneSlope, int]:
+        S = floored(P, self.floor) if self.on == "log p" else P.astype(np.float64)
+        S -= S.max(axis=1, keepdims=True)
+        shares, cube = Y @ _held(w @ Y), S[:, :, None]
+
+        def sums(theta: float) -> Likelihood:
+            return softmax_linear(cube, shares, w, np.array([theta]))
+
+        if not (w * S.min(axis=1)).any():  # every row is uniform: any parameter gives the same
+            return OneSlope.alone(1.0), 0
+        found = minimum(lambda theta: sums(float(theta[0])), np.zeros(1))
+        contour, passes = OneSlope.around(float(found.theta[0]), sums)
+        return contour, passes + found.passes
+
+    def _two(self, P: Array, y: Array, w: Array) -> tuple[Line, int]:
+        x = log_ratio(P, self.floor) if self.on == "log p" else P[:, 1].astype(np.float64)
+        found = tame(line(x), y, w, np.zeros(2))
+        return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), found.theta)), found.passes
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, and scores that say nothing."""
+        assert isinstance(fitted, EvidentialMap)
+        said = touched(P, Y, self.floor) if self.on == "log p" else []
+        contour = fitted.contour
+        flat = (
+            contour.theta <= 0 or contour.low[-1] == contour.theta
+            if isinstance(contour, OneSlope)
+            else contour.theta[1] <= 0
+        )
+        return [*said, *falling(int(flat))]
+
+
+def _held(came: Array) -> Array:
+    """The shares (K, K) that stand for each class that came so often."""
+    k = len(came)
+    return (1 + np.diag(came)) / (came + k)[:, None]

@@ -1,0 +1,112 @@
+"""What increasing curves are left to draw once one temperature has been set? Tempered rows, then isotonic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.by_score import in_row_blocks
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
+from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
+from trueodds.core.errors import Note
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class IrovaTsMap(Map):
+    """A non-decreasing curve per class, of tempered rows."""
+
+    name: ClassVar[str] = "irova_ts"
+    tempered: TemperatureMap
+    curves: IsotonicMap
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """Of the temperature's fit."""
+        return self.tempered.passes
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether the temperature lies inside its range."""
+        return self.tempered.converged
+
+    def apply(self, P: Array) -> Array:
+        """The curves' values at the tempered rows, made to sum to 1."""
+        return in_row_blocks(lambda p: self.curves.apply(scores(self.tempered, p)), P)
+
+    def said(self) -> str:
+        """The temperature and how many knots."""
+        return f"{self.tempered.said()}, then {self.curves.said()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Those of the temperature and those of the curves."""
+        return {"temperature": self.tempered.to_dict(), "isotonic": self.curves.to_dict()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrovaTsMap:
+        """A temperature, and as many curves as K classes need."""
+        wire.keys(parameters, ("temperature", "isotonic"), "parameters")
+        curves = IsotonicMap.from_dict(wire.table(parameters, "isotonic"), k)
+        assert isinstance(curves, IsotonicMap)
+        return cls(TemperatureMap.from_dict(wire.table(parameters, "temperature"), k), curves)
+
+
+@dataclass(frozen=True)
+class IrovaTsRule(Rule):
+    r"""Temperature scaling, then an isotonic curve for each class against the rest, each row over its sum.
+
+    .. math:: q_{ik} \propto g_k\!\Big(\frac{p_{ik}^\beta}{\sum_l p_{il}^\beta}\Big), \quad g_k \text{ non-decreasing}
+
+    The temperature mends what all classes have in common, so that the curves, which have a K-th of the information
+    each, start from better scores. Equal scores are pooled. Two classes: one curve of the second, which the
+    temperature hardly changes. May say exactly 0 or 1, and labels may change. The fit of T takes log(max(p, `floor`)). Cost: O(K n log n). Source: Zhang, Kailkhura & Han
+    (2020), IROvA-TS; unlike their code, rows are made to sum to 1.
+
+    >>> P, y = np.array([[0.1, 0.9], [0.2, 0.8], [0.7, 0.3]]), np.array([1, 0, 0])
+    >>> IrovaTsRule().fit(P, np.eye(2)[y], np.ones(3)).apply(P)[:, 1].round(3).tolist()
+    [1.0, 0.0, 0.0]
+    """
+
+    name: ClassVar[str] = "irova_ts"
+    complexity: ClassVar[int] = 21
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = IrovaTsMap
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_floor(self.floor)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> IrovaTsMap:
+        """The temperature of these rows, then the curves of the tempered ones."""
+        tempered = TemperatureRule(self.floor).fit(P, Y, w)
+        return IrovaTsMap(tempered, IsotonicRule().fit(scores(tempered, P), Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, a β at an end of its range, exact zeros."""
+        assert isinstance(fitted, IrovaTsMap)
+        zeros = IsotonicRule().notes(fitted.curves, scores(fitted.tempered, P), Y, w)
+        return [*touched(P, Y, self.floor), *ends(fitted.tempered.beta), *zeros]
+
+
+def scores(tempered: TemperatureMap, P: Array) -> Array:
+    """Tempered rows, each summed from its least number on: rows of the same numbers get the same scores, to the bit."""
+
+    def some(p: Array) -> Array:
+        # In one layout, as the order in which numpy adds depends on it.
+        p = np.ascontiguousarray(p, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            logs = np.log(p)
+        logs -= logs.max(axis=1, keepdims=True)
+        e = np.exp(tempered.beta * logs)
+        return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
+
+    return in_row_blocks(some, P)

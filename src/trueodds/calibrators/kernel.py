@@ -1,0 +1,195 @@
+"""How often did it come near this score? The reliability curve through a Gaussian, used as a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, touched
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.calibrators.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
+from trueodds.core.errors import InputError, Note
+from trueodds.problem.by_score import ByScore
+
+Array = NDArray[Any]
+
+_STEPS = 32  # of the grid in a bandwidth: what lies between is then right to 1e-8
+_FEWEST, _MOST = 64, 2048  # steps of the grid
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """A smooth curve by its values and slopes at even places, flat beyond the first and the last."""
+
+    scale: str  # of the places
+    low: float
+    high: float
+    values: Array  # (m,) in [0, 1]
+    slopes: Array  # (m,) per unit of the scale
+    bandwidth: float
+
+    def __call__(self, x: Array) -> Array:
+        """The values at x, by cubics between the places."""
+        if self.scale == "logit":
+            with np.errstate(divide="ignore"):
+                x = log_odds(x, 0.0)
+        steps = len(self.values) - 1
+        u = (np.clip(x, self.low, self.high, dtype=np.float64) - self.low) / (self.high - self.low) * steps
+        j = np.minimum(u.astype(np.int64), steps - 1)
+        u -= j
+        width = (self.high - self.low) / steps
+        a, b = self.values[j], self.values[j + 1]
+        first, last = width * self.slopes[j] - (b - a), (b - a) - width * self.slopes[j + 1]
+        return np.clip(a + u * (b - a) + u * (1 - u) * (first * (1 - u) + last * u), 0.0, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Scale, ends, values, slopes, and the bandwidth that made them."""
+        return {
+            "scale": self.scale,
+            "low": self.low,
+            "high": self.high,
+            "values": self.values.tolist(),
+            "slopes": self.slopes.tolist(),
+            "bandwidth": self.bandwidth,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Smoothed:
+        """Two places or more on a known scale."""
+        wire.keys(given, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
+        values = wire.vector(given, "values", 0, 1)
+        slopes = wire.vector(given, "slopes", -1e9, 1e9, size=len(values))
+        low, high = wire.vector({"ends": [given["low"], given["high"]]}, "ends", -1e4, 1e4, size=2, rising="strictly")
+        if given["scale"] not in tuple(NARROWEST) or len(values) < 2:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator a smoothed curve must have two values or more on the scale probability or logit.",
+                f"{len(values)} on {str(given['scale'])[:40]!r}",
+                "Fit it again and save it with .save(path).",
+            )
+        bandwidth = wire.number(given, "bandwidth", 1e-9, 1e4)
+        return cls(given["scale"], float(low), float(high), values, slopes, bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMap(OneVsRest):
+    """A smoothed curve for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "kernel"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Smoothed.from_dict
+
+    def said(self) -> str:
+        """The bandwidth, or from which to which they are."""
+        h = sorted(curve.bandwidth for curve in self.curves)
+        return f"h = {h[0]:.3g}" + (f" to {h[-1]:.3g} in {len(h)} curves" if len(h) > 1 else "")
+
+
+@dataclass(frozen=True)
+class KernelRule(Rule):
+    r"""How often it came near each score, seen through a Gaussian: the reliability curve, used as a map.
+
+    .. math:: r(s) = \frac{\sum_i w_i y_i K_h(s, p_i)}{\sum_i w_i K_h(s, p_i)}
+
+    K is a Gaussian of standard deviation h. Scores are log odds (of probabilities of at least `floor`), or with
+    `scale="probability"` the probabilities themselves, mirrored at 0 and 1, as in the paper: that flattens the curve
+    where scores pile up near 0 or 1, as those of networks do, and there it does harm. `bandwidth` is h, or a rule that looks at the scores
+    alone: `"silverman"` is 0.9 min(sd, IQR/1.34) n^(−1/5), `"normal"` (4/3)^(1/5) sd n^(−1/5), at least 0.02
+    (0.002 of probabilities); n is the number of rows, or the sum of weights that are counts. Of a curve that falls the
+    rising one of least squared distance is taken, weighted by the density of the scores, unless `monotone=False`. Two classes: the curve of the second; more: one per class against
+    the rest, then each row over its sum. Labels may change; a place without scores says what the nearest scores say.
+    Biased towards the mean of what lies within h.
+
+    The map keeps values and slopes on a grid of 32 places in a bandwidth, at most 2,049: between them it is right to
+    1e-8 while h is 1/64 of the scale's range or more, to 1e-5 where it is 1/500, and worse only in gaps of many h.
+    Beyond 4,096 distinct scores those within h/32 are seen at their mean, which moves the curve by some 1e-4.
+    Cost: O(K n log n) time and, per class, the places times the scores within 9 h, a few ms; at most 32 kB a class.
+    Source: the reliability curve of Posocco & Bonnefoy (2021), who leave its use as a map to the future; Silverman
+    (1986).
+
+    >>> p, y = np.array([0.3, 0.7]), np.array([0, 1])
+    >>> m = KernelRule(0.1, scale="probability").fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(2))
+    >>> m.apply(np.array([[0.7, 0.3], [0.5, 0.5]]))[:, 1].round(2).tolist()
+    [0.0, 0.5]
+    """
+
+    name: ClassVar[str] = "kernel"
+    complexity: ClassVar[int] = 16
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = KernelMap
+    bandwidth: float | str = "silverman"
+    scale: str = "logit"
+    monotone: bool = True
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        if self.scale not in NARROWEST:
+            raise InputError("TO203", "scale is 'probability' or 'logit'.", repr(self.scale), "Leave it out for logit.")
+        least, most = NARROWEST[self.scale], WIDEST[self.scale]
+        if self.bandwidth not in RULES and not (_number(self.bandwidth) and least <= float(self.bandwidth) <= most):
+            raise InputError(
+                "TO203",
+                f"bandwidth is 'silverman', 'normal', or a number from {least:g} to {most:g} on the {self.scale} scale.",
+                repr(self.bandwidth),
+                "Leave it out for silverman.",
+            )
+        if not isinstance(self.monotone, (bool, np.bool_)):
+            raise InputError("TO203", "monotone is True or False.", repr(self.monotone), "Leave it out for True.")
+        check_floor(self.floor)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> KernelMap:
+        """The curves of these rows."""
+        return KernelMap(each_class(partial(_curve, rule=self), P, Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, bandwidths that became the least there is, and exact zeros."""
+        assert isinstance(fitted, KernelMap)
+        said = touched(P, Y, self.floor) if self.scale == "logit" else []
+        least = NARROWEST[self.scale]
+        narrow = sum(curve.bandwidth == least for curve in fitted.curves) if isinstance(self.bandwidth, str) else 0
+        if narrow:
+            which = f" of {narrow:,} classes" * (len(fitted.curves) > 1)
+            text = f"The scores{which} lie so close together that the bandwidth is the least, {least:g}: places with few scores say what single rows say."
+            said.append(Note("TN530", text))
+        return said + exact_zeros(fitted.apply(P))
+
+
+def _curve(x: Array, y: Array, w: Array, rule: KernelRule) -> Smoothed:
+    s, mass, came = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
+    mirrored = rule.scale == "probability"
+    if not mirrored:
+        s = log_odds(s, rule.floor)
+    h = width(s, mass, rule.bandwidth, rule.scale)
+    low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
+    if not low < high:
+        low, high = low - h, high + h
+    steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
+    steps = min(max(steps, _FEWEST), _MOST)
+    at = low + (high - low) * (np.arange(steps + 1) / steps)
+    values, slopes, density = smoothed(at, *seen_at(s, mass, came, h), h, mirrored)
+    step = (high - low) / steps
+    if rule.monotone:
+        # Places that the rows hardly reach follow the others.
+        values = isotonic_regression(values, weights=np.maximum(density / density.max(), 1e-100)).x
+        rise = np.diff(values) / step
+        # A cubic between two places rises if neither slope is more than three times that of the line.
+        slopes = np.clip(slopes, 0.0, 3 * np.minimum(np.append(rise, rise[-1]), np.append(rise[0], rise)))
+    else:
+        # In a gap of many bandwidths the curve jumps between two places, and must not swing beyond them.
+        rise = np.abs(np.diff(values)) / step
+        most = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
+        slopes = np.clip(slopes, -most, most)
+    return Smoothed(rule.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))

@@ -1,0 +1,149 @@
+"""Which weights of the logs make what came most likely? The fits behind every map that is linear in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators.descent import descent
+from trueodds.calibrators.log_linear import levels
+from trueodds.calibrators.logs import floored, softmax
+from trueodds.calibrators.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.steepness import HIGHEST, LOWEST
+from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.core.errors import Note
+from trueodds.tally.by_class import by_class
+
+Array = NDArray[Any]
+
+MANY = 1000  # parameters from which on their curvature takes longer than going without
+SLIGHT = 1e-3  # nats over all rows per squared parameter: what decides where the rows alone do not
+
+_SOON = 1e-2  # nats left to gain over all rows where that is said: it need not be nearer to infinity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows that have weight, laid out for the sums: each column in one piece."""
+
+    x: Array  # (n, K) logs of probabilities, or logits
+    Y: Array  # (n, K)
+    w: Array  # (n,)
+
+    @property
+    def mass(self) -> float:
+        """The weight of all rows."""
+        return float(self.w.sum()) or 1.0
+
+
+def rows(P: Array, Y: Array, w: Array, floor: float, logits: bool = False, *, relative: bool = False) -> Rows:
+    """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
+    if (w == 0).any():
+        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    x = levels(P, floor) if logits else floored(P, floor)
+    if relative:
+        x -= x.max(axis=1, keepdims=True)
+    return Rows(np.asfortranarray(x), np.asfortranarray(Y, dtype=np.float64), w.astype(np.float64, copy=False))
+
+
+def sureness(P: Array, Y: Array, w: Array, floor: float, logits: bool = False) -> float:
+    """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
+    beta = TemperatureRule(floor=floor).fit(softmax(P) if logits else P, Y, w).beta
+    return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
+
+
+def fitted(
+    seen: Rows, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+) -> Minimum:
+    r"""The parameters of least mean loss per row plus Σ strength (θ − target)².
+
+    θ are the weights of each class and its bias, (K, d + 1): of the class's own log (d = 1), or, `shared`, of every
+    class's (d = K). `ties` T says θ = Tφ; then strength, target and start are those of φ. What a softmax cannot tell
+    apart, the same number added to all classes' biases or to a column of W, is that of the target. Where no finite
+    parameters are best, a slight ridge about the target decides, and `converged` is False.
+    """
+    found = _least(seen, strength, target, start, shared, ties, nothing=_SOON)
+    if found.converged:
+        return found
+    slight = _least(seen, strength + SLIGHT / seen.mass, target, start, shared, ties, nothing=0.0)
+    return Minimum(slight.theta, slight.at, found.passes + slight.passes, False, slight.slope)
+
+
+def _least(
+    seen: Rows, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+) -> Minimum:
+    k = seen.Y.shape[1]
+    F = seen.x if shared else seen.x[:, :, None]
+    sums = partial(by_class, F, seen.Y, seen.w, ties=ties)
+    a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
+    if max(a.size, k * (F.shape[-1] + 1)) <= MANY:
+        return minimum(sums, begin, Ridge(_pinned(a, k, shared, ties), c), nothing=nothing)
+    bend = _bend(F, seen)
+    bend = bend.reshape(-1) if ties is None else ties.T**2 @ bend.reshape(-1)
+    scale = 1 / np.sqrt(bend + 2 * a + 1e-9 * bend.max())
+    return descent(partial(sums, curved=False), begin, Ridge(a, c), scale)
+
+
+def _pinned(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
+    """The penalty and, for columns that it leaves free, the mean over the classes, on which no probability depends.
+
+    That leaves the minimum where it is, and gives every direction a curvature.
+    """
+    full: Array = np.diag(a)
+    if ties is not None:
+        full[1:, 1:] += 1 / k
+        return full
+    columns = a.reshape(k, -1)
+    for j in range(0 if shared else 1, columns.shape[1]):  # the weights of one class each are told apart
+        if not columns[:, j].any():
+            at = np.arange(k) * columns.shape[1] + j
+            full[np.ix_(at, at)] += 1 / k
+    return full
+
+
+def _bend(F: Array, seen: Rows) -> Array:
+    """The curvature by each parameter at the identity, (K, d + 1)."""
+    q = softmax(seen.x)
+    v = seen.w[:, None] * q * (1 - q) / seen.mass
+    own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
+    return np.concatenate([own, v.sum(axis=0)[:, None]], axis=1)
+
+
+def unfinished(found: Any) -> list[Note]:
+    """That no finite parameters fit best, where that is so."""
+    if found.converged:
+        return []
+    return [
+        Note(
+            "TN532",
+            "No finite parameters fit best: some classes never came, or the probabilities separate them without an error. A slight pull to the map that changes nothing decided; set a penalty to say how strong it shall be.",
+        )
+    ]
+
+
+def few(rows: int, parameters: int) -> list[Note]:
+    """That there are few rows for so many parameters without a penalty."""
+    if rows >= 10 * parameters:
+        return []
+    return [
+        Note(
+            "TN535",
+            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten each, the fit may be worse than none. Set a penalty, or use a simpler calibrator.",
+        )
+    ]
+
+
+def wrong_way(slopes: Array) -> list[Note]:
+    """That some class's probability falls where the model's rises."""
+    if (slopes >= 0).all():
+        return []
+    return [
+        Note(
+            "TN533",
+            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are below 0, so that what the model calls likely is called unlikely: check the order of the classes, or set a penalty.",
+        )
+    ]

@@ -1,0 +1,126 @@
+"""What is linear in the logs? The map softmax(W log p + b), of which many calibrators are a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Term
+from trueodds.calibrators.logs import floored, softmax, touched
+from trueodds.core.errors import InputError, Note
+
+Array = NDArray[Any]
+M = TypeVar("M", bound="LogLinearMap")
+
+LARGEST = 1e15  # of a saved weight or bias: beyond what any fit reaches, and no product overflows
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinearMap(Map):
+    """Rows softmax(W log p + b), or of logits in place of log p.
+
+    With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one takes the row. A
+    full W mixes the logs of all classes, so there they are floored as in the fit.
+    """
+
+    weights: Array  # (K,) the diagonal of W, or (K, K)
+    bias: Array  # (K,) summing to 0 where no penalty says otherwise
+    floor: float
+    passes: int = 0
+    converged: bool = True
+    logits: bool = False
+
+    def apply(self, P: Array) -> Array:
+        """The softmax of the weighted logs."""
+        if self.weights.ndim == 2:
+            x = levels(P, self.floor) if self.logits else floored(P, self.floor)
+            return softmax(x @ self.weights.T + self.bias)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = (
+                P
+                if self.logits
+                else np.log(P, dtype=np.float64) - np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
+            )
+            return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
+
+    def terms(self, k: int) -> tuple[Term, ...]:
+        """W and b."""
+        if self.weights.ndim == 2:
+            return (Term(1.0, self.weights, self.bias, self.floor),)
+        return (Term(1.0, np.diag(self.weights), self.bias),)
+
+    def said(self) -> str:
+        """The ranges of weights and biases."""
+        if self.weights.ndim == 1:
+            return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
+        off = self.weights[~np.eye(len(self.bias), dtype=bool)]
+        return f"diagonal {_range(self.weights.diagonal())}, beside it {_range(off)}, biases {_range(self.bias)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """W, b and the floor, and how the fit went."""
+        return {
+            "weights": self.weights.tolist(),
+            "bias": self.bias.tolist(),
+            "floor": self.floor,
+            "logits": self.logits,
+            "passes": self.passes,
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def from_dict(cls: type[M], parameters: Mapping[str, Any], k: int) -> M:
+        """K weights or K rows of them, K biases."""
+        wire.keys(parameters, ("weights", "bias", "floor", "logits", "passes", "converged"), "parameters")
+        return cls(
+            weights_of(parameters, k),
+            wire.vector(parameters, "bias", -LARGEST, LARGEST, size=k),
+            wire.number(parameters, "floor", np.nextafter(0, 1), 0.5),
+            wire.count(parameters, "passes"),
+            flag(parameters, "converged"),
+            flag(parameters, "logits"),
+        )
+
+
+def levels(z: Array, floor: float) -> Array:
+    """Logits (n, K) in which that of an exact zero, −∞, is what the row's floor would have."""
+    lost = np.isneginf(z)
+    if not lost.any():
+        return z
+    top = z.max(axis=1, keepdims=True)
+    total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
+    return np.where(lost, total + np.log(floor), z)
+
+
+def replaced(P: Array, Y: Array, floor: float, logits: bool) -> list[Note]:
+    """How many probabilities, or logits of exact zeros, the floor of the fit moved, and how many of those came."""
+    return touched(np.where(np.isneginf(P), 0.0, 1.0), Y, floor) if logits else touched(P, Y, floor)
+
+
+def weights_of(given: Mapping[str, Any], k: int) -> Array:
+    """One saved weight per class, or a row of K for each."""
+    values = given["weights"]
+    if isinstance(values, list) and len(values) == k and all(isinstance(row, list) for row in values):
+        return np.stack([wire.vector({"weights": row}, "weights", -LARGEST, LARGEST, size=k) for row in values])
+    return wire.vector(given, "weights", -LARGEST, LARGEST, size=k)
+
+
+def flag(given: Mapping[str, Any], key: str) -> bool:
+    """A saved yes or no."""
+    if not isinstance(given[key], bool):
+        raise InputError(
+            "TO505",
+            f"In a saved calibrator {key} must be true or false.",
+            repr(given[key])[:40],
+            "Fit it again and save it with .save(path).",
+        )
+    return bool(given[key])
+
+
+def _range(x: Array) -> str:
+    low, high = f"{x.min():.3g}", f"{x.max():.3g}"
+    return low if low == high else f"{low} to {high}"

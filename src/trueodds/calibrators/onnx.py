@@ -1,0 +1,88 @@
+"""How does a fitted map run where there is no Python? Mixtures of softmax(W log p + b) as an ONNX graph."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators.base import Map, Term
+from trueodds.core.errors import InputError
+
+Array = NDArray[Any]
+
+OPSET = 17
+NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other
+
+
+def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
+    """Write the graph: input `probabilities` (n, K), or `logits`, output `calibrated` (n, K), all float64.
+
+    Raises InputError: TO524 for a map that is no such mixture, or where the library onnx is missing.
+    """
+    stages = fitted.stages(k)
+    if stages is None:
+        raise InputError(
+            "TO524",
+            "Only maps made of softmax(W log p + b) can be written as ONNX.",
+            fitted.name,
+            "Save it as JSON, or fit a parametric one, for instance temperature, structured or dirichlet.",
+        )
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError:
+        raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", 'Run: pip install "trueodds[onnx]"') from None
+
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def constant(name: str, value: Any) -> str:
+        constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
+        return name
+
+    def node(kind: str, inputs: list[str], output: str, **settings: Any) -> str:
+        nodes.append(helper.make_node(kind, inputs, [output], **settings))
+        return output
+
+    given = "logits" if fitted.logits else "probabilities"
+    said, on_logits = given, fitted.logits
+    for stage, terms in enumerate(stages):
+        parts = [_term(f"{stage}_{i}", term, said, on_logits, constant, node) for i, term in enumerate(terms)]
+        said = parts[0]
+        for i, part in enumerate(parts[1:], 1):
+            said = node("Add", [said, part], f"sum_{stage}_{i}")
+        on_logits = False
+    node("Identity", [said], "calibrated")
+    shape = [None, k]
+    graph = helper.make_graph(
+        nodes,
+        f"trueodds_{fitted.name}",
+        [helper.make_tensor_value_info(given, TensorProto.DOUBLE, shape)],
+        [helper.make_tensor_value_info("calibrated", TensorProto.DOUBLE, shape)],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="trueodds")
+    model.ir_version = 8  # that of opset 17: old runtimes read it
+    onnx.checker.check_model(model)
+    try:
+        onnx.save(model, os.fspath(path))
+    except OSError as problem:
+        raise InputError("TO503", "The file cannot be written.", str(problem), "Choose a folder that exists.") from None
+
+
+def _term(i: str, term: Term, given: str, on_logits: bool, constant: Any, node: Any) -> str:
+    """The nodes of one part; its output's name."""
+    logs = given
+    if not on_logits:
+        least = constant(f"least_{i}", term.floor or np.finfo(np.float64).tiny)
+        logs = node("Log", [node("Max", [given, least], f"floored_{i}")], f"log_{i}")
+        if not term.floor:
+            zero = node("Less", [given, least], f"is_zero_{i}")
+            logs = node("Where", [zero, constant(f"nothing_{i}", NOTHING), logs], f"logs_{i}")
+    turned = node("MatMul", [logs, constant(f"W_{i}", term.W.T)], f"turned_{i}")
+    eta = node("Add", [turned, constant(f"b_{i}", term.b)], f"eta_{i}")
+    q = node("Softmax", [eta], f"softmax_{i}", axis=1)
+    return q if term.weight == 1.0 else str(node("Mul", [q, constant(f"weight_{i}", term.weight)], f"part_{i}"))

@@ -1,0 +1,163 @@
+"""Which sigmoid fits best? Platt scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.binary_logistic import finite, line, separated, tame
+from trueodds.calibrators.llo import WIDE, falling
+from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, touched
+from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
+
+Array = NDArray[Any]
+
+_ON = ("logit", "raw")
+FLAT = np.zeros(2)  # intercept and slope of what says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid:
+    """1/(1 + exp(−(slope·x + intercept))), x being the probability or its log odds."""
+
+    slope: float
+    intercept: float
+    on: str = "logit"
+    passes: int = 0
+    converged: bool = True
+
+    def __call__(self, x: Array) -> Array:
+        """The values at x; with a positive slope in log odds an exact zero stays zero."""
+        x = np.minimum(x, 1.0, dtype=np.float64)
+        if self.slope == 0:
+            return np.full(len(x), expit(self.intercept))
+        if self.on == "logit":
+            with np.errstate(divide="ignore"):
+                x = np.log(x) - np.log(1 - x)
+        return expit(self.slope * x + self.intercept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Slope, intercept, what they are of, passes, and 1 if they are the best (0 if no finite ones are)."""
+        return {
+            "slope": self.slope,
+            "intercept": self.intercept,
+            "on": self.on,
+            "passes": self.passes,
+            "converged": int(self.converged),
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Sigmoid:
+        """Finite numbers, and one of the two scales."""
+        wire.keys(given, ("slope", "intercept", "on", "passes", "converged"), "a curve")
+        if given["on"] not in _ON:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator on must be logit or raw.",
+                repr(given["on"])[:40],
+                "Fit it again and save it with .save(path).",
+            )
+        slope, intercept = (wire.number(given, key, -WIDE, WIDE) for key in ("slope", "intercept"))
+        return cls(slope, intercept, given["on"], wire.count(given, "passes"), bool(wire.count(given, "converged")))
+
+
+class Iterated(OneVsRest):
+    """Curves that each took some passes and may have no finite best."""
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """The most that a curve took."""
+        return max(curve.passes for curve in self.curves)
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether every curve is the best one."""
+        return all(curve.converged for curve in self.curves)
+
+
+@dataclass(frozen=True, eq=False)
+class PlattMap(Iterated):
+    """A sigmoid for the second of two classes, or for every class."""
+
+    name: ClassVar[str] = "platt"
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Sigmoid.from_dict
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """For two classes and log odds."""
+        curve = self.curves[0]
+        if k > 2 or curve.on == "raw":
+            return None
+        return (Term(1.0, curve.slope * np.eye(2), np.array([0.0, curve.intercept])),)
+
+    def said(self) -> str:
+        """`slope 0.55, intercept -0.45`, or the range of the slopes."""
+        if len(self.curves) == 1:
+            return f"slope {figure(self.curves[0].slope)}, intercept {figure(self.curves[0].intercept)}"
+        slopes = [curve.slope for curve in self.curves]
+        return f"slopes {figure(min(slopes))} to {figure(max(slopes))} in {len(slopes)} curves"
+
+
+@dataclass(frozen=True)
+class PlattRule(Rule):
+    r"""A sigmoid of the log odds, or of the probability itself, by maximum likelihood of held shares.
+
+    .. math:: q = \frac{1}{1 + e^{-(s x + b)}}, \qquad
+        \max_{s, b} \sum_i w_i\,[t_i \log q_i + (1 - t_i)\log(1 - q_i)], \quad
+        t = y\,\tfrac{N_1 + 1}{N_1 + 2} + (1 - y)\,\tfrac{1}{N_0 + 2}
+
+    x is log(p/(1 − p)) with `on="logit"`, and p with `on="raw"`, which is scikit-learn's "sigmoid" of a forest and
+    cannot leave probabilities unchanged. The held shares t (`smooth=True`) keep every fit finite and draw a little
+    towards the base rate; `smooth=False` takes t = y, and falls back on them where the scores separate the outcomes.
+    With `on="logit"` and `smooth=False` it is `llo`. Two classes: the sigmoid of the second; more: one per class
+    against the rest, then each row over its sum, so labels may change. A slope that is not positive is noted. Fits
+    take log(max(p, `floor`)). Cost: O(nK) per pass, about 7 passes. Sources: Platt (1999); Lin, Lin & Weng (2007).
+
+    >>> said = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
+    >>> fitted = PlattRule(smooth=False).fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8))
+    >>> round(fitted.curves[0].slope, 6)
+    0.5
+    """
+
+    name: ClassVar[str] = "platt"
+    complexity: ClassVar[int] = 6
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = PlattMap
+    on: str = "logit"
+    smooth: bool = True
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_floor(self.floor)
+        if self.on not in _ON:
+            raise InputError("TO203", "on is 'logit' or 'raw'.", repr(self.on), "Leave it out for logit.")
+        if not isinstance(self.smooth, (bool, np.bool_)):
+            raise InputError("TO203", "smooth is True or False.", repr(self.smooth), "Leave it out for True.")
+
+    def fit(self, P: Array, Y: Array, w: Array) -> PlattMap:
+        """The sigmoids of these rows."""
+        return PlattMap(each_class(partial(_curve, rule=self), P, Y, w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, curves that separate and curves that do not rise."""
+        assert isinstance(fitted, PlattMap)
+        said = touched(P, Y, self.floor) if self.on == "logit" else []
+        if lost := sum(not curve.converged for curve in fitted.curves):
+            said.append(separated(lost))
+        return [*said, *falling(sum(curve.slope <= 0 for curve in fitted.curves), len(fitted.curves))]
+
+
+def _curve(x: Array, y: Array, w: Array, rule: PlattRule) -> Sigmoid:
+    x = log_odds(x, rule.floor) if rule.on == "logit" else x.astype(np.float64)
+    found = (tame if rule.smooth else finite)(line(x), y, w, FLAT)
+    return Sigmoid(float(found.theta[1]), float(found.theta[0]), rule.on, found.passes, found.converged)

@@ -1,0 +1,208 @@
+"""What if the classes become more or less frequent? Probabilities and errors under other class frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.fitted import columns, matrix
+from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, check_how
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
+from trueodds.problem.arrays import as_array
+from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+Priors = Sequence[float] | Mapping[int, float] | str
+
+_WIDE = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class PriorShiftMap(Map):
+    """Rows proportional to p times a ratio per class."""
+
+    name: ClassVar[str] = "prior_shift"
+    ratios: Array  # (K,) target frequency over source frequency
+    passes: int = 0
+    converged: bool = True
+    doubts: tuple[str, ...] = ()  # of the estimate; the notes of the fit say them, and they are not saved
+
+    def apply(self, P: Array) -> Array:
+        """The products over their sums; a row that only had classes that no longer come is even over the others."""
+        q = P * self.ratios
+        total = q.sum(axis=1, keepdims=True)
+        left = (self.ratios > 0) / np.count_nonzero(self.ratios)
+        return np.divide(q, total, out=np.tile(left, (len(q), 1)), where=total > 0)
+
+    def terms(self, k: int) -> tuple[Term, ...]:
+        """Shifts by the logs of the ratios."""
+        with np.errstate(divide="ignore"):
+            return (Term(1.0, np.eye(k), np.log(self.ratios)),)
+
+    def said(self) -> str:
+        """The ratios, or their range."""
+        if len(self.ratios) <= 4:
+            return "ratios " + " ".join(map(figure, self.ratios.tolist()))
+        return f"ratios {figure(self.ratios.min())} to {figure(self.ratios.max())}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ratios, the passes that estimating them took, and 1 if they were found exactly."""
+        return {"ratios": self.ratios.tolist(), "passes": self.passes, "converged": int(self.converged)}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
+        """A ratio for each class, of which one is positive."""
+        wire.keys(parameters, ("ratios", "passes", "converged"), "parameters")
+        ratios = wire.vector(parameters, "ratios", 0, _WIDE, size=k)
+        if not ratios.any():
+            raise InputError(
+                "TO505",
+                "In a saved calibrator a ratio must be positive.",
+                "zeros only",
+                "Fit it again and save it with .save(path).",
+            )
+        return cls(ratios, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")))
+
+
+@dataclass(frozen=True, eq=False)
+class PriorShiftRule(Rule):
+    r"""The same model where the classes have other frequencies: known ones, or those of unlabelled predictions.
+
+    .. math:: q_k \propto p_k \, \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
+
+    Exact where only the frequencies of the classes change (label shift) and the probabilities are calibrated for the
+    source; calibrate first, best with `bias_corrected_temperature` (Alexandari et al. 2020). Source frequencies are
+    the weighted shares of the labels. The target's are `priors`, one number per class in their order, a table from
+    class index to number, or `"uniform"`; or they are estimated from `target`, the model's predictions (m, K), or
+    (m,) for two classes, of rows without labels: `how="em"` maximizes their likelihood (Saerens et al. 2002), which
+    is concave, until no frequencies can be better by more than 1e-10 per row; `"bbse"` solves the confusion matrix of
+    labels and predicted classes without negative weights (Lipton et al. 2018), which needs no calibration but more
+    rows, and `"bbse-soft"` that of labels and probabilities. A class that never came in the source keeps its
+    probabilities. The fitted map holds the K ratios, not the target's rows. Labels change. Cost: O(nK + mK) per pass,
+    up to 2,000 passes; the confusion matrix takes one. Source: Saerens, Latinne & Decaestecker (2002).
+
+    >>> said, came = np.array([[0.8, 0.2], [0.2, 0.8]] * 5), np.eye(2)[[0, 1] * 5]
+    >>> fitted = PriorShiftRule(priors=[0.9, 0.1]).fit(said, came, np.ones(10))
+    >>> fitted.apply(np.array([[0.5, 0.5]])).round(4).tolist()
+    [[0.9, 0.1]]
+    """
+
+    name: ClassVar[str] = "prior_shift"
+    complexity: ClassVar[int] = 17
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = PriorShiftMap
+    candidate: ClassVar[bool] = False
+    priors: Priors | None = None
+    target: ArrayLike | None = None
+    how: str = "em"
+
+    def __post_init__(self) -> None:
+        check_how(self.how)
+        if self.priors is not None and self.target is not None:
+            raise InputError(
+                "TO205", "Frequencies are given or estimated.", "priors and target", "Leave one of them out."
+            )
+        if isinstance(self.priors, str) and self.priors != "uniform":
+            raise InputError("TO203", "priors are numbers, or 'uniform'.", repr(self.priors), "One number per class.")
+
+    def settings(self) -> dict[str, Any]:
+        """The settings, with the target's size in place of its rows."""
+        said: dict[str, Any] = {"priors": self.priors, "target": None, "how": self.how}
+        if isinstance(self.priors, Mapping):
+            said["priors"] = {str(key): float(value) for key, value in self.priors.items()}
+        elif self.priors is not None and not isinstance(self.priors, str):
+            said["priors"] = [float(value) for value in np.asarray(self.priors).ravel()]
+        if self.target is not None:
+            said["target"] = f"{len(np.asarray(self.target)):,} predictions"
+        return said
+
+    def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
+        """The ratios of the target's class frequencies to those of these rows."""
+        source, found = (w @ Y) / w.sum(), self._target(P, Y, w)
+        doubts = found.doubts
+        if lost := int(((source == 0) & (found.shares > 0)).sum()):
+            which = "1 class" if lost == 1 else f"{lost:,} classes"
+            doubts = (*doubts, f"{which} never came in the source, so there is no ratio, and 1 stands for it")
+        ratios = np.divide(found.shares, source, out=np.ones(len(source)), where=source > 0)
+        return PriorShiftMap(ratios, found.passes, found.converged, doubts)
+
+    def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
+        if self.target is not None:
+            return ESTIMATES[self.how](P, Y, w, columns(matrix(self.target, P.shape[1])))
+        if self.priors is None:
+            raise InputError(
+                "TO203",
+                "A shift of class frequencies needs the target's.",
+                "neither priors nor target",
+                "Pass priors=[...], one number per class, or target= with predictions of unlabelled rows.",
+            )
+        return Frequencies(_numbers(self.priors, P.shape[1]))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Both frequencies, and what is doubtful about them."""
+        assert isinstance(fitted, PriorShiftMap)
+        source = (w @ Y) / w.sum()
+        text = f"Class frequencies: {_told(source)} in the source, {_told(fitted.ratios * source)} in the target."
+        return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in fitted.doubts)]
+
+
+def class_weights(
+    source_prob: ArrayLike,
+    source_true: ArrayLike,
+    target_prob: ArrayLike,
+    how: str = "bbse-soft",
+    *,
+    weight: ArrayLike | None = None,
+) -> Array:
+    r"""The weight of each class, (K,), with which labelled source rows tell the target's calibration error.
+
+    .. math:: \mathrm{E}_{\text{target}}[f(X, Y)] = \mathrm{E}_{\text{source}}[\omega_Y\, f(X, Y)], \qquad
+        \omega_k = \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
+
+    It holds where only the class frequencies differ, whatever the error f. Weigh the labelled rows, and measure:
+    `to.measure(to.Predictions(y, p, weight=class_weights(p, y, p_target)[y]), "ece")`. `how` is that of
+    `prior_shift`. The confusion matrix holds for any model; "em" takes the model at its word, and where it is too sure
+    the weights are wrong. Source: Popordanoska, Radevski, Tuytelaars & Blaschko (2024), LaSCal.
+
+    >>> source, labels = [0.2] * 5 + [0.8] * 5, [0, 0, 0, 0, 1, 0, 1, 1, 1, 1]
+    >>> class_weights(source, labels, [0.2] * 7 + [0.8] * 3, how="bbse").round(2).tolist()
+    [1.67, 0.33]
+    """
+    check_how(how)
+    preds = Predictions(source_true, source_prob, weight=weight)
+    rule = PriorShiftRule(target=as_array(target_prob, "target_prob"), how=how)
+    return rule.fit(columns(preds.p), preds.Y, preds.w).ratios
+
+
+def _numbers(priors: Priors, k: int) -> Array:
+    if isinstance(priors, str):
+        return np.full(k, 1 / k)
+    if isinstance(priors, Mapping):
+        given: list[Any] = [priors.get(c) for c in range(k)] if set(priors) == set(range(k)) else []
+    else:
+        given = list(priors)
+    try:
+        shares = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
+    if shares.shape != (k,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-6:
+        raise InputError(
+            "TO203",
+            f"priors must be {k} frequencies, one per class in the order of the columns, that sum to 1.",
+            repr(priors)[:60],
+            "Divide counts by their sum.",
+        )
+    return shares / shares.sum()
+
+
+def _told(shares: Array) -> str:
+    shown = " ".join(map(figure, shares[:5].tolist()))
+    return shown + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")

@@ -1,0 +1,65 @@
+"""What is the reliability curve through a Gaussian, and how wide should that be?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.kernels.near import gaussian_sums
+from trueodds.problem.quantiles import quantiles, spread
+
+Array = NDArray[Any]
+
+RULES = ("silverman", "normal")
+NARROWEST = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves
+WIDEST = {"probability": 1.0, "logit": 100.0}
+_APART = 4096  # distinct scores up to which each is seen where it is
+_CELLS = 32  # in a bandwidth, at whose mean scores are seen beyond
+
+
+def smoothed(at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True) -> tuple[Array, Array, Array]:
+    """The curve r at some places, its slope, and the density of the scores up to a factor, each (n,).
+
+    The scores s (m,) rise, with Σw and Σwy at each; mirrored, they and the places lie in [0, 1].
+    """
+    if mirrored:
+        reach = math.ceil((9 * h + 1) / 2)
+        images = [sign * s + 2 * j for j in range(-reach, reach + 1) for sign in (1, -1)]
+        # The nearest of all images lies in [−1, 2], and of those 9 h beyond it nothing is left.
+        kept = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
+        s, w, wy = (
+            np.concatenate([part[keep] for part, (_, keep) in zip(parts, kept, strict=True)])
+            for parts in (images, [w] * len(kept), [wy] * len(kept))
+        )
+        order = np.argsort(s, kind="stable")
+        s, w, wy = s[order], w[order], wy[order]
+    mass, came, tilt, turn, log = gaussian_sums(at, s, w, wy, h).T
+    values = came / mass
+    return values, (turn - values * tilt) / mass, mass * np.exp(log)
+
+
+def seen_at(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
+    """The scores, or where they are many those in each fine cell together, at their mean."""
+    if len(s) <= _APART:
+        return s, w, wy
+    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS / h)), prepend=-1.0))
+    ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
+    return ws / w, w, wy
+
+
+def width(s: Array, w: Array, bandwidth: float | str, scale: str) -> float:
+    """The bandwidth as given, or by a rule from the rising scores s (m,) with their weights."""
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    w = w * max(1.0, 2 / float(w.sum()))  # weights below those of two rows tell no spread
+    n = float(w.sum())
+    sd = float(spread(s, w)) * math.sqrt(n / (n - 1))
+    if bandwidth == "silverman":
+        lower, upper = quantiles(s, w, (0.25, 0.75))
+        h = 0.9 * min(sd, float(upper - lower) / 1.34) * n**-0.2
+    else:
+        h = (4 / 3) ** 0.2 * sd * n**-0.2
+    return min(max(h, NARROWEST[scale]), WIDEST[scale])

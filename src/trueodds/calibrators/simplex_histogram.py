@@ -1,0 +1,149 @@
+"""What came where such rows were said? The calibration function itself, cell by cell of the simplex."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.one_vs_rest import as_rows, exact_zeros
+from trueodds.calibrators.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import percent
+from trueodds.problem.partition import MedianVariance, SimplexGrid
+from trueodds.problem.tree import grow
+
+Array = NDArray[Any]
+
+_PARTITIONS = ("median-variance", "simplex-grid")
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexHistogramMap(Map):
+    """The mean outcome of the cell that a row is in; a row in none stays as it is."""
+
+    name: ClassVar[str] = "simplex_histogram"
+    cells: Cells
+    values: Array  # (cells, K), rows summing to 1
+
+    def apply(self, P: Array) -> Array:
+        """The values of the cells."""
+        where = self.cells.index(_axes(P))
+        return np.where(where[:, None] >= 0, self.values[where], P)
+
+    def said(self) -> str:
+        """How many cells."""
+        return f"{self.cells.size:,} {'cell' if self.cells.size == 1 else 'cells'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The partition and its cells, and what each says."""
+        partition = _PARTITIONS[isinstance(self.cells, Grid)]
+        return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
+        """Cells that can be, and probabilities for each."""
+        wire.keys(parameters, ("partition", "cells", "values"), "parameters")
+        given, axes = wire.table(parameters, "cells"), 1 if k == 2 else k
+        if parameters["partition"] not in _PARTITIONS:
+            raise wrong(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
+        kind: Any = Grid if parameters["partition"] == "simplex-grid" else Leaves
+        cells: Cells = kind.from_dict(given, axes)
+        rows = parameters["values"]
+        if not isinstance(rows, list) or len(rows) != cells.size:
+            raise wrong(f"values must be {cells.size} rows", rows)
+        values = np.stack([wire.vector({"values": row}, "values", 0, 1, size=k) for row in rows])
+        if (np.abs(values.sum(axis=1) - 1) > 1e-9).any():
+            raise wrong("values must sum to 1 in each row", rows[0])
+        return cls(cells, values)
+
+
+@dataclass(frozen=True)
+class SimplexHistogramRule(Rule):
+    r"""The mean outcome of all rows in the same cell of the simplex: no class is looked at by itself.
+
+    .. math:: \hat r(p) = \frac{\sum_{i:\, p_i \in C(p)} w_i\, y_i}{\sum_{i:\, p_i \in C(p)} w_i}
+
+    This is the estimate of the calibration function by which canonical calibration is measured, put to use. Cells
+    are the leaves of a tree (`partition="median-variance"`: the axis of largest variance is split at its median
+    while both halves keep `min_size` rows), or those of a grid with `bins` per axis (`"simplex-grid"`). A row in a
+    cell of the grid that held none stays as it is: nothing is known about it, and the middle of its cell is no better
+    guess than the row itself; a note says how many such rows to expect. Two classes: cells of the one probability.
+    Rows in one cell become equal, labels may change, and exact zeros are said where a class never came; with K
+    classes and n rows there are at most n / `min_size` answers, so use it for few classes or many rows. Weights that
+    are not counts are scaled to sum to the number of rows. Cost: O(nK log n). Source: Vaicenavicius et al. (2019);
+    the tree as by Widmann et al. (2019).
+
+    >>> said = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
+    >>> m = SimplexHistogramRule(min_size=2).fit(said, np.eye(2)[[0, 1, 1, 1]], np.ones(4))
+    >>> m.apply(np.array([[0.7, 0.3], [0.3, 0.7]])).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "simplex_histogram"
+    complexity: ClassVar[int] = 29
+    keeps_argmax: ClassVar[bool] = False
+    candidate: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = SimplexHistogramMap
+    exempt: ClassVar[Mapping[str, str]] = {
+        "class order": "of axes with equal variances the first is split",
+        "two classes swapped": "a score on an edge or median changes its side when mirrored",
+    }
+    partition: str = "median-variance"
+    min_size: int = 10
+    bins: int = 15
+
+    def __post_init__(self) -> None:
+        if self.partition not in _PARTITIONS:
+            raise InputError(
+                "TO203",
+                "A partition of the simplex is 'median-variance' or 'simplex-grid'.",
+                repr(self.partition),
+                "Leave it out for median-variance.",
+            )
+        MedianVariance(self.min_size)
+        SimplexGrid(self.bins)
+        if self.bins > FINEST:
+            raise InputError(
+                "TO203", f"A grid has at most {FINEST:,} bins per axis.", repr(self.bins), "For instance bins=15."
+            )
+
+    def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
+        """The mean outcomes of these rows."""
+        P, Y, w = (each[w > 0] for each in (P, Y, w))
+        x = _axes(P)
+        cells: Cells = (
+            Grid.of(x, self.bins) if self.partition == "simplex-grid" else Leaves(grow(x, as_rows(w)[1], self.min_size))
+        )
+        where = cells.index(x)
+        came = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
+        return SimplexHistogramMap(cells, came / came.sum(axis=1, keepdims=True))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Rows that will stay as they are, and exact zeros."""
+        assert isinstance(fitted, SimplexHistogramMap)
+        said = []
+        if isinstance(fitted.cells, Grid):
+            P, w = P[w > 0], w[w > 0]
+            rows = w if (w == np.rint(w)).all() else np.ones(len(w))
+            held = np.bincount(fitted.cells.index(_axes(P)), rows)
+            # Good and Turing: as often as a row is alone in its cell a new one finds a cell where there was none.
+            alone = float((held == 1).sum() / held.sum())
+            if alone >= 0.0005:
+                said.append(
+                    Note(
+                        "TN524",
+                        f"About {percent(round(alone, 3))} of new rows will fall into cells that held none and stay as they are: as many are alone in their cell here.",
+                    )
+                )
+        return said + exact_zeros(fitted.apply(P))
+
+
+def _axes(P: Array) -> Array:
+    """The coordinates by which a row is placed: all, or the second of two."""
+    return P[:, 1:].astype(np.float64) if P.shape[1] == 2 else P.astype(np.float64, copy=False)

@@ -1,0 +1,81 @@
+"""How does the log odds of one class curve? The fitted spline, as a curve of probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.binary_logistic import line, tame
+from trueodds.calibrators.logs import log_odds
+from trueodds.calibrators.one_vs_rest import as_rows
+from trueodds.calibrators.splines.natural import Natural
+from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
+from trueodds.core.errors import InputError
+from trueodds.problem.by_score import ByScore
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LogOdds:
+    """A natural cubic spline from log odds to log odds."""
+
+    spline: Natural
+    freedom: float = 2.0  # effective degrees of freedom
+    settled: bool = True  # whether it is the minimum, and that is finite
+    passes: int = 0
+
+    def __call__(self, x: Array) -> Array:
+        """The probabilities at x; an exact 0 or 1 goes where the curve leads."""
+        with np.errstate(divide="ignore"):
+            return expit(self.spline(log_odds(x, 0.0)))
+
+    def falls(self) -> float:
+        """By how much the probability falls between the first and the last knot, over all stretches where it does."""
+        low, high = self.spline.knots[[0, -1]]
+        along = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
+        return float(np.maximum(-np.diff(along), 0.0).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The knots, the values there, and what the fit took."""
+        return {
+            "x": self.spline.knots.tolist(),
+            "f": self.spline.values.tolist(),
+            "freedom": self.freedom,
+            "settled": self.settled,
+            "passes": self.passes,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> LogOdds:
+        """Knots that rise, and a finite value at each."""
+        wire.keys(given, ("x", "f", "freedom", "settled", "passes"), "a curve")
+        x = wire.vector(given, "x", -1e4, 1e4, rising="strictly")
+        if len(x) < 2 or not isinstance(given["settled"], bool):
+            raise InputError(
+                "TO505",
+                "In a saved calibrator a spline must have two knots or more, and settled is true or false.",
+                f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(given['settled'])[:40]}",
+                "Fit it again and save it with .save(path).",
+            )
+        f = wire.vector(given, "f", -1e9, 1e9, size=len(x))
+        freedom = wire.number(given, "freedom", 0, 1e6)
+        return cls(Natural(x, f), freedom, given["settled"], wire.count(given, "passes"))
+
+
+def fitted_curve(x: Array, y: Array, w: Array, knots: int, penalty: float | None, floor: float) -> LogOdds:
+    """The curve for scores x (n,) in [0, 1] with outcome shares y and weights w; without a penalty it is chosen."""
+    s, mass, came = ByScore(x, y, as_rows(w)[1]).sums()
+    seen = Seen(log_odds(s, floor), came, np.maximum(mass - came, 0.0)).in_groups(len(s))
+    if seen.separated:
+        held = tame(line(seen.x), seen.came / seen.mass, seen.mass, np.array([0.0, 1.0]))
+        ends = np.array([seen.x[0], max(seen.x[-1], seen.x[0] + 1.0)])
+        return LogOdds(Natural(ends, line(ends) @ held.theta), 2.0, False, held.passes)
+    found = fitted(seen, spaced(seen, knots), penalty) if len(seen.x) > 1 else shifted(seen)
+    return LogOdds(found.curve, found.freedom, found.converged, found.passes)

@@ -1,0 +1,146 @@
+"""What is left after a temperature? A vector or a matrix that only strong evidence moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.likeliest import fitted, rows, unfinished
+from trueodds.calibrators.log_linear import LARGEST, LogLinearMap, flag, weights_of
+from trueodds.calibrators.logs import FLOOR, check_floor
+from trueodds.calibrators.penalties import check_choice, check_penalty, scaled
+from trueodds.calibrators.steepness import HIGHEST, LOWEST
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
+from trueodds.core.errors import Note
+
+Array = NDArray[Any]
+
+_MATRIX = 30  # classes up to which a matrix is fitted unasked
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredMap(Map):
+    """A temperature, a little of the uniform, then rows softmax(W log p + b)."""
+
+    name: ClassVar[str] = "structured"
+    beta: float  # 1/T
+    share: float  # of the uniform, so that no log is of zero
+    weights: Array  # (K,) the diagonal of W, or (K, K)
+    bias: Array  # (K,)
+    passes: int = 0
+    converged: bool = True
+
+    def apply(self, P: Array) -> Array:
+        """One after the other."""
+        return self._then().apply(tempered(P, self.beta, self.share))
+
+    def _then(self) -> LogLinearMap:
+        return _Then(self.weights, self.bias, np.finfo(np.float64).tiny)
+
+    def stages(self, k: int) -> tuple[tuple[Term, ...], ...]:
+        """The temperature with its share of the uniform, then the linear map."""
+        tempered = Term(1 - self.share, self.beta * np.eye(k), np.zeros(k))
+        uniform = Term(self.share, np.zeros((k, k)), np.zeros(k))
+        return (tempered, uniform), self._then().terms(k)
+
+    def said(self) -> str:
+        """`T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
+        return f"{TemperatureMap(self.beta).said()}, then {self._then().said()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters of each step, and how the fit went."""
+        return {
+            "beta": self.beta,
+            "share": self.share,
+            "weights": self.weights.tolist(),
+            "bias": self.bias.tolist(),
+            "passes": self.passes,
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
+        """β within its range, a share, K weights or K rows of them, K biases."""
+        wire.keys(parameters, ("beta", "share", "weights", "bias", "passes", "converged"), "parameters")
+        return cls(
+            wire.number(parameters, "beta", LOWEST, HIGHEST),
+            wire.number(parameters, "share", np.nextafter(0, 1), 1),
+            weights_of(parameters, k),
+            wire.vector(parameters, "bias", -LARGEST, LARGEST, size=k),
+            wire.count(parameters, "passes"),
+            flag(parameters, "converged"),
+        )
+
+
+class _Then(LogLinearMap):
+    name: ClassVar[str] = "structured"
+
+
+@dataclass(frozen=True)
+class StructuredRule(Rule):
+    r"""A temperature first; then a vector or matrix, pulled so firmly to the identity that few rows do no harm.
+
+    .. math:: p' \propto p^{1/T}, \quad
+        p'' = \tfrac{n}{n+1}\,p' + \tfrac{1}{n+1}\tfrac1K, \quad q = \mathrm{softmax}((I + D + M) \log p'' + b)
+
+    T is that of temperature scaling. D (diagonal), M (zero on it; only with `form="matrix"`) and b have the least mean
+    log loss + `penalty`/n · (K Σ D_j² + K Σ b_j² + K(K−1) Σ M_ij²), n being the weight of all rows. Known as
+    structured vector and matrix scaling (SVS, SMS), with ridges. `form="auto"` is a matrix up to 30 classes: fitted to
+    300 to 1,000 rows of real classifiers of three to ten classes, it was 0.006 nats per row behind the best method of
+    each in the mean, the vector 0.016 and the temperature alone 0.051. No probability becomes 0. Labels may change.
+    Biased towards the temperature. Fits of T take log(max(p, `floor`)). Cost: O(nK⁴/4) per pass for a matrix, O(nK²)
+    for a vector, about 6 passes. Source: Berta, Holzmüller, Jordan & Bach (2025).
+
+    >>> said = np.array([[0.9, 0.1], [0.1, 0.9]] * 4)
+    >>> StructuredRule().fit(said, np.eye(2)[[0, 1, 0, 1, 0, 1, 1, 0]], np.ones(8)).said().split(",")[0]
+    'T = 2.00'
+    """
+
+    name: ClassVar[str] = "structured"
+    complexity: ClassVar[int] = 10
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = StructuredMap
+    form: str = "auto"
+    penalty: float = 1.0
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_choice("form", self.form, ("auto", "vector", "matrix"))
+        check_penalty("penalty", self.penalty)
+        check_floor(self.floor)
+
+    def fit(self, P: Array, Y: Array, w: Array) -> StructuredMap:
+        """The temperature of these rows, and what is left."""
+        k, mass = P.shape[1], float(w.sum())
+        first = TemperatureRule(floor=self.floor).fit(P, Y, w)
+        share = 1 / (mass + 1)
+        seen = rows(tempered(P, first.beta, share), Y, w, np.finfo(np.float64).tiny)
+        matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
+        strength = self.penalty * scaled(k, seen.mass, diagonal=k)
+        target = np.eye(k, k + 1)
+        if not matrix:
+            diagonal = np.arange(k)
+            strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
+        found = fitted(seen, strength, target, target, shared=matrix)
+        theta = found.theta.reshape(k, -1)
+        weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
+        done = found.converged and first.converged
+        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + found.passes, done)
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Those of the temperature, and no finite best fit."""
+        assert isinstance(fitted, StructuredMap)
+        first = TemperatureMap(fitted.beta)
+        told = TemperatureRule(floor=self.floor).notes(first, P, Y, w)
+        return told + (unfinished(fitted) if first.converged else [])
+
+
+def tempered(P: Array, beta: float, share: float) -> Array:
+    """Rows p^β over their sum, with a share of the uniform mixed in."""
+    return (1 - share) * TemperatureMap(beta).apply(P) + share / P.shape[1]

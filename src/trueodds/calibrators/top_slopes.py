@@ -1,0 +1,38 @@
+"""How does the log loss of the top class change with the temperature?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators.parts import in_parts
+
+Array = NDArray[Any]
+
+
+def slopes(P: Array, Y: Array, w: Array, floor: float, beta: float) -> tuple[float, float]:
+    """The first and second derivative of the log loss of the top class by β.
+
+    With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
+    Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
+    """
+    first = second = 0.0
+    for p, y, m in in_parts(P, Y, w):
+        every, top = np.arange(len(p)), p.argmax(axis=1)
+        came = y[every, top] if y.ndim == 2 else top == y
+        logs = np.log(np.maximum(p, floor))
+        logs -= logs[every, top][:, None]
+        logs[every, top] = -np.inf
+        runner_up = logs.max(axis=1)
+        e = np.exp(beta * (logs - runner_up[:, None]))
+        logs[every, top] = 0.0
+        rest = e.sum(axis=1)
+        mean = (e * logs).sum(axis=1) / rest
+        spread = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest
+        odds = rest * np.exp(beta * runner_up)
+        sure = 1 / (1 + odds)
+        first += float(m @ (mean * (came - sure)))
+        second += float(m @ (spread * (came - sure) + mean**2 * sure * odds * sure))
+    return first, second

@@ -1,0 +1,191 @@
+"""Is the top class right as often as it is sure? Any calibrator of one probability, fitted to the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import CALIBRATORS, wire
+from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.by_score import in_row_blocks
+from trueodds.calibrators.logs import touched
+from trueodds.calibrators.one_vs_rest import exact_zeros
+from trueodds.calibrators.parts import in_parts
+from trueodds.calibrators.steepness import valley
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
+from trueodds.calibrators.top_slopes import slopes
+from trueodds.core.errors import InputError, Note
+
+Array = NDArray[Any]
+
+_ABOVE = 1 + 1e-12  # by how much the top stays above the next, so that no rounding makes them equal
+
+
+@dataclass(frozen=True)
+class TopVsAllMap(Map):
+    """The largest probability recalibrated, the others in proportion; a temperature is of the whole row."""
+
+    name: ClassVar[str] = "top_vs_all"
+    inner: Map  # for two classes: whether the top class is wrong or right
+
+    @property
+    def passes(self) -> int | None:  # type: ignore[override]
+        """Those of the map of the largest."""
+        return self.inner.passes
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether the map of the largest did."""
+        return self.inner.converged
+
+    def apply(self, P: Array) -> Array:
+        """Rows in which the top class stays on top."""
+        if isinstance(self.inner, TemperatureMap):
+            return self.inner.apply(P)
+        return in_row_blocks(lambda p: self.rows(p)[0], P)
+
+    def rows(self, P: Array) -> tuple[Array, Array]:
+        """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
+        k, every, top = P.shape[1], np.arange(len(P)), P.argmax(axis=1)
+        Q = P.astype(np.float64)
+        sure = self.inner.apply(_pair(Q[every, top]))[:, 1]
+        Q[every, top] = 0.0
+        rest, second = Q.sum(axis=1), Q.max(axis=1)
+        Q[rest == 0] = 1.0  # a top that was certain says nothing of the others: they share alike
+        Q[every, top] = 0.0
+        rest, second = np.where(rest > 0, rest, k - 1), np.where(rest > 0, second, 1.0)
+        least = second / (rest + second) * _ABOVE  # where the next one, in proportion, is as large
+        low = sure < least
+        sure = np.where(low, least, sure)
+        Q *= ((1 - sure) / rest)[:, None]
+        Q[every, top] = sure
+        return Q, low
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """Those of a temperature; other maps of the largest are no such mixture of the whole row."""
+        return self.inner.terms(k) if isinstance(self.inner, TemperatureMap) else None
+
+    def said(self) -> str:
+        """The map of the largest, by its name."""
+        return f"{self.inner.name} of the largest: {self.inner.said()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name of the map of the largest, and its parameters."""
+        return {"calibrator": self.inner.name, "parameters": self.inner.to_dict()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
+        """A map for two classes, by its name."""
+        wire.keys(parameters, ("calibrator", "parameters"), "parameters")
+        name = parameters["calibrator"]
+        rule = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
+        if rule is None or rule.map is None or rule.map is cls:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator of the largest, calibrator must be the name of one for two classes.",
+                repr(name)[:40],
+                "Fit it again and save it with .save(path).",
+            )
+        return cls(rule.map.from_dict(wire.table(parameters, "parameters"), 2))
+
+
+@dataclass(frozen=True)
+class TopVsAllRule(Rule):
+    r"""A calibrator of one probability, fitted to the largest of each row and whether its class came.
+
+    .. math:: x_i = \max_k p_{ik}, \quad c_i = y_{i,\arg\max_k p_{ik}}, \qquad
+        q_{i,\mathrm{top}} = f(x_i), \quad q_{ij} = p_{ij}\,\frac{1 - f(x_i)}{1 - x_i}
+
+    One curve from all rows, where one per class would have few rows each. Only the confidence is calibrated: what the
+    map says of the other classes is not backed by data. `calibrator` is a name or a rule; with `"temperature"` the
+    whole row is tempered, and T minimizes
+
+    .. math:: -\sum_i w_i\,[c_i \log s_i + (1 - c_i)\log(1 - s_i)], \quad s_i = \max_k q_{ik}, \;
+        q_{ik} \propto p_{ik}^{1/T},
+
+    not convex: the minimum downhill from T = 1. Every label stays: where f(x) is not enough for that, it is raised,
+    which a note counts. Cost: that of the calibrator on n rows; of T, O(nK) for each of about 8 passes. Source: Le
+    Coz, Herbin & Adjed (2024).
+
+    >>> P = np.array([[0.1, 0.8, 0.1]] * 4)
+    >>> m = TopVsAllRule("isotonic").fit(P, np.eye(3)[[1, 1, 2, 0]], np.ones(4))
+    >>> m.apply(P[:1]).round(3).tolist()
+    [[0.25, 0.5, 0.25]]
+    """
+
+    name: ClassVar[str] = "top_vs_all"
+    complexity: ClassVar[int] = 3
+    keeps_argmax: ClassVar[bool] = True
+    map: ClassVar[type[Map] | None] = TopVsAllMap
+    candidate: ClassVar[bool] = False
+    as_given: ClassVar[bool] = True
+    exempt: ClassVar[Mapping[str, str]] = {"class order": "of several largest probabilities the first is the top"}
+    calibrator: str | Rule = "temperature"
+
+    def __post_init__(self) -> None:
+        rule = self._rule()
+        if rule.map is None or rule.name == self.name or getattr(rule, "logits", False):
+            raise InputError(
+                "TO203",
+                "The calibrator of the largest probability must be one for two classes, of probabilities.",
+                rule.name + (" with logits=True" if getattr(rule, "logits", False) else ""),
+                "For instance calibrator='isotonic'.",
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """The calibrator by its name."""
+        return {"calibrator": self._rule().name}
+
+    def _rule(self) -> Rule:
+        if isinstance(self.calibrator, Rule):
+            return self.calibrator
+        if not isinstance(self.calibrator, str):
+            raise InputError(
+                "TO203", "calibrator is a name or a rule.", repr(self.calibrator), "For instance 'isotonic'."
+            )
+        made: Rule = CALIBRATORS.make(self.calibrator, {})
+        return made
+
+    def fit(self, P: Array, Y: Array, w: Array) -> TopVsAllMap:
+        """The map of the largest of these rows."""
+        rule = self._rule()
+        if isinstance(rule, TemperatureRule):
+            return TopVsAllMap(TemperatureMap(*valley(partial(slopes, P, Y, w, rule.floor))))
+        return TopVsAllMap(rule.fit(*_as_two(P, Y), w))
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Those of the calibrator, and confidences that were raised."""
+        assert isinstance(fitted, TopVsAllMap)
+        rule = self._rule()
+        if isinstance(rule, TemperatureRule):
+            assert isinstance(fitted.inner, TemperatureMap)
+            return touched(P, Y, rule.floor) + ends(fitted.inner.beta)
+        # What is certain for the largest alone may have been raised.
+        said = [note for note in rule.notes(fitted.inner, *_as_two(P, Y), w) if note.code != "TN505"]
+        raised, possible = 0, []
+        for p, _, _ in in_parts(P, Y, w):
+            Q, low = fitted.rows(p)
+            raised += int(low.sum())
+            possible.append((Q > 0).all(axis=1))
+        said += exact_zeros(np.concatenate(possible)[:, None])
+        if raised:
+            text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised until the label stays."
+            said.append(Note("TN512", text))
+        return said
+
+
+def _as_two(P: Array, Y: Array) -> tuple[Array, Array]:
+    """The rows as the two-class problem whether the top class is right; ties go to the first."""
+    every, top = np.arange(len(P)), P.argmax(axis=1)
+    came = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
+    return _pair(P[every, top].astype(np.float64)), _pair(came)
+
+
+def _pair(x: Array) -> Array:
+    x = np.minimum(x, 1.0)  # rounding may leave it a hair above
+    return np.stack([1 - x, x], axis=1)

@@ -1,0 +1,87 @@
+"""How much too sure, and how much too often, class by class? Vector scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.likeliest import few, fitted, rows, sureness, unfinished, wrong_way
+from trueodds.calibrators.log_linear import LogLinearMap, replaced
+from trueodds.calibrators.logs import FLOOR, check_floor
+from trueodds.calibrators.penalties import check_flag, check_penalty
+from trueodds.core.errors import Note
+
+Array = NDArray[Any]
+
+_FEW = 30  # classes up to which `auto` tries it unasked
+
+
+@dataclass(frozen=True, eq=False)
+class VectorMap(LogLinearMap):
+    """Rows proportional to e^b p^a, with a slope a and a bias b of its own for each class."""
+
+    name: ClassVar[str] = "vector"
+
+
+@dataclass(frozen=True)
+class VectorRule(Rule):
+    r"""A slope and a bias for each class's log probability, or logit.
+
+    .. math:: q_{ik} \propto \exp(a_k x_{ik} + b_k), \quad
+        \min_{a, b} \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i] + \lambda \sum_k [(a_k - 1)^2 + b_k^2]
+
+    x is log p, or with `logits=True` the logits, whose constant per row is then part of the model: the two are
+    different models. λ = `penalty` in nats over all rows: 0.5 says that slopes lie about 1 and biases about 0 with a
+    standard deviation of 1, unless the rows say otherwise, so that the map always exists. The published method is
+    `penalty=0`, with biases that sum to 0: as good from some 4,000 rows on, but fitted to 300 rows of real image
+    classifiers with ten classes it did worse than no calibration, by up to 0.1 nats per row. Labels may change, as
+    slopes differ. Fits take log(max(p, `floor`)). Cost: O(nK²) per pass, about 5 passes after those of the
+    temperature. Source: Guo et al. (2017).
+
+    >>> P = np.array([[0.9, 0.1], [0.6, 0.4]] * 20)
+    >>> VectorRule(penalty=0).fit(P, P, np.ones(40)).weights.round(6).tolist()
+    [1.0, 1.0]
+    """
+
+    name: ClassVar[str] = "vector"
+    complexity: ClassVar[int] = 12
+    keeps_argmax: ClassVar[bool] = False
+    map: ClassVar[type[Map] | None] = VectorMap
+    logits: bool = False
+    penalty: float = 0.5
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        check_flag("logits", self.logits)
+        check_penalty("penalty", self.penalty)
+        check_floor(self.floor)
+
+    def suits(self, n: int, k: int) -> bool:
+        """Where there are few classes."""
+        return super().suits(n, k) and k <= _FEW
+
+    def fit(self, P: Array, Y: Array, w: Array) -> VectorMap:
+        """The slopes and biases of these rows."""
+        k = P.shape[1]
+        seen = rows(P, Y, w, self.floor, self.logits)
+        target = np.tile([1.0, 0.0], (k, 1))
+        start = target * sureness(P, Y, w, self.floor, self.logits)
+        found = fitted(seen, np.full((k, 2), self.penalty / seen.mass), target, start, shared=False)
+        slopes, bias = found.theta.reshape(k, 2).T
+        if self.penalty == 0:
+            bias = bias - bias.mean()
+        return VectorMap(slopes.copy(), bias.copy(), self.floor, found.passes, found.converged, self.logits)
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
+        assert isinstance(fitted, VectorMap)
+        return [
+            *replaced(P, Y, self.floor, self.logits),
+            *unfinished(fitted),
+            *wrong_way(fitted.weights),
+            *(few(int((w > 0).sum()), 2 * P.shape[1] - 1) if self.penalty == 0 else []),
+        ]

@@ -1,0 +1,215 @@
+"""Dirichlet calibration."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
+from tests.calibrators.rows import one_hot, said_and_came
+from tests.reference import golden
+from trueodds.calibrators import likeliest
+from trueodds.calibrators.dirichlet import DirichletMap, DirichletRule
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.full_matrix import GRID
+from trueodds.calibrators.penalties import scaled
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.by_class import by_class
+
+# The reference program adds λ Σ W_ij² + μ Σ b_j²; the published penalty, and ours, divides by K(K − 1) and K.
+SUMS = {"penalty": 12, "bias_penalty": 4}
+
+
+def fitted(P, y, **settings):
+    return DirichletRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+
+
+def test_as_many_kinds_of_rows_as_parameters_get_their_rates():
+    P = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4]])
+    rates = np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25], [0.6, 0.2, 0.2]])
+    m = DirichletRule(penalty=0).fit(P, rates, np.ones(3))
+    assert m.apply(P) == pytest.approx(rates, abs=1e-9)
+
+
+@pytest.mark.parametrize("lam", ["0.01_0.01", "0.001_0.1"])
+def test_the_reference_numbers_with_odir(lam):
+    # dirichletcal with ref_row=False: 7e-15 and 2e-9 (golden/recalibration/matrix_dirichlet.json).
+    want, rows = golden("recalibration/matrix_dirichlet.json")[f"dirichlet_logp_odir_{lam}"], reference()
+    settings = {"penalty": SUMS["penalty"] * want["lam"], "bias_penalty": SUMS["bias_penalty"] * want["mu"]}
+    # One test row says 4e-18: the reference has no floor.
+    m = DirichletRule(**settings, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    assert m.weights == pytest.approx(np.array(want["W"]), abs=1e-8)
+    assert m.bias == pytest.approx(want["b"], abs=1e-8)
+    assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-8)
+
+
+def test_the_reference_numbers_with_a_ridge_and_without():
+    # dirichletcal L2 7e-13, scikit-learn's multinomial regression 2e-11.
+    want, rows = golden("recalibration/matrix_dirichlet.json"), reference()
+    ridge = DirichletRule(penalty=0.001, shrink="l2", target="zero", floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    assert ridge.weights == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["W"]), abs=1e-8)
+    assert ridge.apply(rows.test) == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["pred"]), abs=1e-8)
+    free = DirichletRule(penalty=0, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    assert free.apply(rows.test) == pytest.approx(np.array(want["mle_logp"]["pred"]), abs=1e-8)
+    weights = np.array(want["mle_logp"]["W_lastrow0"])
+    assert free.weights - free.weights[3] == pytest.approx(weights, abs=1e-7)
+    assert free.bias.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_odir_neither_depends_on_class_order_nor_penalizes_the_identity():
+    # dirichletcal's default subtracts the last class's row first: then the identity costs λ(K − 1).
+    rows, settings = reference(), {"penalty": 0.12, "bias_penalty": 0.04, "floor": 1e-30}
+    m = DirichletRule(**settings).fit(rows.P, rows.Y, rows.w)
+    order = np.array([3, 1, 0, 2])
+    turned = DirichletRule(**settings).fit(rows.P[:, order], rows.Y[:, order], rows.w)
+    assert turned.apply(rows.test[:, order]) == pytest.approx(m.apply(rows.test)[:, order], abs=1e-10)
+    faulty = np.array(golden("recalibration/matrix_dirichlet.json")["official_refrow_odir_0.01_0.01"]["pred"])
+    assert np.abs(m.apply(rows.test) - faulty).max() == pytest.approx(0.024, abs=5e-4)
+    calm = DirichletRule(penalty=1e9).fit(rows.P, rows.P, rows.w)  # outcomes as said: whatever is paid is for nothing
+    assert calm.weights == pytest.approx(np.eye(4), abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"penalty": 0}, {"penalty": 0.1}, {"penalty": 0.1, "bias_penalty": 0}, {"penalty": 0.01, "shrink": "l2"}],
+)
+@pytest.mark.parametrize("k", [2, 4])
+def test_no_slope_is_left(settings, k):
+    rng = np.random.default_rng(k)
+    P, _ = said_and_came(800, k, 1.7, k)
+    Y, w = rng.dirichlet(np.ones(k), 800), rng.random(800)
+    rule = DirichletRule(**settings)
+    m = rule.fit(P, Y, w)
+    assert m.converged
+    assert slope_left(m, P, Y, w, rule._strength(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
+
+
+def test_the_scaled_penalty_written_out():
+    # K = 3 classes, 10 rows: 3·2/10 beside the diagonal, 1/20 on it, 3/10 for a bias.
+    want = [[0.05, 0.6, 0.6, 0.3], [0.6, 0.05, 0.6, 0.3], [0.6, 0.6, 0.05, 0.3]]
+    assert scaled(3, 10.0) == pytest.approx(np.array(want))
+
+
+def test_rows_from_dirichlet_laws_are_read_back():
+    # p | class j ~ Dirichlet(α_j), classes equally frequent: log-odds of j against k are (α_j − α_k)·log p − log B(α_j)/B(α_k).
+    rng, alpha = np.random.default_rng(0), np.array([[4.0, 1.0, 1.5], [1.0, 3.0, 1.0], [2.0, 2.0, 5.0]])
+    y = rng.integers(0, 3, 20_000)
+    P = np.stack([rng.dirichlet(alpha[c]) for c in y])
+    m = fitted(P, y, penalty=0)
+    at = by_class(np.log(P), one_hot(y, 3), np.ones(20_000), np.column_stack([m.weights, m.bias]).reshape(-1))
+    off = np.column_stack([m.weights - alpha, m.bias])
+    off[:, 3] += [float(np.sum(_lgamma(a)) - _lgamma(a.sum())) for a in alpha]
+    off = (off - off.mean(axis=0)).reshape(-1)
+    assert off @ at.hessian @ off < chi2.isf(1e-4, 8)  # Wald's statistic: (K − 1)(K + 1) parameters
+
+
+def _lgamma(x):
+    from scipy.special import gammaln
+
+    return gammaln(x)
+
+
+@pytest.mark.parametrize("penalty", ["scaled", "auto"])
+def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(penalty):
+    found = surplus(DirichletRule(penalty=penalty), 400, 7, games=10, seed=1)
+    parameters = effective(scaled(7, 400.0), 400, 7, seed=1) if penalty == "scaled" else 48
+    assert found.mean() < derived_chance(parameters, 400, 10)
+
+
+def test_auto_takes_the_least_criterion_of_its_grid():
+    P, y = said_and_came(1500, 3, 1.6, 2)
+    Q = P * [2.0, 1.0, 1.0]
+    Q /= Q.sum(axis=1, keepdims=True)
+    Y, w = one_hot(y, 3), np.ones(1500)
+    criteria, maps = [], []
+    for factor in GRID:
+        strength = scaled(3, 1500.0, factor)
+        found = likeliest.fitted(likeliest.rows(Q, Y, w, 1e-12), strength, np.eye(3, 4), np.eye(3, 4), shared=True)
+        H = found.at.hessian
+        free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
+        assert 3 < free < 8
+        criteria.append(found.at.value + free)
+        maps.append(found.theta.reshape(3, 4))
+    best = int(np.argmin(criteria))
+    result = fit(DirichletRule(penalty="auto"), Predictions(y, Q))
+    assert result.map.weights == pytest.approx(maps[best][:, :3], abs=1e-8)
+    assert f"{GRID[best]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
+
+
+def test_the_scaled_penalty_vanishes_with_more_rows():
+    P, y = said_and_came(4000, 3, 1.6, 3)
+    Q = P ** np.array([1.0, 0.7, 1.3])
+    Q /= Q.sum(axis=1, keepdims=True)
+    free = fitted(Q, y, penalty=0).apply(Q)
+    apart = [
+        np.abs(DirichletRule().fit(Q, one_hot(y, 3), np.full(4000, w)).apply(Q) - free).max() for w in (0.1, 1, 10, 100)
+    ]
+    assert apart == sorted(apart, reverse=True)
+    assert apart[-1] < apart[0] / 50
+
+
+def test_many_classes_go_without_the_curvature(monkeypatch):
+    P, y = said_and_came(1000, 5, 1.7, 4)
+    one = fitted(P, y)
+    monkeypatch.setattr(likeliest, "MANY", 8)
+    other = fitted(P, y)
+    assert other.converged
+    assert slope_left(other, P, one_hot(y, 5), np.ones(1000), scaled(5, 1000.0), np.eye(5, 6)) <= 1e-8
+    assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)
+
+
+def test_forty_classes_leave_no_slope():
+    P, y = said_and_came(3000, 40, 1.5, 5)
+    m = fitted(P, y)  # 1,640 parameters
+    assert m.converged
+    assert slope_left(m, P, one_hot(y, 40), np.ones(3000), scaled(40, 3000.0), np.eye(40, 41)) <= 1e-8
+
+
+@pytest.mark.parametrize("penalty", [0, 0.01, "scaled", "auto"])
+def test_absent_classes_and_every_label_right_are_finite(penalty):
+    P, y = said_and_came(200, 4, 1.5, 6)
+    for rows in (y != 2, P.argmax(axis=1) == y):
+        result = fit(DirichletRule(penalty=penalty), Predictions(y[rows], P[rows], classes=range(4)))
+        assert ("TN532" in [note.code for note in result.notes]) is not result.map.converged
+        assert result.map.converged is isinstance(penalty, str)
+        assert np.isfinite(result.map.weights).all()
+        assert np.abs(result.map.weights).max() < 1000
+        assert np.isfinite(result.predict_proba(P)).all()
+
+
+def test_zeros_are_floored_where_the_map_is_applied_as_in_the_fit():
+    P = np.array([[0.0, 0.4, 0.6]])
+    m = DirichletMap(np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.2, 0.0, 1.0]]), np.zeros(3), 1e-6)
+    logs = np.log([1e-6, 0.4, 0.6])
+    want = np.exp([logs[0] + 0.5 * logs[1], logs[1], 0.2 * logs[0] + logs[2]])
+    assert m.apply(P)[0] == pytest.approx(want / want.sum(), rel=1e-12)
+
+
+def test_auto_tries_it_with_few_classes_only():
+    assert DirichletRule().suits(1000, 30)
+    assert not DirichletRule().suits(1000, 31)
+
+
+def test_a_search_of_the_penalty_over_many_classes_is_refused():
+    P, y = said_and_came(64, 32, 1.0, 0)
+    with pytest.raises(InputError, match="TO522"):
+        fit(DirichletRule(penalty="auto"), Predictions(y, P, classes=range(32)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"penalty": -1},
+        {"penalty": "odir"},
+        {"penalty": np.nan},
+        {"bias_penalty": "auto", "penalty": 1},
+        {"bias_penalty": 0.1},
+        {"shrink": "l2"},
+        {"penalty": 1, "shrink": "l1"},
+        {"penalty": 1, "target": "one"},
+        {"floor": 1},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(InputError, match="TO203"):
+        DirichletRule(**settings)

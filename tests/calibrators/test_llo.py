@@ -1,0 +1,180 @@
+"""Linear in log odds."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.reference import frame, golden
+from trueodds.calibrators.binary_logistic import line, log_ratio, logistic
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.llo import LloMap, LloRule, evidence
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+
+def fitted(P, y, w=None, **settings):
+    return LloRule(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
+
+
+def reference():
+    rows = frame("recalibration/binary.csv")
+    return both(rows["p"]), rows["y"]
+
+
+def test_two_scores_are_met_exactly():
+    # Of four said .9 three came, of four said .1 two: log odds τ + γ ln 9 = ln 3 and τ − γ ln 9 = 0.
+    # So τ = ln 3 / 2 and γ = 1/4.
+    m = fitted(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 1, 0, 0])
+    assert (m.tau, m.gamma) == (pytest.approx(np.log(3) / 2), pytest.approx(0.25))
+    assert m.apply(both([0.9, 0.1]))[:, 1] == pytest.approx([0.75, 0.5])
+    assert m.said() == "δ = 1.7321, γ = 0.25"
+
+
+def test_the_reference_numbers():
+    # An independent Newton, statsmodels 1e-9, and R BRcal (golden/recalibration/llo_boldness.json, brcal_R.json).
+    want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
+    P, y = reference()
+    m = fitted(P, y)
+    assert (m.tau, m.gamma) == (pytest.approx(want["tau"], abs=1e-10), pytest.approx(want["gamma"], abs=1e-10))
+    assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
+    # R stops where the value changes by less than 1e-14 of itself, which leaves 1e-7 in the parameters.
+    assert (m.delta, m.gamma) == (pytest.approx(other["delta"], abs=3e-7), pytest.approx(other["gamma"], abs=3e-7))
+    assert m.passes <= 10
+
+
+def test_the_reference_evidence():
+    want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
+    P, y = reference()
+    found = evidence(fitted(P, y), P, one_hot(y), np.ones(len(P)))
+    assert (found.se_tau, found.se_gamma) == pytest.approx((want["se_tau"], want["se_gamma"]), rel=1e-9)
+    assert found.loglik == pytest.approx((want["ll0"], want["ll1"]), rel=1e-12)
+    assert found.ratio == pytest.approx(want["lrt"], rel=1e-10)
+    assert found.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
+    assert found.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
+    assert (found.ratio, found.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
+    note = found.note()
+    assert note.code == "TN516"
+    assert "p=3.37e-10" in note.text
+
+
+def test_it_reaches_the_maximum_where_nelder_mead_stops_short():
+    # BRcal's default stops 1e-4 short in δ: its likelihood ratio is the smaller one.
+    short = golden("recalibration/brcal_R.json")["default_neldermead"]
+    P, y = reference()
+    m = fitted(P, y)
+    assert abs(m.delta - short["delta"]) > 5e-5
+    assert evidence(m, P, one_hot(y), np.ones(len(P))).ratio > short["lrt"]
+
+
+def test_the_slope_vanishes_at_the_solution():
+    P, y = said_and_came(2000, 2, 1.7, 5)
+    m = fitted(P, y)
+    at = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(2000), np.array([m.tau, m.gamma]))
+    assert np.abs(at.gradient).max() <= 1e-8 * 2000
+
+
+def test_a_fit_to_its_own_result_changes_nothing():
+    # Such maps form a group, so the second fit is the identity.
+    P, y = said_and_came(800, 2, 2.0, 6)
+    again = fitted(fitted(P, y).apply(P), y)
+    assert (again.tau, again.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
+
+
+def test_shares_as_outcomes_find_the_map_that_made_them():
+    P = both([0.02, 0.3, 0.6, 0.9])
+    true = LloMap(-0.7, 1.8)
+    m = LloRule().fit(P, true.apply(P), np.array([1.0, 2.0, 0.5, 3.0]))
+    assert (m.tau, m.gamma) == (pytest.approx(-0.7, abs=1e-8), pytest.approx(1.8, abs=1e-8))
+
+
+def test_the_likelihood_ratio_keeps_its_size():
+    # Calibrated labels: of 400 tests at 5 % the rejections are Binomial(400, .05); inside its 99.9 % range.
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(400):
+        P = both(1 / (1 + np.exp(-rng.normal(size=1000))))
+        Y = one_hot(rng.random(1000) < P[:, 1])
+        rejected += evidence(LloRule().fit(P, Y, np.ones(1000)), P, Y, np.ones(1000)).pvalue <= 0.05
+    low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
+    assert low <= rejected <= high
+
+
+def test_the_estimate_is_within_its_standard_errors_of_the_truth():
+    rng = np.random.default_rng(1)
+    P = both(1 / (1 + np.exp(-2 * rng.normal(size=20_000))))
+    Y = one_hot(rng.random(20_000) < LloMap(0.3, 0.6).apply(P)[:, 1])
+    w = rng.random(20_000) + 0.5
+    for weight in (np.ones(20_000), w):
+        m = LloRule().fit(P, Y, weight)
+        found = evidence(m, P, Y, weight)
+        assert abs(m.tau - 0.3) < 4 * found.se_tau  # four standard errors: once in 16,000 seeds
+        assert abs(m.gamma - 0.6) < 4 * found.se_gamma
+    # With weights the sandwich is wider, by Σw² n / (Σw)² in the variance, and no ratio is told.
+    assert np.isnan(found.ratio)
+    even = evidence(LloRule().fit(P, Y, np.ones(20_000)), P, Y, np.ones(20_000))
+    kish = np.sqrt((w @ w) * 20_000) / w.sum()
+    assert found.se_gamma / even.se_gamma == pytest.approx(kish, rel=0.05)
+
+
+def test_separated_outcomes_have_no_errors_but_a_limit_of_the_ratio():
+    P, y = both([0.2, 0.3, 0.7, 0.9]), [0, 0, 1, 1]
+    result = fit(LloRule(), Predictions(y, P))
+    assert not result.map.converged
+    assert [note.code for note in result.notes] == ["TN515", "TN516"]
+    assert "no standard errors" in result.notes[1].text
+    # At the limit every outcome has probability 1, so the gain is minus the log-likelihood of what was said.
+    found = evidence(result.map, P, one_hot(y), np.ones(4))
+    assert found.ratio == pytest.approx(-2 * np.log(0.8 * 0.7 * 0.7 * 0.9), abs=1e-3)
+
+
+def test_predictions_that_point_the_wrong_way_say_so():
+    P, y = said_and_came(500, 2, 1.0, 7)
+    result = fit(LloRule(), Predictions(1 - y, P))
+    assert result.map.gamma < 0
+    assert "TN517" in [note.code for note in result.notes]
+
+
+def test_equal_scores_shift_and_keep_their_slope():
+    result = fit(LloRule(), Predictions([1, 1, 1, 0], [0.9] * 4))
+    assert result.map.gamma == 1.0
+    assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
+
+
+def test_an_exact_zero_stays_zero_and_its_floor_is_noted():
+    P = np.concatenate([both([0.3, 0.3, 0.7, 0.7]), [[1.0, 0.0]]])
+    result = fit(LloRule(), Predictions([0, 1, 1, 0, 0], P))
+    assert result.predict_proba(P)[-1].tolist() == [1.0, 0.0]
+    assert "TN502" in [note.code for note in result.notes]
+    assert LloMap(0.5, 0.0).apply(np.array([[1.0, 0.0]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-0.5)))
+    assert LloMap(0.0, -1.0).apply(np.array([[1.0, 0.0]])).tolist() == [[0.0, 1.0]]
+
+
+def test_both_sides_keep_their_digits():
+    q = LloMap(0.0, 2.0).apply(np.array([[1e-12, 1 - 1e-12], [1 - 1e-12, 1e-12]]))
+    assert [q[0, 0], q[1, 1]] == pytest.approx([1e-24, 1e-24], rel=1e-9)
+
+
+def test_logits_and_probabilities_give_the_same_fit():
+    P, y = said_and_came(300, 2, 2.0, 8)
+    z = np.log(powers(P, 1.0)) + 5.0
+    one, other = fit(LloRule(), Predictions(y, P)), fit(LloRule(), Predictions.from_logits(y, z))
+    assert (one.map.tau, one.map.gamma) == pytest.approx((other.map.tau, other.map.gamma), abs=1e-10)
+
+
+def test_three_classes_are_refused():
+    P, y = said_and_came(30, 3, 1.0, 0)
+    with pytest.raises(InputError, match="TO511"):
+        fit(LloRule(), Predictions(y, P))
+
+
+@pytest.mark.parametrize("floor", [0, -1, 0.5, "x", True])
+def test_a_floor_out_of_range_is_refused(floor):
+    with pytest.raises(InputError, match="TO203"):
+        LloRule(floor=floor)
+
+
+@pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"passes": -1}, {"more": 1}])
+def test_a_broken_file_is_refused(wrong):
+    with pytest.raises(InputError, match="TO505"):
+        LloMap.from_dict(LloMap(0.1, 0.9).to_dict() | wrong, 2)

@@ -1,0 +1,90 @@
+"""The map softmax(W log p + b), applied, saved and read."""
+
+import numpy as np
+import pytest
+
+from tests.calibrators.rows import said_and_came
+from trueodds.calibrators.log_linear import levels
+from trueodds.calibrators.structured import StructuredMap
+from trueodds.calibrators.vector import VectorMap
+from trueodds.core.errors import InputError
+
+IDENTITY = {"weights": [1.0, 1.0], "bias": [0.0, 0.0], "floor": 1e-12, "logits": False, "passes": 3, "converged": True}
+
+
+@pytest.mark.parametrize("weights", [np.ones(4), np.eye(4)])
+def test_the_identity_changes_nothing(weights):
+    P = said_and_came(50, 4, 1.0, 0)[0]
+    assert VectorMap(weights, np.zeros(4), 1e-12).apply(P) == pytest.approx(P, abs=1e-15)
+
+
+def test_a_row_that_does_not_quite_sum_to_one_is_divided_by_its_sum():
+    P = np.array([[0.6, 0.3, 0.1]])
+    for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
+        m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
+        assert m.apply(P * 1.00001) == pytest.approx(m.apply(P), abs=1e-12)
+
+
+def test_a_matrix_that_is_diagonal_is_its_diagonal():
+    P = said_and_came(50, 3, 1.0, 1)[0]
+    a, b = np.array([0.5, 1.0, -0.4]), np.array([0.3, 0.0, -0.3])
+    one, other = VectorMap(a, b, 1e-12).apply(P), VectorMap(np.diag(a), b, 1e-12).apply(P)
+    assert one == pytest.approx(other, abs=1e-14)
+
+
+def test_only_the_logit_of_an_exact_zero_is_floored():
+    z = np.array([[0.0, -200.0, -np.inf], [1.0, 2.0, 3.0]])
+    assert levels(z, 1e-3)[0].tolist() == [0.0, -200.0, np.log(1e-3)]
+    assert levels(z, 1e-3)[1].tolist() == z[1].tolist()
+
+
+def test_terms_are_the_map_itself():
+    P = said_and_came(20, 3, 1.0, 2)[0]
+    for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
+        m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
+        ((share, W, b, floor),) = m.terms(3)
+        eta = np.log(P) @ W.T + b
+        assert share == 1.0
+        assert floor == (1e-12 if weights.ndim == 2 else 0.0)
+        assert m.apply(P) == pytest.approx(np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True), abs=1e-14)
+
+
+def test_what_was_saved_is_read_again():
+    m = VectorMap.from_dict(IDENTITY, 2)
+    assert (m.passes, m.converged, m.logits) == (3, True, False)
+    assert m.to_dict() == IDENTITY
+    full = VectorMap.from_dict({**IDENTITY, "weights": [[1.0, 0.5], [0.0, 2.0]], "logits": True}, 2)
+    assert full.weights.tolist() == [[1.0, 0.5], [0.0, 2.0]]
+    assert full.logits
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"weights": [1.0]},
+        {"weights": [1.0, None]},
+        {"weights": [[1.0, 0.0]]},
+        {"weights": [[1.0, 0.0], [1.0]]},
+        {"weights": [1.0, float("inf")]},
+        {"bias": [0.0, 0.0, 0.0]},
+        {"floor": 0.0},
+        {"floor": 1.0},
+        {"logits": 1},
+        {"passes": -1},
+        {"converged": "yes"},
+        {"more": 1},
+    ],
+)
+def test_a_saved_value_out_of_its_range_is_refused(wrong):
+    with pytest.raises(InputError, match="TO505"):
+        VectorMap.from_dict({**IDENTITY, **wrong}, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"beta": 0.0}, {"share": 0.0}, {"share": 2.0}, {"weights": [1.0]}, {"bias": []}, {"converged": 1}]
+)
+def test_so_is_one_of_a_structured_map(wrong):
+    given = StructuredMap(0.5, 0.01, np.ones(2), np.zeros(2)).to_dict()
+    assert StructuredMap.from_dict(given, 2).to_dict() == given
+    with pytest.raises(InputError, match="TO505"):
+        StructuredMap.from_dict({**given, **wrong}, 2)

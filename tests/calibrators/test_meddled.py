@@ -1,0 +1,71 @@
+"""A saved calibrator that someone has meddled with is refused, or is still a map to probabilities; nothing in it is run."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from tests.calibrators.rows import said_and_came
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.wire import from_dict
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+HOSTILE = [None, True, -1, 0, 10**400, -1e308, 1e308, 2.5, "1", "__import__('os')", [], {}, [[]], [None], {"a": 1}]
+
+
+def leaves(value, path=()):
+    """The place of every entry, of lists only the first and the last."""
+    yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list) and value:
+        for i in sorted({0, len(value) - 1}):
+            yield from leaves(value[i], (*path, i))
+
+
+def changed(document, path, value):
+    new = copy.deepcopy(document)
+    at = new
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    return new
+
+
+def shortened(document, path):
+    """Without the entry at the path."""
+    new = copy.deepcopy(document)
+    at = new
+    for step in path[:-1]:
+        at = at[step]
+    del at[path[-1]]
+    return new
+
+
+def harmless(document, P):
+    """Refused with a code, or a map whose rows are probabilities."""
+    try:
+        q = from_dict(document).predict_proba(P)
+    except InputError as refused:
+        return refused.code.startswith("TO5")
+    return np.isfinite(q).all() and (q >= 0).all() and bool(np.abs(q.sum(axis=1) - 1).max() < 1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name != "auto"])
+def test_a_file_that_was_meddled_with_is_refused_or_harmless(name, k):
+    if k > 2 and CALIBRATORS.load(name).two_classes:
+        return
+    P, y = said_and_came(80, k, 1.5, 0)
+    settings = {"priors": tuple(np.arange(1, k + 1) / np.arange(1, k + 1).sum())} if name == "prior_shift" else {}
+    told = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), Predictions(y, P)).to_dict()))
+    probe = np.concatenate([P[:20], np.eye(k)])
+    for path in leaves(told["parameters"]):
+        whole = ("parameters", *path)
+        for value in HOSTILE:
+            assert harmless(changed(told, whole, value), probe), (whole, value)
+        assert harmless(shortened(told, whole), probe), whole

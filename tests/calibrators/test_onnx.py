@@ -1,0 +1,86 @@
+"""Does a graph that runs anywhere say what the map says?"""
+
+import builtins
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from tests.calibrators.rows import said_and_came
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.fitted import fit
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+# Members that are mixtures of softmax(W log p + b) for two classes, for more, and with what settings.
+SMOOTH = ("identity", "temperature", "ensemble_temperature", "bias_corrected_temperature", "structured", "vector")
+BINARY = (*SMOOTH, "matrix", "dirichlet", "llo", "platt", "beta", "boldness")
+CASES = [(name, 2, {}) for name in BINARY] + [(name, 4, {}) for name in (*SMOOTH, "matrix", "dirichlet")]
+CASES += [
+    ("evidential", 2, {"output": "point"}),
+    ("structured", 4, {"form": "matrix"}),
+    ("prior_shift", 4, {"priors": (0.1, 0.2, 0.3, 0.4)}),
+]
+
+
+def fitted_on(name, k, settings):
+    P, y = said_and_came(500, k, 1.7, 1)
+    return fit(CALIBRATORS.make(name, settings), Predictions(y, P)), P
+
+
+def run(path, name, values):
+    (found,) = ReferenceEvaluator(onnx.load(path)).run(None, {name: values})
+    return found
+
+
+@pytest.mark.parametrize(("name", "k", "settings"), CASES)
+def test_the_graph_says_what_the_map_says(name, k, settings, tmp_path):
+    fitted, P = fitted_on(name, k, settings)
+    fitted.to_onnx(tmp_path / "map.onnx")
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(fitted.predict_proba(P), abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "k", "settings"), CASES)
+def test_exact_zeros_are_no_exception(name, k, settings, tmp_path):
+    fitted, _ = fitted_on(name, k, settings)
+    fitted.to_onnx(tmp_path / "map.onnx")
+    P = np.eye(k)[[0, -1]] * 0.75
+    P[:, 1 if k > 2 else 0] += 0.25
+    P = np.concatenate([np.eye(k), P / P.sum(axis=1, keepdims=True)])
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(fitted.predict_proba(P), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["vector", "matrix"])
+def test_a_map_of_logits_takes_logits(name, tmp_path):
+    P, y = said_and_came(500, 3, 1.7, 1)
+    z = np.log(P) + np.random.default_rng(0).normal(size=(500, 1))
+    fitted = fit(CALIBRATORS.make(name, {"logits": True}), Predictions.from_logits(y, z))
+    fitted.to_onnx(tmp_path / "map.onnx")
+    assert run(tmp_path / "map.onnx", "logits", z) == pytest.approx(fitted.predict_proba(z, logits=True), abs=1e-12)
+
+
+def test_a_curve_is_refused_with_what_to_do(tmp_path):
+    fitted, _ = fitted_on("isotonic", 2, {})
+    with pytest.raises(InputError, match=r"TO524.*JSON"):
+        fitted.to_onnx(tmp_path / "map.onnx")
+
+
+def test_without_the_library_the_error_says_how_to_get_it(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def absent(name, *rest, **more):
+        if name == "onnx":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    fitted, _ = fitted_on("temperature", 2, {})
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(InputError, match=r"TO524.*trueodds\[onnx\]"):
+        fitted.to_onnx(tmp_path / "map.onnx")
+
+
+def test_a_folder_that_does_not_exist_is_a_coded_error(tmp_path):
+    fitted, _ = fitted_on("temperature", 2, {})
+    with pytest.raises(InputError, match="TO503"):
+        fitted.to_onnx(tmp_path / "nowhere" / "map.onnx")

@@ -1,0 +1,414 @@
+"""Smooth curves: the penalized spline in the log odds, and the one through the running sums of the confidence."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.reference import columns, frame, golden
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.spline import SplineRule
+from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
+from trueodds.calibrators.splines.natural import Natural, bends, roughness
+from trueodds.calibrators.splines.penalized import GROUPS, LEAST, Seen, Waves, fitted, spaced
+from trueodds.calibrators.wire import from_dict
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+
+KNOTS = np.array([-3.0, -1.0, -0.5, 2.0, 2.2])
+
+
+def spline(P, y, w=None, **settings):
+    P = np.asarray(P)
+    return SplineRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+
+
+def seen(x, y):
+    """Single rows by rising log odds."""
+    order = np.argsort(x)
+    y = np.asarray(y, dtype=float)[order]
+    return Seen(x[order], y, 1 - y)
+
+
+def excess(r, q):
+    """How many nats per row q loses to the truth r: what a log loss on endless rows would show."""
+    return float(np.mean(r * np.log(r / q) + (1 - r) * np.log((1 - r) / (1 - q))))
+
+
+# The curve
+
+
+def test_the_curve_is_the_natural_cubic_spline():
+    f = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
+    want, got = CubicSpline(KNOTS, f, bc_type="natural"), Natural(KNOTS, f)
+    x = np.linspace(-3, 2.2, 101)
+    assert got(x) == pytest.approx(want(x), abs=1e-12)
+    assert got.slope(x) == pytest.approx(want(x, 1), abs=1e-11)
+    assert got.bend == pytest.approx(want(KNOTS, 2), abs=1e-10)
+    # Beyond the knots it is a line.
+    assert got(np.array([-5.0])) == pytest.approx(f[0] - 2 * want(-3.0, 1))
+    assert got(np.array([4.2])) == pytest.approx(f[-1] + 2 * want(2.2, 1))
+
+
+def test_the_roughness_is_the_integral_of_the_squared_second_derivative():
+    # f'' is a chain of straight pieces: ∫ over one of width h from a to b is h (a² + ab + b²)/3.
+    f = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
+    g = bends(KNOTS) @ f
+    pieces = np.diff(KNOTS) * (g[:-1] ** 2 + g[:-1] * g[1:] + g[1:] ** 2) / 3
+    assert f @ roughness(KNOTS) @ f == pytest.approx(pieces.sum(), rel=1e-12)
+
+
+def test_an_infinite_place_is_where_the_line_leads_and_a_level_line_stays():
+    rising = Natural(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+    assert rising(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
+    level = Natural(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
+    assert level(np.array([-np.inf, np.inf])).tolist() == [0.5, 0.5]
+
+
+def test_knots_keep_a_distance_and_mirrored_scores_have_mirrored_knots():
+    x = np.sort(np.concatenate([np.random.default_rng(0).normal(size=50), np.full(300, 1.0)]))
+    knots = spaced(Seen(x, np.ones(350), np.ones(350)), 12)
+    mirrored = spaced(Seen(-x[::-1], np.ones(350), np.ones(350)), 12)
+    assert knots == pytest.approx(-mirrored[::-1], abs=1e-12)
+    assert knots[[0, -1]].tolist() == x[[0, -1]].tolist()
+    assert np.diff(knots).min() >= LEAST * (x[-1] - x[0]) / 11 * (1 - 1e-9)
+
+
+# The penalized fit
+
+
+def test_two_scores_are_met_exactly():
+    # One of four came at .2, two of three at .6: the line in the log odds through 1/4 and 2/3 has the largest
+    # likelihood, and no roughness.
+    m = spline(both([0.2] * 4 + [0.6] * 3), [1, 0, 0, 0, 1, 1, 0])
+    assert m.apply(both([0.2, 0.6]))[:, 1] == pytest.approx([1 / 4, 2 / 3], abs=1e-9)
+    assert m.said() == "2.0 degrees of freedom"
+
+
+def test_the_reference_numbers_with_the_roughness_as_penalty():
+    # Objective checked by quadrature to 1e-12 (golden/recalibration/spline_lucena.json, "roughness").
+    want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
+    knots, told = np.array(want["knots_logit"]), want["roughness"]
+    found = fitted(seen(logit(rows["p"]), rows["y"]), knots, told["lam"])
+    assert found.curve.values == pytest.approx(np.array(told["f_at_knots"]), abs=1e-8)
+    assert expit(found.curve(logit(np.array(told["grid"])))) == pytest.approx(np.array(told["pred_grid"]), abs=1e-8)
+    eta = found.curve(logit(rows["p"]))
+    rough = found.curve.values @ roughness(knots) @ found.curve.values
+    loss = (np.logaddexp(0, eta) - rows["y"] * eta).sum()
+    assert (loss + told["lam"] * rough) / len(eta) == pytest.approx(told["value"], abs=1e-12)
+    assert found.converged
+
+
+def truncated_powers(x, knots):
+    """The basis of splinecalib, after Hastie, Tibshirani & Friedman: 1, x, and differences of truncated cubes."""
+    last = knots[-1]
+    cubes = [(np.maximum(x - k, 0) ** 3 - np.maximum(x - last, 0) ** 3) / (last - k) for k in knots[:-1]]
+    return np.stack([np.ones_like(x), x, *(c - cubes[-1] for c in cubes[:-1])], axis=1)
+
+
+def test_the_curves_of_splinecalib_are_curves_of_ours():
+    # splinecalib 0.0.13's objective, mean loss + λ|coef|²/m, at its own optimum: value and predictions.
+    want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
+    knots, told = np.array(want["knots_logit"]), want["package_objective"]
+    coef = np.array(told["coef"])
+    curve = Natural(knots, truncated_powers(knots, knots) @ coef)
+    eta = curve(logit(rows["p"]))
+    objective = (np.logaddexp(0, eta) - rows["y"] * eta).mean() + told["lam"] * (coef @ coef) / len(coef)
+    assert objective == pytest.approx(told["objective"], abs=1e-10)
+    assert expit(curve(logit(np.array(told["grid"])))) == pytest.approx(np.array(told["pred_grid"]), abs=1e-10)
+
+
+def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes_and_weights():
+    rng = np.random.default_rng(1)
+    x, y, w = np.sort(rng.normal(size=80) * 2), rng.random(80), rng.random(80)
+    knots, penalty = np.array([x[0], -1.0, 0.0, 1.0, x[-1]]), 0.7
+    found = fitted(Seen(x, w * y, w * (1 - y)), knots, penalty)
+    B = np.stack([Natural(knots, each)(x) for each in np.eye(5)], axis=1)
+    K = roughness(knots)
+
+    def slope(f):
+        return B.T @ (w * (expit(B @ f) - y)) + 2 * penalty * K @ f
+
+    def loss(f):
+        return w @ (np.logaddexp(0, B @ f) - y * (B @ f)) + penalty * f @ K @ f
+
+    assert np.abs(slope(found.curve.values)).max() / w.sum() < 1e-8
+    best = minimize(loss, np.zeros(5), jac=slope, method="BFGS", options={"gtol": 1e-10})
+    assert found.curve.values == pytest.approx(best.x, abs=1e-6)
+
+
+def test_a_large_penalty_gives_the_line_and_a_small_one_the_rate_at_each_knot():
+    P, y = said_and_came(500, 2, 2.0, 3)
+    x = logit(P[:, 1])
+    line = minimize(lambda t: (np.logaddexp(0, t[0] + t[1] * x) - y * (t[0] + t[1] * x)).sum(), [0.0, 1.0]).x
+    at = np.array([0.1, 0.5, 0.8])
+    # A minimizer that compares values stops within about 1e-5 of the parameters.
+    assert spline(P, y, penalty=1e9).apply(both(at))[:, 1] == pytest.approx(
+        expit(line @ [[1] * 3, logit(at)]), abs=1e-4
+    )
+    # Three scores, three knots: nothing but the penalty keeps the curve from the rates.
+    said, came = np.repeat([0.2, 0.5, 0.8], 10), np.repeat([1, 0, 1, 0, 1, 0], [7, 3, 2, 8, 6, 4])
+    close = spline(both(said), came, knots=3, penalty=1e-9).apply(both([0.2, 0.5, 0.8]))[:, 1]
+    assert close == pytest.approx([0.7, 0.2, 0.6], abs=1e-6)
+
+
+def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=8 * GROUPS) * 2
+    y = (rng.random(len(x)) < expit(x + 0.8 * np.sin(1.5 * x))) * 1.0
+    rows = seen(x, y)
+    knots = spaced(rows, 12)
+    grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
+    assert len(grouped.x) <= GROUPS
+    assert grouped.came.sum() == pytest.approx(y.sum())
+    one, other = fitted(grouped, knots), fitted(all_of_them, knots)
+    assert one.freedom == pytest.approx(other.freedom, abs=0.2)
+    assert 4 < one.freedom < 12
+
+
+def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = [np.sort(rng.normal(size=n) * 2) for n in (50, 200, 200, 1000, 1000)]
+    shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
+    rows = [seen(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
+    quick = [fitted(each, spaced(each, 12)) for each in rows]
+    monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
+    slow = [fitted(each, spaced(each, 12)) for each in rows]
+    assert [one.freedom for one in quick] == [one.freedom for one in slow]
+    assert sum(one.passes for one in quick) < 0.8 * sum(one.passes for one in slow)
+
+
+def test_a_known_smooth_distortion_is_recovered():
+    # No smoother of 12 knots loses more than 12 free parameters would: χ²₁₂ / 2n on average, within three of its
+    # standard deviations; unfixed, the distortion costs twenty times that.
+    n, at = 20_000, np.random.default_rng(0).normal(size=5_000) * 2
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=n) * 2
+    distorted = lambda x: x + 0.8 * np.sin(1.5 * x)
+    m = spline(both(expit(x)), rng.random(n) < expit(distorted(x)))
+    bound = (12 + 3 * 24**0.5) / (2 * n)
+    assert excess(expit(distorted(at)), expit(at)) > 20 * bound
+    assert excess(expit(distorted(at)), m.apply(both(expit(at)))[:, 1]) < bound
+
+
+def test_on_calibrated_rows_little_is_lost_to_leaving_them_alone():
+    # As above; the mean of 40 data sets has a standard deviation of sqrt(24/40) / 2n.
+    n, at, lost = 500, np.random.default_rng(0).normal(size=2_000) * 2, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=n) * 2
+        m = spline(both(expit(x)), rng.random(n) < expit(x))
+        lost.append(excess(expit(at), m.apply(both(expit(at)))[:, 1]))
+    assert 0 < np.mean(lost) < (12 + 3 * (24 / 40) ** 0.5) / (2 * n)
+
+
+def test_weights_count_as_rows_and_those_that_are_no_counts_only_weigh_rows_against_each_other():
+    P, y = said_and_came(400, 2, 1.0, 6)
+    y = np.where(np.abs(P[:, 1] - 0.5) < 0.2, 1, y)  # a wave
+    one, double = spline(P, y), spline(P, y, np.full(400, 2.0))
+    assert double.curves[0].freedom == pytest.approx(spline(np.tile(P, (2, 1)), np.tile(y, 2)).curves[0].freedom)
+    assert double.curves[0].freedom > one.curves[0].freedom > 3
+    assert spline(P, y, np.full(400, 0.01)).curves[0].freedom == pytest.approx(one.curves[0].freedom)
+
+
+def test_one_score_becomes_its_rate():
+    m = spline(both([0.9] * 4), [1, 1, 1, 0])
+    assert m.apply(both([0.9]))[0] == pytest.approx([0.25, 0.75], abs=1e-12)
+    # Elsewhere the log odds move by as much: log 3 − log 9.
+    assert m.apply(both([0.5]))[0, 1] == pytest.approx(1 / 4, abs=1e-12)
+    # Scores that float32 tells apart by chance are one.
+    near = spline(both([0.9, 0.9 + 1e-9, 0.9, 0.9 + 1e-9]), [1, 1, 1, 0])
+    assert near.apply(both([0.5]))[0, 1] == pytest.approx(1 / 4, abs=1e-6)
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1], [0, 0, 1, 0, 1, 1]])
+def test_separated_outcomes_give_a_finite_line_and_say_so(y):
+    P = both([0.1, 0.2, 0.4, 0.4, 0.8, 0.9])
+    result = fit(SplineRule(), Predictions(y, P))
+    assert not result.map.converged
+    assert "TN528" in [note.code for note in result.notes]
+    assert (result.predict_proba([1e-6, 0.5, 1 - 1e-6]) > 0).all()
+
+
+def test_a_class_that_never_came_keeps_its_column():
+    P, y = said_and_came(200, 3, 1.0, 1)
+    result = fit(SplineRule(), Predictions(np.minimum(y, 1), P))
+    assert {"TN501", "TN528"} <= {note.code for note in result.notes}
+    assert result.predict_proba(P)[:, 2].mean() < P[:, 2].mean() / 3
+
+
+def test_one_row_gives_probabilities():
+    for kind in ("natural", "gupta"):
+        Q = spline(both([0.7]), [1], kind=kind).apply(both([0.0, 0.7, 1.0]))
+        assert np.isfinite(Q).all()
+        assert Q.sum(axis=1) == pytest.approx(1)
+
+
+def test_exact_zeros_stay_and_the_floor_of_the_fit_is_noted():
+    P, y = said_and_came(300, 2, 1.5, 2)
+    result = fit(SplineRule(), Predictions([*y, 0, 1], np.concatenate([P, both([0.0, 1.0])])))
+    assert result.predict_proba([0.0, 1.0])[:, 1].tolist() == [0.0, 1.0]
+    assert "TN502" in [note.code for note in result.notes]
+
+
+def test_a_curve_that_falls_says_so():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    result = fit(SplineRule(), Predictions(rng.random(4000) < 4 * (p - 0.5) ** 2, p))
+    note = next(note for note in result.notes if note.code == "TN529")
+    assert "falls by up to 0.9" in note.text or "falls by up to 1" in note.text
+    P, y = said_and_came(2000, 2, 1.0, 0)
+    assert fit(SplineRule(), Predictions(y, P)).notes == ()
+
+
+def test_a_curve_for_each_class_keeps_rows_whole():
+    P, y = said_and_came(3000, 4, 2.0, 0)
+    m = spline(P, y)
+    assert len(m.curves) == 4
+    fresh, came = said_and_came(3000, 4, 2.0, 1)
+    truth = powers(fresh, 0.5)
+    loss = [-np.log(Q[np.arange(3000), came]).mean() for Q in (fresh, m.apply(fresh), truth)]
+    assert loss[2] - 0.005 < loss[1] < loss[0] - 0.1
+
+
+# The spline of the confidence
+
+
+def test_the_reference_numbers_of_the_confidence():
+    # The official Spline class: knots 2e-16, curve 9e-16 (golden/recalibration/spline_gupta.json).
+    want, rows = golden("recalibration/spline_gupta.json"), frame("recalibration/multi4.csv")
+    P = columns(rows)
+    m = spline(P, rows["y"], kind="gupta")
+    assert m.confidence(np.array(want["grid"])) == pytest.approx(np.array(want["pred_grid"]), abs=1e-8)
+    order = np.argsort(P.max(axis=1))
+    s, right = P.max(axis=1)[order], (P.argmax(axis=1) == rows["y"])[order]
+    h = np.cumsum(right - s) / 400
+    found = running_curve(np.arange(400) / 399, h, np.ones(400), want["knots"])
+    assert found.values == pytest.approx(np.array(want["coef"]), abs=1e-10)
+
+
+def test_the_weights_between_neighbors_are_not_swapped():
+    # The official code swaps them, which is up to .012 off on these rows.
+    want, rows = golden("recalibration/spline_gupta.json"), frame("recalibration/multi4.csv")
+    m = spline(columns(rows), rows["y"], kind="gupta")
+    x = np.array(want["grid"][1:])
+    j = np.searchsorted(m.scores, x)
+    part = (x - m.scores[j - 1]) / (m.scores[j] - m.scores[j - 1])
+    right = part * m.confidences[j] + (1 - part) * m.confidences[j - 1]
+    swapped = (1 - part) * m.confidences[j] + part * m.confidences[j - 1]
+    assert m.confidence(x) == pytest.approx(right, abs=1e-12)
+    assert 0.005 < np.abs(m.confidence(x) - swapped).max() < 0.02
+
+
+def test_equal_confidences_are_pooled_whatever_the_row_order_and_weight_two_is_two_rows():
+    rng = np.random.default_rng(4)
+    P = rng.integers(1, 6, size=(60, 3)) / 1.0
+    P /= P.sum(axis=1, keepdims=True)
+    y, w = rng.integers(0, 3, 60), rng.integers(1, 4, 60)
+    one, order, many = spline(P, y, w, kind="gupta"), rng.permutation(60), np.repeat(np.arange(60), w)
+    for other in (spline(P[order], y[order], w[order], kind="gupta"), spline(P[many], y[many], kind="gupta")):
+        assert other.scores.tolist() == one.scores.tolist()
+        assert other.confidences == pytest.approx(one.confidences, abs=1e-9)
+    # Weights count for what they are worth to each other.
+    assert spline(P, y, w / 1e3, kind="gupta").confidences == pytest.approx(one.confidences, abs=1e-9)
+
+
+def test_the_others_share_the_rest_as_they_did():
+    # Said .6 and believed .8: the others' .3 and .1 become .15 and .05.
+    m = ConfidenceMap(np.array([0.5, 0.7]), np.array([0.8, 0.8]), 0)
+    assert m.apply(np.array([[0.3, 0.6, 0.1]]))[0] == pytest.approx([0.15, 0.8, 0.05])
+    # A sure row leaves nothing to share in: evenly.
+    assert m.apply(np.array([[0.0, 1.0, 0.0]]))[0] == pytest.approx([0.1, 0.8, 0.1])
+
+
+def test_the_confidence_never_falls_below_what_keeps_the_label():
+    # Believed .2: with .3 of the others' .4 the next class would be more probable. At x = .75 / 1.75 both are equal.
+    m = ConfidenceMap(np.array([0.5, 0.7]), np.array([0.2, 0.2]), 0)
+    q = m.apply(np.array([[0.3, 0.6, 0.1]]))[0]
+    assert q == pytest.approx([3 / 7, 3 / 7, 1 / 7])
+    assert q[1] > q[0]
+    P = np.random.default_rng(0).dirichlet(np.full(5, 0.5), 5000)
+    Q = ConfidenceMap(np.array([0.2]), np.array([0.0]), 0).apply(P)
+    assert (Q.argmax(axis=1) == P.argmax(axis=1)).all()
+    assert Q.sum(axis=1) == pytest.approx(1, abs=1e-12)
+
+
+def test_what_was_clipped_or_raised_is_noted():
+    P, y = said_and_came(400, 4, 3.0, 0)
+    result = fit(SplineRule("gupta"), Predictions(y, P))
+    assert result.map.raised(P) > 0
+    note = next(note for note in result.notes if note.code == "TN531")
+    assert f"in {result.map.raised(P):,} of 400 rows" in note.text
+    assert (result.predict_proba(P).argmax(axis=1) == P.argmax(axis=1)).all()
+
+
+def test_the_confidence_becomes_believable():
+    P, y = said_and_came(20_000, 4, 2.0, 0)
+    fresh, came = said_and_came(20_000, 4, 2.0, 1)
+    m = spline(P, y, kind="gupta")
+    right = fresh.argmax(axis=1) == came
+    q = m.apply(fresh).max(axis=1)
+    for low in (0.4, 0.6, 0.8):  # mean said less share right, in groups of more than 2,000: five standard errors
+        inside = (q > low) & (q < low + 0.2)
+        assert inside.sum() > 2000
+        assert abs(q[inside].mean() - right[inside].mean()) < 5 * 0.5 / inside.sum() ** 0.5
+    x = fresh.max(axis=1)
+    assert x[x > 0.8].mean() - right[x > 0.8].mean() > 0.1
+
+
+def test_one_confidence_becomes_its_rate():
+    m = spline(np.tile([0.2, 0.7, 0.1], (4, 1)), [1, 1, 0, 2], kind="gupta")
+    assert m.apply(np.array([[0.2, 0.7, 0.1]]))[0] == pytest.approx([1 / 3, 0.5, 1 / 6])
+
+
+# Settings and files
+
+
+def test_the_knots_that_were_used_are_read_back():
+    assert [SplineRule(kind).settings()["knots"] for kind in ("natural", "gupta")] == [12, 6]
+    assert SplineRule(knots=5).settings()["knots"] == 5
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kind": "cubic"},
+        {"knots": 2},
+        {"knots": 101},
+        {"knots": 6.0},
+        {"knots": True},
+        {"penalty": 0},
+        {"penalty": -1.0},
+        {"penalty": np.inf},
+        {"penalty": "gcv"},
+        {"penalty": True},
+        {"kind": "gupta", "penalty": 1.0},
+        {"floor": 0},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings):
+    with pytest.raises(InputError, match="TO203"):
+        SplineRule(**settings)
+
+
+@pytest.mark.parametrize("kind", ["natural", "gupta"])
+def test_a_saved_map_is_checked_value_by_value(kind):
+    P, y = said_and_came(200, 2, 1.5, 0)
+    result = fit(SplineRule(kind), Predictions(y, P))
+    document = json.loads(json.dumps(result.to_dict()))
+    assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
+    curve = document["parameters"] if kind == "gupta" else document["parameters"]["curves"][0]
+    wrong = (
+        {"scores": [0.5, 0.5], "confidences": [2.0] * len(curve["scores"]), "clipped": -1}
+        if kind == "gupta"
+        else {"x": [0.0], "f": [1e30] * len(curve["x"]), "settled": 1, "freedom": -1.0, "passes": 0.5}
+    )
+    for key, value in wrong.items():
+        kept, curve[key] = curve[key], value
+        with pytest.raises(InputError, match="TO505"):
+            from_dict(document)
+        curve[key] = kept

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from trueodds.problem import by_score as module
 from trueodds.problem.bins import Bins
 from trueodds.problem.by_score import ByScore, by_place, by_score, grouped
 from trueodds.problem.partition import EqualMass
@@ -30,6 +31,14 @@ def row_by_row(view: View, k: int) -> list[float]:
     return [0.0, *sorted(e for e in inner if e < 1), 1.0]
 
 
+@pytest.fixture(params=[1, module.MANY], ids=["counted", "sorted"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """From how many rows on few bins are counted."""
+    monkeypatch.setattr(module, "MANY", request.param)
+    return int(request.param)
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("n", [1, 3, 14, 200])
@@ -60,11 +69,53 @@ def test_rows_without_weight_are_absent_and_even_weights_are_none() -> None:
     for one, other in zip(ByScore(p, y).sums(), ByScore(p, y, np.ones(4)).sums(), strict=True):
         assert one.tolist() == other.tolist()
     assert [len(x) for x in ByScore(p, y, np.zeros(4)).sums()] == [0, 0, 0]
-    assert [len(x) for x in ByScore(p, y, np.zeros(4)).between(np.array([0.0]))] == [0, 0]
+    for none in (ByScore(p, y, np.zeros(4)), ByScore(p[:0], y[:0])):
+        assert [len(x) for x in none.between(np.array([0.0]))] == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["spread", "ties", "sure", "alike", "one cell"])
+def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, n = np.random.default_rng(5), 30_001
+    monkeypatch.setattr(module, "MANY", n)
+    p = {
+        "spread": rng.random(n),
+        "ties": rng.integers(0, 21, n) / 20,
+        "sure": np.where(rng.random(n) < 0.6, 1.0, rng.random(n)),
+        "alike": np.full(n, 0.7),
+        "one cell": np.append(0.5 + rng.random(n - 1) * 1e-6, 0.0),
+    }[kind].astype(dtype)
+    y = rng.random(n) < p
+    for cut in ("first", "floor"):
+        for closed in ("left", "right"):
+            for k in (1, 2, 15, 64, 65):
+                rule, view, rising = EqualMass(k, closed, cut), View(p, y), View(p, y)  # type: ignore[arg-type]
+                by_score(rising).sums()  # whoever needs sums has the rows sorted
+                cells = rule.freeze(view)
+                assert isinstance(cells, Bins)
+                assert cells.edges.tolist() == rule.freeze(rising).edges.tolist()  # type: ignore[attr-defined]
+                found, wanted = view.binned(cells), rising.binned(cells)
+                assert found.slot.tolist() == wanted.slot.tolist()  # type: ignore[union-attr]
+                for name in ("n", "w", "p", "y"):
+                    np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+
+
+def test_counting_and_sorting_may_follow_each_other(many: int) -> None:
+    p, y = drawn(300)
+    rising, bins, mass = ByScore(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
+    once = rising.between(mass), rising.in_bins(bins)
+    rising.sums()
+    again = rising.between(mass), rising.in_bins(bins)
+    assert [x.tolist() for x in once[0]] == [x.tolist() for x in again[0]]
+    assert once[1] is not None
+    assert again[1] is not None
+    for name, each in once[1].items():
+        assert each == pytest.approx(again[1][name], rel=1e-12)
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("closed", ["left", "right"])
-def test_bins_of_sorted_rows_hold_the_sums_of_their_rows(closed: Any) -> None:
+def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
     for dtype in (np.float16, np.float32, np.float64):
         p, y = drawn(400, dtype)
         bins = Bins(np.arange(8) / 7, closed)

@@ -52,6 +52,21 @@ def test_sums_are_made_without_making_columns():
     assert view._w is None
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("lens", ["confidence", "class:2", "classwise"])
+def test_equal_mass_needs_no_columns(lens, dtype):
+    y, P = rows(dtype=dtype)
+    preds = to.Predictions(y, P, sum_tolerance=1e-2)
+    for view, read in zip(as_lens(lens).views(preds), as_lens(lens).views(preds), strict=True):
+        assert read.p.dtype in (np.float32, dtype)
+        expected = BinnedError(EqualMass(7)).value(read)  # columns first
+        assert BinnedError(EqualMass(7)).value(view) == expected
+        assert not view.read
+        assert view.p.tolist() == read.p.tolist()
+        assert view.came.tolist() == read.came.tolist()
+        assert view.y.tolist() == read.y.tolist()
+
+
 @pytest.mark.parametrize(
     "error", [BinnedError(), BinnedError(Uniform(7)), MaxError(), MaxError(min_count=200)], ids=str
 )
@@ -70,6 +85,9 @@ def test_tied_maxima_are_counted_once_and_kept():
     assert preds._tied is None
     found = to.measure(preds, "ece", lens="confidence", interval=None)
     assert preds._tied == 2
+    cut_alike = to.Predictions([0, 2, 2], P)
+    to.measure(cut_alike, "ece", lens="confidence", partition="equal-mass", interval=None)
+    assert cut_alike._tied == 2
     assert any(note.code == "TN103" and note.text.startswith("2 rows") for note in found.notes)
     assert to.Predictions([0, 2, 2], P).tied == preds.tied == 2
     assert preds[[2]].tied == 0

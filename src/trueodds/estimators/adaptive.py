@@ -263,11 +263,12 @@ class KeptSums:
                 "Give the threshold as a number.",
             )
         self.share = error.normalize == "kept"
-        kept = (view.at.astype(np.float64, copy=False) > low) & (view.w > 0)
-        w, n = np.where(kept, view.w, 0.0), np.where(kept, view.n, 0.0)
-        cells = error.partition.freeze(View(view.p, view.y, w, n=n, at=view.at, classes=view.classes))
+        rows = np.flatnonzero((view.at.astype(np.float64, copy=False) > low) & (view.w > 0))
+        p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.at))
+        cells = error.partition.freeze(View(p, y, w, n=n, at=at, classes=view.classes))
         self.size = cells.size + 1
-        self.index = np.where(kept, cells.index(view.at), cells.size)
+        self.index = np.full(len(view), cells.size)
+        self.index[rows] = cells.index(at)
         self.sums = tuple(np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)

@@ -1,4 +1,4 @@
-"""What do the rows of a binary view look like from the lowest score to the highest? Sorted once, for all who ask."""
+"""What do the rows of a binary view look like from the lowest score to the highest? Sorted once, where counting is not enough."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import sort
+from trueodds.core.kernels.columns import key_sums
+from trueodds.core.kernels.edges import FEW
+from trueodds.core.kernels.ranks import ranked
 from trueodds.core.kernels.stretches import in_bins
 from trueodds.problem.bins import Bins
+from trueodds.problem.rows import by_outcome
 from trueodds.problem.view import SORTED, View
 
 Array = NDArray[Any]
 
+MANY = 2**18  # rows from which on counting them costs less than to sort them
 SLACK = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
 
 
 def by_score(view: View) -> ByScore:
-    """The scores of a binary view in rising order, sorted when first asked for."""
-    return view.once(SORTED, lambda: ByScore(view.p, view.came, None if view.plain else view.w))
+    """The scores of a binary view in rising order, looked at when first asked for."""
+    return view.once(SORTED, lambda: _of_view(view))
 
 
 def by_place(view: View) -> ByScore:
@@ -28,11 +33,18 @@ def by_place(view: View) -> ByScore:
     return by_score(view) if view.is_rows else ByScore(view.at, view.y, view.w)
 
 
+def _of_view(view: View) -> ByScore:
+    if view.rows is not None and not view.read:
+        return ByScore.of_keys(view.rows.keys())
+    return ByScore(view.p, view.came, None if view.plain else view.w)
+
+
 class ByScore:
     """Rows or cells by rising score; those without weight are absent.
 
-    What is kept is the order alone, 4 or 8 bytes a row: sums are made for whom they serve, since views of a thousand
-    classes would otherwise hold several times what their probabilities take.
+    What is kept is a key for each row, or the order of rows that do not count alike, 4 or 8 bytes a row: sums are made
+    for whom they serve, since views of a thousand classes would otherwise hold several times what their probabilities
+    take. Few bins of many rows are found by counting; whoever needs more sorts the keys for all.
 
     >>> rising = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
     >>> [x.tolist() for x in rising.sums()]
@@ -41,28 +53,39 @@ class ByScore:
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
         even = w is None or bool((w == 1).all())
-        self._p, self._y, self._w = p, y, w
-        self._keys = sort.keys(p, y) if even else None
-        self._order = sort.order(p) if self._keys is None else np.empty(0, dtype=np.int64)
+        self._keys, self._sorted = sort.row_keys(p, y) if even else None, False
+        if self._keys is None:
+            self._rows = p, y, np.ones(len(p)) if w is None else w, sort.order(p)
+
+    @classmethod
+    def of_keys(cls, keys: Array) -> ByScore:
+        """Rows that are keys already (see `sort.row_keys`), which are put in order where they lie."""
+        new = cls.__new__(cls)
+        new._keys, new._sorted = keys, False
+        return new
 
     def sums(self) -> tuple[Array, Array, Array]:
         """The rising distinct scores, Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
-            return sort.counts(self._keys)
-        w = np.ones(len(self._p)) if self._w is None else self._w
-        return sort.sums(self._p, self._y, w, self._order)
+            return sort.counts(self._rising(self._keys))
+        return sort.sums(*self._rows)
 
     def in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
-        """n, wp, wy, wpy and wpp of each bin: bins are stretches of sorted rows. None where rows do not count alike."""
+        """n, wp, wy, wpy and wpp of each bin, which is a stretch of sorted rows. None where rows do not count alike."""
         if self._keys is None:
             return None
-        return dict(zip(("n", "wp", "wy", "wpy", "wpp"), in_bins(self._keys, bins.edges, bins.closed).T, strict=True))
+        if self._few(self._keys, bins.size):
+            return by_outcome(key_sums(self._keys, bins.edges, bins.closed))
+        table = in_bins(self._rising(self._keys), bins.edges, bins.closed)
+        return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def between(self, mass: Array) -> tuple[Array, Array]:
         """The score of the row that completes each weight, counted from the lowest score, and of the row after it."""
-        if self._keys is not None:
-            last, following = around(mass, len(self._keys))
-            return sort.scores(self._keys[last]), sort.scores(self._keys[following])
+        if self._keys is not None and len(self._keys):
+            keys, ranks = self._keys, np.concatenate(around(mass, len(self._keys)))
+            found = ranked(keys, ranks) if self._few(keys, len(mass)) else None
+            scores = sort.scores(self._rising(keys)[ranks] if found is None else found)
+            return scores[: len(mass)], scores[len(mass) :]
         s, w, _ = self.sums()
         if not len(s):
             return s, s
@@ -70,6 +93,16 @@ class ByScore:
         slack = SLACK * reached[-1]
         last = np.searchsorted(reached, mass - slack, "left")
         return s[last], s[np.minimum(np.searchsorted(reached, mass + slack, "right"), len(s) - 1)]
+
+    def _few(self, keys: Array, bins: int) -> bool:
+        """Whether so many rows are better counted than sorted for so few bins."""
+        return not self._sorted and bins <= FEW and len(keys) >= MANY
+
+    def _rising(self, keys: Array) -> Array:
+        if not self._sorted:
+            keys.sort()
+            self._sorted = True
+        return keys
 
 
 def around(mass: Array, n: int) -> tuple[Array, Array]:

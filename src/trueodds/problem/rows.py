@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.kernels import sort
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums
-from trueodds.core.kernels.largest import largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest_keys, largest_seen, largest_sums
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -36,11 +37,17 @@ class Largest:
         assert self._seen is not None
         return self._seen
 
+    def keys(self) -> Array:
+        """Both in one number."""
+        keys, ties = largest_keys(self.P, self.y)
+        self._tied(ties)
+        return keys
+
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
         table, ties = largest_sums(self.P, self.y, edges, closed)
         self._tied(ties)
-        return _by_outcome(table)
+        return by_outcome(table)
 
 
 class Column:
@@ -57,9 +64,15 @@ class Column:
         """Whether the label is this one."""
         return np.asarray(self.y == self.label)
 
+    def keys(self) -> Array:
+        """Both in one number."""
+        found = sort.row_keys(self.p, self.seen())
+        assert found is not None
+        return found
+
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return _by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
+        return by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
 
 
 class Classes:
@@ -97,7 +110,7 @@ def together(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
     return rows[0].together, [each.label for each in rows]
 
 
-def _by_outcome(table: Array) -> Mapping[str, Array]:
+def by_outcome(table: Array) -> Mapping[str, Array]:
     """n, wp, wy, wpy and wpp from n, Σp and Σp² of the rows without and with the event, (bins, 2, 3)."""
     n, wp, wpp = table.sum(axis=1).T
     return {"n": n, "wp": wp, "wy": table[:, 1, 0], "wpy": table[:, 1, 1], "wpp": wpp}

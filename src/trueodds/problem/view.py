@@ -33,6 +33,10 @@ class Rows(Protocol):
         """Whether its event came, bool."""
         ...
 
+    def keys(self) -> Array:
+        """Both as one number that rises with the probability (see `sort.row_keys`)."""
+        ...
+
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
         ...
@@ -107,6 +111,11 @@ class View:
             assert self.rows is not None
             self._y = self.rows.seen().astype(np.float64)
         return self._y
+
+    @property
+    def read(self) -> bool:
+        """Whether `p` is there already: whoever needs less than columns then does better without a pass over the rows."""
+        return self._p is not None
 
     @property
     def came(self) -> Array:

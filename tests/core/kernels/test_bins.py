@@ -7,7 +7,8 @@ from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
 from trueodds.core.kernels.edges import FEW, index, scale, thresholds
-from trueodds.core.kernels.largest import largest, largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest, largest_keys, largest_seen, largest_sums
+from trueodds.core.kernels.sort import said
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -109,12 +110,19 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     assert top.tolist() == P.max(axis=1).tolist()
     assert seen.tolist() == (P.argmax(axis=1) == y).tolist()
     assert again == ties
+    keys, again = largest_keys(layout(P), y)
+    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), seen.tolist())
+    assert again == ties
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 255, 256, 257, 513])
+@pytest.mark.parametrize("n", [0, 1, 2, 239, 240, 241, 481])
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 3)
+    top, seen, _ = largest_seen(P, y)
+    keys, _ = largest_keys(P, y)
+    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), seen.tolist())
+    assert (top.tolist(), seen.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
     found, ties = largest_sums(P, y, FIFTEEN, closed)
     expected, tied = slow_largest(P, y, FIFTEEN, closed)
     np.testing.assert_allclose(found, expected, rtol=1e-13)

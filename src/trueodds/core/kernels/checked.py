@@ -38,19 +38,20 @@ def _look(P, bits, exact, extremes, found, distance):  # type: ignore[no-untyped
     total, columns = np.empty(_ROWS), np.empty((k if k <= _WIDE else 1, _ROWS), dtype=P.dtype)
     for start in range(0, n, _ROWS):
         m = min(_ROWS, n - start)
-        for j in range(start * k, (start + m) * k):
-            low, high = min(low, flat[j]), max(high, flat[j])
+        rows, values = P[start : start + m], flat[start * k : (start + m) * k]
+        for j in range(m * k):
+            low, high = min(low, values[j]), max(high, values[j])
         if k <= _WIDE:
             total[:m] = 0.0
             for c in range(k):
                 column = columns[c]
                 for i in range(m):
-                    column[i] = P[start + i, c]
+                    column[i] = rows[i, c]
                 for i in range(m):
                     total[i] += np.float64(column[i])
         else:
             for i in range(m):
-                row, s = P[start + i], 0.0
+                row, s = rows[i], 0.0
                 for c in range(k):
                     s += np.float64(row[c])
                 total[i] = s

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, plain, summed
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
+from trueodds.core.kernels.sort import said
 
 Array = NDArray[Any]
 
@@ -19,17 +20,57 @@ _BLOCK = 2**16  # rows worth a thread's while
 @compiled
 def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
-    slot, none = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32)
+    slot, none, sums = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32), _no_sums(out.shape[0])
     for start in range(0, p.shape[0], _ROWS):
-        m = min(_ROWS, p.shape[0] - start)
-        here = p[start : start + m]
+        here, labels = p[start : start + _ROWS], y[start : start + _ROWS]
+        m = here.shape[0]
         placed(here, m, bounds, bins, by, none, slot)
         for i in range(m):
-            s = np.uint32(slot[i] * 2 + np.int32(y[start + i] == label))
-            x = np.float64(here[i])
-            out[s, 0] += 1.0
-            out[s, 1] += x
-            out[s, 2] += x * x
+            slot[i] = slot[i] * 2 + np.int32(labels[i] == label)
+        _scattered(here, m, slot, sums)
+    _told(sums, out)
+
+
+@compiled
+def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """The same of rows that are keys (see `sort.row_keys`): those that did not come, and those that came."""
+    slot, none, sums = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32), _no_sums(out.shape[0])
+    bits = np.empty(_ROWS, dtype=keys.dtype)
+    said = bits.view(bounds.dtype)
+    for start in range(0, keys.shape[0], _ROWS):
+        here = keys[start : start + _ROWS]
+        m = here.shape[0]
+        for i in range(m):
+            bits[i] = here[i] >> 1
+        placed(said, m, bounds, bins, by, none, slot)
+        for i in range(m):
+            slot[i] = slot[i] * 2 + np.int32(here[i] & 1)
+        _scattered(said, m, slot, sums)
+    _told(sums, out)
+
+
+@compiled
+def _no_sums(size):  # type: ignore[no-untyped-def]
+    return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
+
+
+@compiled
+def _scattered(p, m, slot, sums):  # type: ignore[no-untyped-def]
+    count, one, two = sums
+    for i in range(m):
+        s, x = np.uint32(slot[i]), np.float64(p[i])
+        count[s] += 1
+        one[s] += x
+        two[s] += x * x
+
+
+@compiled
+def _told(sums, out):  # type: ignore[no-untyped-def]
+    count, one, two = sums
+    for t in range(out.shape[0]):
+        out[t, 0] += np.float64(count[t])
+        out[t, 1] += one[t]
+        out[t, 2] += two[t]
 
 
 @compiled
@@ -65,6 +106,16 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
             _of_labels(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
 
     table = summed(add, len(p), (2 * (bins + 2), 3), block=_BLOCK)
+    return folded(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
+
+
+def key_sums(keys: Array, edges: Array, closed: str) -> Array:
+    """n, Σp and Σp², (bins, 2, 3): rows that did not come and rows that came, given as keys (see `sort.row_keys`) in any order."""
+    bounds, bins, by = _cells(said(keys[:0]), edges, closed)
+    keys = plain(keys)
+    table = summed(
+        lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_BLOCK
+    )
     return folded(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
 
 

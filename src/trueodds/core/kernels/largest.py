@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
 
-_ROWS = 512  # turned into columns at a time: each step is then one instruction for many rows
+# Rows turned into columns at a time: each step is then one instruction for many rows. Not a power of two: columns that
+# far apart would share cache sets.
+_ROWS = 240
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _BLOCK = 2**15  # rows worth a thread's while, of short ones
 _VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
@@ -75,10 +78,11 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
 @compiled
 def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
     if P.shape[1] <= _WIDE:
+        rows = P[start : start + m]  # numbered from 0, which leaves no check whether a number is negative
         for c in range(P.shape[1]):
             column = columns[c]
             for i in range(m):
-                column[i] = P[start + i, c]
+                column[i] = rows[i, c]
         _top_of_columns(columns, m, top, second, at)
     else:
         _top_of_rows(P, bits, start, m, top, second, at)
@@ -127,14 +131,17 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
         if k > _WIDE:
             ties += _hits_of_rows(bits, y, a, m, tops, hit)
         else:
+            labels = y[a : a + m]
             _tops(P, bits, a, m, columns, top, second, at)
             for i in range(m):
                 ties += top[i] == second[i]
-                hit[i] = np.int64(at[i]) == y[a + i]
+            for i in range(m):
+                hit[i] = np.int64(at[i]) == labels[i]
         placed(top, m, bounds, bins, by, none, slot)
         for i in range(m):
-            s = np.uint32(slot[i] * 2 + hit[i])
-            x = np.float64(top[i])
+            slot[i] = slot[i] * 2 + hit[i]
+        for i in range(m):
+            s, x = np.uint32(slot[i]), np.float64(top[i])
             count[s] += 1
             one[s] += x
             two[s] += x * x
@@ -155,16 +162,35 @@ def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
     ties = 0
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
-        here = top[a:]
+        here, into = top[a : a + m], out[a : a + m]
         _tops(P, bits, a, m, columns, here, second, at)
         for i in range(m):
             ties += here[i] == second[i]
         if y.shape[0] == 0:
-            for i in range(m):
-                out[a + i] = at[i]
+            into[:] = at[:m]
         else:
+            labels = y[a : a + m]
             for i in range(m):
-                out[a + i] = np.int64(at[i]) == y[a + i]
+                into[i] = np.int64(at[i]) == labels[i]
+    return ties
+
+
+@compiled
+def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
+    """The bits of the largest value of each row and whether its class is the label, as `sort.row_keys` has them."""
+    n, k = P.shape
+    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
+    top, second = np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS, dtype=P.dtype)
+    word = top.view(keys.dtype)
+    ties = 0
+    for a in range(0, n, _ROWS):
+        m = min(_ROWS, n - a)
+        into, labels = keys[a : a + m], y[a : a + m]
+        _tops(P, bits, a, m, columns, top, second, at)
+        for i in range(m):
+            ties += top[i] == second[i]
+        for i in range(m):
+            into[i] = (word[i] << 1) | (np.int64(at[i]) == labels[i])
     return ties
 
 
@@ -214,4 +240,19 @@ def _each(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
         block = plain(P[start:stop])
         return int(_columns(block, _bits(block), plain(y[start:stop]), top[start:stop], out[start:stop]))
 
-    return top, out, sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))
+    return top, out, _ties(work, P)
+
+
+def largest_keys(P: Array, y: Array) -> tuple[Array, int]:
+    """The same as one number for each row, which `sort.row_keys` would make of the first two."""
+    keys = np.empty(len(P), dtype=np.uint64 if P.dtype == np.float64 else np.uint32)
+
+    def work(start: int, stop: int) -> int:
+        block = plain(P[start:stop])
+        return int(_keyed(block, _bits(block), plain(y[start:stop]), keys[start:stop]))
+
+    return keys, _ties(work, P)
+
+
+def _ties(work: Callable[[int, int], int], P: Array) -> int:
+    return sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))

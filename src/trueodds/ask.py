@@ -264,7 +264,9 @@ def fit(
     rows = data if isinstance(data, Tally) else resolved(data, mode or "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", "a tally", "Give the file of predictions.")
-    if method == "auto":
+    if hasattr(method, "made") and not isinstance(method, Rule):
+        method = method.made()  # Temperature() and the like, of scikit-learn's kind
+    if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     return fitted(member_of(CALIBRATORS, Rule, method, settings), rows)
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -263,6 +264,11 @@ def test_a_classifier_with_scores_only_is_read_as_logits():
     assert two.predict_proba(X).shape == (300, 2)
     with pytest.raises(InputError, match="TO508"):
         RecalibratedClassifier(NoScores(), "temperature").fit(X, y)
+
+
+def test_a_regressor_is_no_classifier():
+    with pytest.raises(InputError, match="TO508"):
+        RecalibratedClassifier(LinearRegression(), "temperature").fit(np.eye(4), [0, 1, 0, 1])
 
 
 class NoScores(ClassifierMixin, BaseEstimator):

@@ -3,10 +3,12 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.calibrators.rows import both, made, said_and_came
-from trueodds.calibrators import CALIBRATORS
+from trueodds import ask
+from trueodds.calibrators import CALIBRATORS, Isotonic
 from trueodds.calibrators.fitted import Fitted, fit
 from trueodds.calibrators.isotonic import IsotonicRule
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
@@ -56,6 +58,28 @@ def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
 def test_what_is_no_probability_is_refused(bad, code):
     with pytest.raises(InputError, match=code):
         fitted().predict_proba(bad)
+
+
+def test_predictions_and_frames_in_order_are_taken_and_other_orders_refused():
+    result = fitted(classes=["a", "b", "c"])
+    P = said_and_came(10, 3, 1.0, 4)[0]
+    want = result.predict_proba(P)
+    assert (result.predict_proba(Predictions([0] * 10, P)) == want).all()
+    assert (result.predict_proba(pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])) == want).all()
+    assert (result.predict_proba(pd.DataFrame(P, columns=["x", "y", "z"])) == want).all()
+    with pytest.raises(InputError, match=r"TO501.*another order"):
+        result.predict_proba(pd.DataFrame(P, columns=["p_b", "p_a", "p_c"]))
+    with pytest.raises(InputError, match=r"TO501.*P\[:1\]"):
+        result.predict_proba(P[0])
+
+
+def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
+    P, y = said_and_came(120, 3, 2.0, 0)
+    preds = Predictions(y, P)
+    assert ask.fit(preds, Isotonic(between="step")).map.to_dict() == fit(IsotonicRule("step"), preds).map.to_dict()
+    chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
+    assert str(chosen).endswith(("confirmed on untouched rows", "no fix is justified"))
+    assert repr(chosen) == f"Fitted({chosen})"
 
 
 def test_rounded_tables_are_admitted_on_request():

@@ -305,3 +305,9 @@ def test_a_posterior_drawn_from_keeps_the_frequencies():
     y = labels(P, rng)
     ratios = PriorShiftRule(target=P).fit(P, one_hot(y, 4), np.ones(20_000)).ratios
     assert ratios == pytest.approx(np.ones(4), abs=4 * 3 / np.sqrt(20_000))  # a ratio's error is below 3/√n here
+
+
+@pytest.mark.parametrize("settings", [{"target": [0.3, 0.7]}, {"priors": 0.3}])
+def test_shares_of_the_classes_are_no_predictions_and_one_number_is_no_shares(settings):
+    with pytest.raises(InputError, match="TO203"):
+        PriorShiftRule(**settings).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))

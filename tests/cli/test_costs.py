@@ -73,7 +73,7 @@ def test_a_table_that_means_nothing_is_refused(run: Run, over: str, folder: Path
 
 def test_costs_are_refused_where_nothing_would_read_them(run: Run, over: str, folder: Path) -> None:
     path = written(folder, "0,1,2\n1,0,1\n")
-    assert "error TO202" in run("measure", over, "--cost", path).stderr
+    assert "error TO603" in run("measure", over, "--cost", path).stderr
     assert "error TO602" in run("measure", over, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
     tally = folder / "t.tally.json"
     run("tally", over, "--out", tally)

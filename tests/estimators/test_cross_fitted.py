@@ -269,3 +269,11 @@ def test_through_a_lens_of_several_views_each_is_fitted_for_itself() -> None:
     found = to.measure(preds, "cross_fitted", lens="classwise", interval=None)
     each = [CrossFitted().value(view) for view in as_lens("classwise").views(preds)]
     assert found.value == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_a_map_for_two_classes_is_refused_for_more() -> None:
+    rng = np.random.default_rng(9)
+    preds = Predictions(rng.integers(0, 3, 60), rng.dirichlet([1, 1, 1], 60))
+    for name, settings in (("cross_fitted", {}), ("decision_regret", {"cost": 1 - np.eye(3)})):
+        with refused("TO511"):
+            to.measure(preds, name, calibrator="llo", lens="canonical", **settings)

@@ -267,7 +267,7 @@ def test_a_recalibration_that_changes_no_action_is_noted() -> None:
     rng = np.random.default_rng(43)
     preds = Predictions(rng.integers(0, 3, 90), rng.dirichlet([1, 1, 1], 90))
     # One temperature keeps the order within a row, and with it the most probable class.
-    found = to.measure(preds, "decision_regret", cost=(1 - np.eye(3)).tolist(), resamples=50)
+    found = to.measure(preds, "decision_regret", cost=(1 - np.eye(3)).tolist(), calibrator="temperature", resamples=50)
     assert (found.value, found.parts["changed"], found.lens) == (0.0, 0.0, "canonical")
     assert {"TN135", "TN138"} <= {note.code for note in found.notes}
 

@@ -40,12 +40,14 @@ def fact(audit: Audit) -> list[Fact]:
     if not found:
         return []
     value, parts, p = found["regret"]["value"], found["regret"]["parts"], found["test"]["pvalue"]
-    both = f"{figure(parts['stated'])} per row as stated, {figure(parts['recalibrated'])} recalibrated"
+    how = found["regret"]["settings"]["calibrator"]
+    both = f"{figure(parts['stated'])} per row as stated, {figure(parts['recalibrated'])} by {how} recalibration"
     told = both if p is None else f"{both}; {chance(p, None)}"
     if value <= 0:
-        return [Fact("Acting on it costs", "nothing more than need be", told)]
-    tone = "bad" if p is not None and p <= audit["verdict"]["alpha"] else "plain"
-    return [Fact("Acting on it costs", f"{figure(value)} too much", told, tone)]
+        return [Fact("Acting on it costs", "no more than need be", told)]
+    if p is None or p > audit["verdict"]["alpha"]:
+        return [Fact("Acting on it costs", f"{figure(value)} too much, or chance", told)]
+    return [Fact("Acting on it costs", f"{figure(value)} too much", told, "bad")]
 
 
 def account(audit: Audit) -> Table:
@@ -59,6 +61,7 @@ def account(audit: Audit) -> Table:
     rows = [
         ("cost per row, as stated", figure(parts["stated"])),
         ("cost per row, recalibrated", figure(parts["recalibrated"])),
+        ("recalibrated by", clean(regret["settings"]["calibrator"])),
         ("regret per row", figure(regret["value"])),
         ("its interval", interval),
         ("p, one-sided", pvalue(found["test"]["pvalue"], None)),

@@ -75,6 +75,8 @@ class AutoRule(Rule):
         given = self.candidates
         if given is None:
             given = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
+        if not isinstance(given, str):
+            given = tuple(each.made() if hasattr(each, "made") else each for each in given)
         if isinstance(given, str) or not all(isinstance(each, (str, Rule)) for each in given):
             raise InputError(
                 "TO203",
@@ -88,9 +90,9 @@ class AutoRule(Rule):
         if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
             raise InputError(
                 "TO203",
-                "Candidates are compared on probabilities.",
+                "Candidates are compared on probabilities, and a map of logits is none of these.",
                 f"{on_logits[0]} with logits=True",
-                "Leave it out.",
+                "Leave logits out, or fit it by name and compare log losses on other rows.",
             )
         return rules
 

@@ -91,6 +91,9 @@ class Fitted:
                 "probabilities",
                 "Pass the logits with logits=True, or fit it on probabilities.",
             )
+        if isinstance(y_prob, Predictions):
+            y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
+        _in_order(y_prob, self.classes)
         if not logits:
             return matrix(y_prob, self.k, sum_tolerance)
         z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
@@ -133,7 +136,13 @@ class Fitted:
         }
 
     def __str__(self) -> str:
-        return f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
+        told = f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
+        if self.report is None:
+            return told
+        return f"{told} · {'confirmed on untouched rows' if self.report.confirmed else 'no fix is justified'}"
+
+    def __repr__(self) -> str:
+        return f"Fitted({self})"
 
 
 def fit(rule: Rule, preds: Predictions) -> Fitted:
@@ -198,11 +207,27 @@ def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Arr
 def _same_classes(values: Array, k: int, name: str) -> None:
     given = 2 if values.ndim == 1 else values.shape[1]
     if given != k:
+        one_row = values.ndim == 1 and len(values) == k
         raise InputError(
             "TO501",
             f"This calibrator was fitted for {k} classes.",
             f"{given} ({name} has shape {values.shape})",
-            "Pass one column per class, in the order of .classes.",
+            "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
+        )
+
+
+def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
+    """Refuse a frame whose columns are named after the classes, in another order than theirs."""
+    columns = getattr(table, "columns", None)
+    if columns is None or callable(columns):
+        return
+    named, wanted = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
+    if named != wanted and sorted(named) == sorted(wanted):
+        raise InputError(
+            "TO501",
+            "The columns come in another order than the calibrator's classes.",
+            ", ".join(map(str, columns)),
+            f"Order them as {', '.join(wanted)}.",
         )
 
 

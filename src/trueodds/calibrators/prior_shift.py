@@ -110,8 +110,10 @@ class PriorShiftRule(Rule):
             raise InputError(
                 "TO205", "Frequencies are given or estimated.", "priors and target", "Leave one of them out."
             )
-        if isinstance(self.priors, str) and self.priors != "uniform":
-            raise InputError("TO203", "priors are numbers, or 'uniform'.", repr(self.priors), "One number per class.")
+        if (isinstance(self.priors, str) and self.priors != "uniform") or isinstance(self.priors, (int, float)):
+            raise InputError(
+                "TO203", "priors are numbers, or 'uniform'.", repr(self.priors), "One number per class: [0.7, 0.3]."
+            )
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the target's size in place of its rows."""
@@ -136,6 +138,7 @@ class PriorShiftRule(Rule):
 
     def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
         if self.target is not None:
+            _no_frequencies(self.target, P.shape[1])
             return ESTIMATES[self.how](P, Y, w, columns(matrix(self.target, P.shape[1])))
         if self.priors is None:
             raise InputError(
@@ -206,3 +209,15 @@ def _numbers(priors: Priors, k: int) -> Array:
 def _told(shares: Array) -> str:
     shown = " ".join(map(figure, shares[:5].tolist()))
     return shown + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
+
+
+def _no_frequencies(target: Any, k: int) -> None:
+    """Refuse what is one number per class that sum to 1: shares of the classes, not predictions of rows."""
+    rows = np.asarray(target)
+    if rows.ndim == 1 and len(rows) == k and rows.dtype.kind in "fiu" and abs(float(rows.sum()) - 1) < 1e-6:
+        raise InputError(
+            "TO203",
+            "target holds the predictions of unlabelled rows, and these look like the shares of the classes.",
+            str(rows.tolist())[:60],
+            "Pass them as priors=.",
+        )

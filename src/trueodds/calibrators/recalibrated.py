@@ -100,7 +100,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if isinstance(self.test_size, bool) or not 0 < self.test_size < 1:
             raise InputError("TO203", "test_size must lie between 0 and 1.", repr(self.test_size), "For instance 0.25.")
         if self.mode not in _MODES:
-            raise InputError("TO203", "mode is one of cross-fit, split, frozen.", repr(self.mode), "Leave it out.")
+            raise InputError(
+                "TO203",
+                "mode is one of cross-fit, split, frozen.",
+                repr(self.mode),
+                "Use 'frozen' for an estimator that is fitted already; leave it out to have it cross-fitted.",
+            )
         rule = self._rule()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
@@ -124,7 +129,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rows, P = self._split(X, y_true, w, cluster)
         else:
             rows, P = self._cross_fit(X, y_true, w, cluster)
-        self.classes_ = self.estimator_.classes_
+        self.classes_ = _classes_of(self.estimator_)
         cluster = None if cluster is None else cluster[rows]
         weight = None if w is None else w[rows]
         made = Predictions.from_logits if self._on_logits() else Predictions
@@ -148,7 +153,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
         every = np.arange(len(y))
         self.estimator_ = _trained(self.estimator, X, y, w, every)
-        classes = self.estimator_.classes_
+        classes = _classes_of(self.estimator_)
         P, judged = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
         for train, test in self._folds(X, y, groups):
             model = _trained(self.estimator, X, y, w, train)
@@ -213,6 +218,17 @@ def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> 
     weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
     extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
     return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
+
+
+def _classes_of(model: Any) -> Array:
+    if not hasattr(model, "classes_"):
+        raise InputError(
+            "TO508",
+            "The estimator must be a classifier: it has no classes_.",
+            type(model).__name__,
+            "Choose a classifier.",
+        )
+    return np.asarray(model.classes_)
 
 
 def _probabilities(model: Any, X: Any) -> Array:

@@ -24,9 +24,14 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
     if path is None:
         return data, {}
     names, actions, table = _table(path)
+    from trueodds.problem.predictions import Predictions
+    from trueodds.sources.held import HeldSource
     from trueodds.sources.resolve import resolved
 
     rows = resolved(data, mode, weight_kind)
+    if isinstance(rows, Predictions):
+        held = HeldSource(rows, rows.n)
+        held.name, data = data.name, held  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
     if names is not None:
         if sorted(names) != sorted(classes):
@@ -39,14 +44,25 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
         table = [[row[names.index(name)] for name in classes] for row in table]
     elif len(table[0]) != len(classes):
         raise _unreadable(path, f"{len(table[0])} columns of costs for {len(classes)} classes")
-    return rows, {"cost": table} | ({"actions": actions} if actions else {})
+    return data, {"cost": table} | ({"actions": actions} if actions else {})
+
+
+def takes_costs(registry: Any, name: str, option: str) -> None:
+    """Refuse costs for a member that has no use for them."""
+    if not registry.takes(name, "cost"):
+        raise InputError(
+            "TO603", "Nothing here reads costs.", f"--cost with --{option} {name}", f"Add --{option} decision_regret."
+        )
 
 
 def _table(path: str) -> tuple[list[str] | None, list[str] | None, list[list[float]]]:
     """Names of the classes and of the actions, where the file has them, and the costs."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if any(cell.strip() for cell in line)]
+            text = file.read()
+            between = ";" if ";" in text and "," not in text.split("\n")[0] else ","
+            read = csv.reader(text.splitlines(), delimiter=between)
+            lines = [[cell.strip() for cell in line] for line in read if any(cell.strip() for cell in line)]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise InputError("TO602", "The costs cannot be read.", str(problem), "Check the path of --cost.") from None
     if not lines:

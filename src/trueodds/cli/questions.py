@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.costs import COST, priced
+from trueodds.cli.costs import COST, priced, takes_costs
 from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
@@ -45,7 +45,9 @@ def measure(
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, [*said, *(["cost"] if cost_path else [])], SURENESS)
+    ESTIMATORS.check(estimator, said, SURENESS)
+    if cost_path:
+        takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
     said |= costs
     found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
@@ -78,7 +80,9 @@ def test(
     from trueodds import ask
     from trueodds.hypotests import TESTS
 
-    TESTS.check(name, [*said, *(["cost"] if cost_path else [])], ("region", "margin"))
+    TESTS.check(name, said, ("region", "margin"))
+    if cost_path:
+        takes_costs(TESTS, name, "test")
     with Progress() as progress:
         data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
         said |= costs

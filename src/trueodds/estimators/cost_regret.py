@@ -48,7 +48,7 @@ class CostRegret(OutOfSample):
     actions : sequence of str, optional
         Their names; numbers if not said.
     calibrator, folds, fit_on, rng
-        As for `cross_fitted`.
+        As for `cross_fitted`; `isotonic` if not said, class by class for vectors.
 
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
     >>> float(CostRegret(cost=[[0, 1], [1, 0]], folds=2).value(view))  # every yes was wrong and is taken back
@@ -59,6 +59,7 @@ class CostRegret(OutOfSample):
     lens: ClassVar[str | None] = "canonical"
     recovers: ClassVar[str] = "regret"
     at_calibration: ClassVar[str] = "at most 0"
+    of_vectors: ClassVar[str] = "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
     cost: Cost | None = None
     actions: tuple[str, ...] | None = None
 

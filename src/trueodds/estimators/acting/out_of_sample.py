@@ -51,6 +51,7 @@ class OutOfSample(Mean):
     }
     recovers: ClassVar[str] = "error"
     at_calibration: ClassVar[str] = "0"
+    of_vectors: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
     calibrator: str | Rule | None = None
     folds: int = 5
     fit_on: str = "earlier"
@@ -77,9 +78,9 @@ class OutOfSample(Mean):
 
     def rule(self, view: View) -> Rule:
         """The calibrator: isotonic for one score, one temperature for vectors, if none is named."""
-        if isinstance(self.calibrator, Rule):
-            return self.calibrator
-        made: Rule = CALIBRATORS.make(self.calibrator or ("temperature" if view.joint else "isotonic"), {})
+        named = self.calibrator or (self.of_vectors if view.joint else "isotonic")
+        made: Rule = named if isinstance(named, Rule) else CALIBRATORS.make(named, {})
+        made.check_classes(view.p.shape[1] if view.joint else 2)
         return made
 
     def judged(self, view: View) -> Judged:

@@ -1,0 +1,23 @@
+"""Files that were saved once keep loading, and keep saying what they said: they stay in this folder for good."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.wire import from_dict
+
+FOLDER = Path(__file__).parent / "saved"
+
+
+def test_every_member_has_a_file():
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(CALIBRATORS.names()) - {"auto"}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_an_old_file_says_what_it_said(path):
+    kept = json.loads(path.read_text())
+    fitted = from_dict(kept["calibrator"])
+    assert fitted.predict_proba(kept["rows"]) == pytest.approx(np.array(kept["recalibrated"]), abs=1e-12)

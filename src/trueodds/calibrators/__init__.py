@@ -21,6 +21,7 @@ CALIBRATORS = Registry(
         "boldness": "trueodds.calibrators.boldness:BoldnessRule",
         "evidential": "trueodds.calibrators.evidential:EvidentialRule",
         "structured": "trueodds.calibrators.structured:StructuredRule",
+        "mcllo": "trueodds.calibrators.mcllo:MclloRule",
         "vector": "trueodds.calibrators.vector:VectorRule",
         "dirichlet": "trueodds.calibrators.dirichlet:DirichletRule",
         "matrix": "trueodds.calibrators.matrix:MatrixRule",

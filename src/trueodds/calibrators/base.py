@@ -33,7 +33,7 @@ class Map(ABC):
 
     @abstractmethod
     def apply(self, P: Array) -> Array:
-        """The recalibrated rows of P (n, K), float64, rows summing to 1."""
+        """The recalibrated rows of P (n, K), float64, rows summing to 1 (the identity's as nearly as they came)."""
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
         """Low and high ends (n, K) of each recalibrated probability, from maps that know them."""
@@ -76,6 +76,7 @@ class Rule(ABC):
     two_classes: ClassVar[bool] = False  # whether it is for two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
     as_given: ClassVar[bool] = False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
+    whole_rows: ClassVar[bool] = False  # whether it takes the logs of whole rows, which logits give in full
     exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
     @abstractmethod

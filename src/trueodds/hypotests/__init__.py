@@ -16,6 +16,7 @@ TESTS = Registry(
         "giviti": "trueodds.hypotests.giviti:GiViTI",
         "hosmer_lemeshow": "trueodds.hypotests.hosmer_lemeshow:HosmerLemeshow",
         "ks": "trueodds.hypotests.cumulative:KS",
+        "mcllo": "trueodds.hypotests.mcllo:Mcllo",
         "score": "trueodds.hypotests.score:Score",
         "skce": "trueodds.hypotests.skce:KernelTest",
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",

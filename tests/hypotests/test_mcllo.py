@@ -1,0 +1,254 @@
+"""Multicategory linear in log odds as a test."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+import trueodds as to
+from tests.calibrators.linear import reference
+from tests.calibrators.rows import labels, one_hot, said_and_came
+from tests.reference import columns, frame, golden
+from trueodds.calibrators.mcllo import MclloRule
+from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.likelihood.odds import Odds
+from trueodds.hypotests.mcllo import Mcllo
+from trueodds.problem.view import View
+
+
+def drawn(n, k, seed, sureness=1.0):
+    P, y = said_and_came(n, k, sureness, seed)
+    return View(p=P, y=one_hot(y, k))
+
+
+def votes():
+    rows = frame("recalibration/multi3_votes.csv")
+    return to.Predictions(rows["y"].astype(int), columns(rows))
+
+
+@pytest.mark.parametrize("baseline", range(4))
+def test_the_reference_numbers(baseline):
+    # scipy's BFGS on δ with a Hessian by differences (golden/recalibration/mcllo.json).
+    want, rows = golden("recalibration/mcllo.json")[f"base{baseline}"], reference()
+    found = {
+        form: Mcllo(form=form, baseline=baseline).on(View(p=rows.P, y=rows.Y))
+        for form in ("likelihood-ratio", "wald", "score")
+    }
+    for form, key in (("likelihood-ratio", "lrt"), ("wald", "wald"), ("score", "score")):
+        assert found[form].statistic == pytest.approx(want[key], rel=1e-9)
+        assert found[form].pvalue == pytest.approx(want[f"p_{key}"], rel=1e-7)
+    parts = found["wald"].parts
+    assert parts["joint"]["df"] == 6
+    classes = [parts[f"class:{j}"] for j in want["categories"]]
+    for key in ("tau", "gamma", "delta"):
+        assert [one[key] for one in classes] == pytest.approx(want[key], abs=1e-8)
+    for key in ("tau", "gamma"):
+        assert [one[f"{key}_se"] for one in classes] == pytest.approx(want[f"se_{key}"], abs=1e-8)
+    # The order of the reference's covariance is all τ, then all γ; sub-tests are Wald's by its blocks.
+    V, tau, gamma = np.array(want["cov_tau_gamma"]), np.array(want["tau"]), np.array(want["gamma"]) - 1
+    assert parts["shift"]["statistic"] == pytest.approx(tau @ np.linalg.solve(V[:3, :3], tau), rel=1e-7)
+    assert parts["scale"]["statistic"] == pytest.approx(gamma @ np.linalg.solve(V[3:, 3:], gamma), rel=1e-7)
+    C = np.array([[1, -1, 0], [0, 1, -1]])
+    apart = C @ gamma
+    equal = parts["equal-scales"]
+    assert equal["statistic"] == pytest.approx(apart @ np.linalg.solve(C @ V[3:, 3:] @ C.T, apart), rel=1e-7)
+    assert equal["pvalue"] == pytest.approx(chi2.sf(equal["statistic"], 2))
+    one = np.ix_([0, 3], [0, 3])
+    pair = np.array([tau[0], gamma[0]])
+    assert classes[0]["statistic"] == pytest.approx(pair @ np.linalg.solve(V[one], pair), rel=1e-7)
+
+
+def test_the_score_statistic_by_hand():
+    # Vectors (½, ¼, ¼) twice: log odds log 2 and 0 against the last, so class 1 has no slope and class 0 none apart
+    # from its shift. Came: class 0 twice. Residuals Σ(y − p) = (1, −½), information 2(diag p − pp') = (½, −¼; −¼, ⅜).
+    # Its inverse is (3, 2; 2, 4), so the statistic is 3 − 2 + 1 = 2, with 2 degrees of freedom instead of 4.
+    found = Mcllo(form="score").on(View(p=[[0.5, 0.25, 0.25]] * 2, y=[[1, 0, 0]] * 2))
+    assert found.statistic == pytest.approx(2)
+    assert found.parts["joint"]["df"] == 2
+    assert "TN218" in {note.code for note in found.notes}
+    # A class that came only: the likelihood's limit says 1 for it.
+    assert found.parts["joint"]["likelihood_ratio"] == pytest.approx(-2 * np.log(0.25), abs=1e-6)
+    assert np.isnan(found.parts["class:0"]["tau"])
+
+
+def test_two_classes_are_coxs_regression():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 200)
+    for w in (None, rng.choice([1.0, 5.0], 200)):
+        view = View(p=p, y=rng.random(200) < p**1.5, w=w)
+        for form in ("likelihood-ratio", "score"):
+            ours, cox = Mcllo(form=form).on(view), Cox(form=form).on(view)
+            assert ours.statistic == pytest.approx(cox.statistic, rel=1e-8)
+            assert ours.effect == pytest.approx(cox.effect, rel=1e-6)
+        event, line = ours.parts["event"], cox.parts["joint"]
+        assert (event["tau"], event["gamma"]) == pytest.approx((line["intercept"], line["slope"]), abs=1e-8)
+        assert (event["tau_se"], event["gamma_se"]) == pytest.approx((line["intercept_se"], line["slope_se"]), rel=1e-6)
+
+
+def test_its_map_is_the_calibrators():
+    view = drawn(500, 4, 1, sureness=1.6)
+    m = MclloRule(baseline=1).fit(view.p, view.y, np.ones(500))
+    found = Mcllo(baseline=1).on(view)
+    assert [found.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
+    assert found.effect == pytest.approx(np.abs(m.apply(view.p) - view.p).sum(axis=1).mean() / 2, abs=1e-9)
+    # Rows that a map was fitted on cannot test it.
+    assert Mcllo(baseline=1).on(View(p=m.apply(view.p), y=view.y)).statistic == pytest.approx(0, abs=1e-6)
+
+
+def test_intervals_are_of_logs_and_holm_corrects_the_classes():
+    parts = Mcllo().on(drawn(400, 4, 2, sureness=1.3)).parts
+    one = parts["class:0"]
+    assert one["delta_low"] == pytest.approx(np.exp(one["tau"] - 1.959964 * one["tau_se"]), rel=1e-6)
+    assert one["gamma_high"] == pytest.approx(one["gamma"] + 1.959964 * one["gamma_se"], rel=1e-6)
+    pvalues = [parts[f"class:{j}"]["pvalue"] for j in range(3)]
+    assert min(parts[f"class:{j}"]["holm"] for j in range(3)) == pytest.approx(min(1, 3 * min(pvalues)))
+
+
+def test_the_posterior_of_calibration_is_that_of_bic():
+    joint = Mcllo().on(drawn(400, 3, 3)).parts["joint"]
+    odds = np.exp((4 * np.log(400) - joint["likelihood_ratio"]) / 2)
+    assert joint["posterior"] == pytest.approx(odds / (1 + odds))
+
+
+@pytest.mark.parametrize("floor", [1e-12, 1e-6, 1e-3])
+def test_the_floor_decides_where_what_came_had_probability_zero(floor):
+    # golden/recalibration/mcllo_zeros.json: 240 rows of 20 votes, five of which held none for what came.
+    want = golden("recalibration/mcllo_zeros.json")
+    for baseline, one in enumerate(want[f"clip_{floor:g}"]["by_base"]):
+        found = to.test(votes(), "mcllo", baseline=baseline, floor=floor)
+        assert found.statistic == pytest.approx(one["lrt"], abs=1e-8)
+        said = {note.code: note.text for note in found.notes}
+        assert said["TN235"].startswith("5 outcomes came that had probability 0")
+        assert "117 of 240 rows" in said["TN106"]
+    if floor == 1e-3:
+        near = want["clip_0.0001"]["by_base"][2]["lrt"]
+        assert found.parts["floor:0.0001"]["statistic"] == pytest.approx(near, abs=1e-8)
+        assert "floor:0.01" in found.parts
+
+
+def test_exact_zeros_need_a_floor():
+    with pytest.raises(to.InputError, match=r"TO205.*117 of 240 rows"):
+        to.test(votes(), "mcllo")
+
+
+def test_the_redrawn_score_keeps_its_level():
+    # p-values of 999 draws are uniform on i/1000: of 300 data sets Binomial(300, .05) reject at 5 %; its 99.9 % range.
+    # Sharp predictions, few rows, many classes: where χ² cannot be trusted. The draws are judged without the façade.
+    rejected = 0
+    for repetition in range(300):
+        rng = np.random.default_rng([1, repetition])
+        P = rng.dirichlet(np.full(5, 0.3), 60)
+        odds = Odds.of(View(p=P, y=one_hot(labels(P, rng), 5)), -1, 1e-12, "mcllo")
+        Y = np.stack([odds.Y, *(one_hot(labels(P, rng), 5) for _ in range(99))])
+        values = odds.score(Y)
+        rejected += (values >= values[0] * (1 - 1e-10)).mean() <= 0.05
+    low, high = binom.ppf([0.0005, 0.9995], 300, 0.05)
+    assert low <= rejected <= high
+
+
+@pytest.mark.parametrize("form", ["likelihood-ratio", "wald", "score"])
+def test_size_with_unequal_weights(form):
+    # Rejections at 5 % of 400 calibrated data sets: inside the 99.9 % range of Binomial(400, .05). Without the sandwich
+    # weights of 1 and 5 reject several times as often.
+    rng = np.random.default_rng(5)
+    rejected = 0
+    for _ in range(400):
+        P, w = rng.dirichlet(np.ones(3), 600), rng.choice([1.0, 5.0], 600)
+        rejected += Mcllo(form=form).on(View(p=P, y=one_hot(labels(P, rng), 3), w=w)).pvalue <= 0.05
+    low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
+    assert low <= rejected <= high
+
+
+def test_draws_are_judged_by_the_statistic_that_is_shown():
+    for view in (drawn(60, 4, 4), View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1])):
+        test = Mcllo(null="redraw")
+        assert test.cells(view).value() == pytest.approx(test.on(view).statistic, rel=1e-10)
+
+
+def test_redraws_take_the_score_and_nothing_else():
+    P, y = said_and_came(80, 3, 2.5, 6)
+    found = to.test(to.Predictions(y, P), "mcllo", null="redraw", resamples=199)
+    assert (found.settings["form"], found.floor, found.pvalue) == ("score", 0.005, 0.005)
+    assert found.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", form="score").statistic)
+    with pytest.raises(to.InputError, match="TO205"):
+        Mcllo(null="redraw", form="wald")
+
+
+def test_separated_outcomes_have_a_limit_and_no_parameters():
+    P = said_and_came(40, 3, 1.0, 4)[0]
+    found = Mcllo().on(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
+    assert found.statistic == pytest.approx(-2 * np.log(P.max(axis=1)).sum(), abs=1e-3)
+    assert "TN217" in {note.code for note in found.notes}
+    assert any("limit" in doubt for doubt in found.doubts)
+    assert np.isnan([found.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
+    assert np.isnan(Mcllo(form="wald").on(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
+
+
+def test_a_class_that_never_came_leaves_the_score_and_the_limit():
+    P, y = said_and_came(100, 3, 1.0, 5)
+    kept = y != 2
+    found = Mcllo().on(View(p=P[kept], y=one_hot(y[kept], 3)))
+    assert np.isfinite(found.statistic)
+    assert "TN217" in {note.code for note in found.notes}
+
+
+def test_few_sharp_rows_bring_a_doubt_and_many_do_not():
+    sharp = to.test(to.Predictions(*_rows(60, 0.1)), "mcllo", floor=1e-12)
+    assert "TN212" in {note.code for note in sharp.notes}
+    flat = to.test(to.Predictions(*_rows(400, 1.0)), "mcllo")
+    assert "TN212" not in {note.code for note in flat.notes}
+
+
+def _rows(n, alpha):
+    rng = np.random.default_rng(8)
+    P = rng.dirichlet(np.full(4, alpha), n)
+    return labels(P, rng), P
+
+
+def test_rows_of_a_coin_are_worth_what_they_are():
+    # A shift of n rows of ½ only: every whitened score has size 1/n, so their worth is n; of rarer outcomes it is
+    # about how many came: Σ p z² = (q³ + p³)/(n q p) = (1/(pq) − 3)/n, here .1: 8.11/n.
+    view = View(p=np.full(50, 0.5), y=np.ones(50))
+    assert Odds.of(view, -1, 0.0, "mcllo").worth == pytest.approx(50)
+    rare = View(p=np.full(50, 0.1), y=np.ones(50))
+    assert Odds.of(rare, -1, 0.0, "mcllo").worth == pytest.approx(50 / (1 / 0.09 - 3))
+
+
+def test_power_is_that_of_the_non_central_law():
+    # golden/recalibration/mc_power.json: K = 3, Dirichlet(1), δ₁ = 2, n = 100: .648 of 1,000. Of 300 of ours the share
+    # differs by at most four standard errors of both, 4 √(.648 · .352 (1/1000 + 1/300)).
+    want = golden("recalibration/mc_power.json")["n100_d2.0"]["rej05"]
+    rng, rejected = np.random.default_rng(9), 0
+    for _ in range(300):
+        P = rng.dirichlet(np.ones(3), 100)
+        R = P * [2.0, 1.0, 1.0]
+        rejected += Mcllo().on(View(p=P, y=one_hot(labels(R / R.sum(axis=1, keepdims=True), rng), 3))).pvalue <= 0.05
+    assert abs(rejected / 300 - want) < 4 * np.sqrt(want * (1 - want) * (1 / 1000 + 1 / 300))
+
+
+def test_a_row_of_weight_zero_is_no_row_even_at_probability_zero():
+    view = drawn(40, 3, 11)
+    more = View(
+        p=np.concatenate([[[0.0, 0.0, 1.0]], view.p]), y=np.concatenate([[[1, 0, 0]], view.y]), w=[0] + [1] * 40
+    )
+    assert Mcllo().on(more).statistic == pytest.approx(Mcllo().on(view).statistic, rel=1e-10)
+
+
+def test_a_tally_gives_nearly_the_statistic_of_the_rows():
+    rng = np.random.default_rng(12)
+    p = rng.uniform(0.05, 0.95, 3000)
+    preds = to.Predictions((rng.random(3000) < p**1.2).astype(int), p)
+    exact, tallied = (to.test(preds, "mcllo", mode=mode) for mode in ("exact", "tally"))
+    assert tallied.statistic == pytest.approx(exact.statistic, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"form": "rao"}, {"floor": 0.6}, {"floor": True}, {"baseline": "cat"}, {"baseline": True}]
+)
+def test_settings_that_cannot_be_are_refused(settings):
+    with pytest.raises(to.InputError, match="TO203"):
+        Mcllo(**settings)
+
+
+def test_a_baseline_beyond_the_classes_is_refused():
+    with pytest.raises(to.InputError, match="TO203"):
+        Mcllo(baseline=3).on(drawn(10, 3, 0))

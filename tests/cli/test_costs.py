@@ -62,6 +62,7 @@ def by_named_classes(over: str, folder: Path) -> Path:
         ("x,y,z\n0,1,2\n1,0,1\n", "TO608"),  # classes that the rows do not have
         ("0,1,2\n1,zero,1\n", "TO608"),
         ("0,1,inf\n1,0,1\n", "TO203"),
+        ("0,1,2\n0,4,1\n1,0,1\n", "TO608"),  # names of the classes, or costs?
     ],
 )
 def test_a_table_that_means_nothing_is_refused(run: Run, over: str, folder: Path, text: str, code: str) -> None:
@@ -72,7 +73,7 @@ def test_a_table_that_means_nothing_is_refused(run: Run, over: str, folder: Path
 
 
 def test_costs_are_refused_where_nothing_would_read_them(run: Run, over: str, folder: Path) -> None:
-    path = written(folder, "0,1,2\n1,0,1\n")
+    path = written(folder, "0,1,3\n1,0,1\n")
     assert "error TO603" in run("measure", over, "--cost", path).stderr
     assert "error TO602" in run("measure", over, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
     tally = folder / "t.tally.json"

@@ -29,6 +29,13 @@ def priced(
         return None
     if isinstance(rows, Tally):
         raise InputError("TO403", "What acting costs needs the rows.", "a tally", "Use mode='exact', or no cost.")
+    if rows.cluster is not None:
+        raise InputError(
+            "TO205",
+            "What acting costs is judged by fits on other rows, and of rows that hang together others teach the fit.",
+            "cost= with clusters",
+            "Leave cost out, or audit one row per cluster.",
+        )
     asked = {"cost": cost, "actions": actions, "rng": rng}
     regret = measure(rows, "decision_regret", level=level, **asked)
     return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **asked).to_dict()}

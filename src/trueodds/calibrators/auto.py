@@ -87,6 +87,8 @@ class AutoRule(Rule):
         rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
         if any(isinstance(rule, AutoRule) for rule in rules):
             raise InputError("TO203", "auto cannot be its own candidate.", repr(given), "Leave it out.")
+        if len({(rule.name, repr(rule)) for rule in rules}) < len(rules):
+            raise InputError("TO203", "A candidate is given twice.", repr(given)[:60], "Name each once.")
         if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
             raise InputError(
                 "TO203",

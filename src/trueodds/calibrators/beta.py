@@ -15,7 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.binary_logistic import Best, best, separated, tame
 from trueodds.calibrators.llo import WIDE, falling
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.logs import FLOOR, check_floor, sides, touched
 from trueodds.calibrators.one_vs_rest import Curve, each_class
 from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import InputError, Note
@@ -46,6 +46,16 @@ class BetaCurve:
             if self.b > 0:
                 eta -= self.b * np.log(1 - x)
         return expit(eta)
+
+    def pair(self, P: Array) -> Array:
+        """Both probabilities of two classes, from both."""
+        eta = np.full(len(P), self.c)
+        with np.errstate(divide="ignore"):
+            if self.a > 0:
+                eta += self.a * np.log(P[:, 1], dtype=np.float64)
+            if self.b > 0:
+                eta -= self.b * np.log(P[:, 0], dtype=np.float64)
+        return sides(eta)
 
     def to_dict(self) -> dict[str, Any]:
         """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""

@@ -50,11 +50,16 @@ class BiasCorrectedTemperatureRule(Rule):
     name: ClassVar[str] = "bias_corrected_temperature"
     complexity: ClassVar[int] = 4
     keeps_argmax: ClassVar[bool] = False
+    whole_rows: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BiasCorrectedTemperatureMap
     floor: float = FLOOR
 
     def __post_init__(self) -> None:
         check_floor(self.floor)
+
+    def suits(self, n: int, k: int) -> bool:
+        """For more than two classes: for two it is `llo`."""
+        return super().suits(n, k) and k > 2
 
     def fit(self, P: Array, Y: Array, w: Array) -> BiasCorrectedTemperatureMap:
         """The temperature and the biases of these rows."""

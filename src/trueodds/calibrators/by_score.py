@@ -62,6 +62,8 @@ def in_row_blocks(apply: Callable[[Array], Array], P: Array) -> Array:
 def one_against_the_rest(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
     """Each class's own curve (of the second of two), made to sum to 1; a row whose every curve is 0 becomes uniform."""
     if len(curves) == 1:
+        if hasattr(curves[0], "pair"):  # from both columns, so that 1 − p and 1 − q lose no digits
+            return np.asarray(curves[0].pair(P))
         q = curves[0](P[:, 1])
         return np.stack([1 - q, q], axis=1)
     raw = np.stack([curve(P[:, c]) for c, curve in enumerate(curves)])  # by class, so that sums run along the rows

@@ -108,6 +108,7 @@ class EnsembleTemperatureRule(Rule):
     name: ClassVar[str] = "ensemble_temperature"
     complexity: ClassVar[int] = 2
     keeps_argmax: ClassVar[bool] = True
+    whole_rows: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
     as_given: ClassVar[bool] = True
     loss: str = "log"

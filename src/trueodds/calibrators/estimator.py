@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule
-from trueodds.calibrators.fitted import Fitted, fit, names
+from trueodds.calibrators.fitted import Fitted, fit, names, whole
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
 
@@ -61,6 +61,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
         """Fit to probabilities y_prob (n, K), or (n,) for the second class, and labels (n,) or votes (n, K).
 
+        Weights that are whole numbers count rows, as in scikit-learn; others say which rows matter more.
+
         Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
         """
         rule = self.made()
@@ -69,7 +71,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         made = Predictions.from_logits if self.logits else Predictions
         preds = made(y, p, weight=sample_weight, classes=classes)
         _check_feature_names(self, y_prob, reset=True)
-        self.fitted_: Fitted = fit(rule, preds)
+        self.fitted_: Fitted = fit(rule, preds, counts=whole(preds.weight))
         self.classes_ = names(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
         if self.fitted_.map.passes is not None:

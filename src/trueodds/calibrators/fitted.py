@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 import trueodds
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.logs import FLOOR, OF_LOGITS
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.problem import checks
@@ -70,6 +71,9 @@ class Fitted:
         self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> tuple[Array, Array]:
         """Low and high ends, each (n, K), of every recalibrated probability, from methods that know them.
+
+        They have no level: see the method for what they mean. Those of one class against the rest are taken before
+        rows are made to sum to 1, and need not hold the probability itself.
 
         Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
         """
@@ -145,8 +149,11 @@ class Fitted:
         return f"Fitted({self})"
 
 
-def fit(rule: Rule, preds: Predictions) -> Fitted:
+def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
     """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
+
+    Weights say which rows matter more, and not how many there are, unless they are `counts`: their mean is made 1, so
+    that a penalty weighs as much as without them. Where the logits are known the floor of logs is lowered to theirs.
 
     Raises InputError TO502 for labels that do not exclude each other.
     """
@@ -158,7 +165,11 @@ def fit(rule: Rule, preds: Predictions) -> Fitted:
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
     rule.check_classes(preds.k)
+    if preds.logits is not None and rule.whole_rows and getattr(rule, "floor", None) == FLOOR:
+        rule = replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     P, Y, w = *(as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)), preds.w
+    if preds.weight is not None and not counts:
+        w = w * (np.count_nonzero(w) / w.sum())
     if getattr(rule, "logits", False):
         if preds.logits is None:
             raise InputError(
@@ -240,6 +251,11 @@ def names(classes: tuple[Any, ...]) -> Array:
     mixed = np.empty(len(classes), dtype=object)
     mixed[:] = classes
     return mixed
+
+
+def whole(weight: Array | None) -> bool:
+    """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
+    return weight is not None and bool((weight == np.rint(weight)).all())
 
 
 def _unseen(Y: Array, w: Array, classes: tuple[Any, ...]) -> list[Note]:

@@ -36,7 +36,12 @@ class IrmMap(Map):
     def _rows(self, P: Array) -> Array:
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
-        return q / q.sum(axis=1, keepdims=True)
+        q /= q.sum(axis=1, keepdims=True)
+        # Of scores that differ by less than the tilt can tell, the largest stays the largest.
+        every, top = np.arange(len(P)), P.argmax(axis=1)
+        lost = q.argmax(axis=1) != top
+        q[every[lost], top[lost]] = q[lost].max(axis=1) * (1 + 1e-15)
+        return q
 
     def said(self) -> str:
         """How many knots."""

@@ -90,6 +90,7 @@ class LloRule(Rule):
 
     name: ClassVar[str] = "llo"
     complexity: ClassVar[int] = 5
+    whole_rows: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = LloMap
     two_classes: ClassVar[bool] = True

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]
 
 FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
+OF_LOGITS = 1e-300  # the same where the logits are known: their softmax is right down to there
 _VALUES = 2**16  # compared at a time
 
 
@@ -40,6 +42,11 @@ def log_odds(x: Array, floor: float) -> Array:
     """
     x = np.minimum(x, 1.0, dtype=np.float64)
     return np.log(np.maximum(x, floor)) - np.log(np.maximum(1 - x, floor))
+
+
+def sides(eta: Array) -> Array:
+    """The probabilities (n, 2) of two classes from the log odds of the second, each with all its digits."""
+    return np.stack([expit(-eta), expit(eta)], axis=1)
 
 
 def softmax(eta: Array) -> Array:

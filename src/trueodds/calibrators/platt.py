@@ -15,7 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.binary_logistic import finite, line, separated, tame
 from trueodds.calibrators.llo import WIDE, falling
-from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, touched
+from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, sides, touched
 from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -45,6 +45,18 @@ class Sigmoid:
             with np.errstate(divide="ignore"):
                 x = np.log(x) - np.log(1 - x)
         return expit(self.slope * x + self.intercept)
+
+    def pair(self, P: Array) -> Array:
+        """Both probabilities of two classes, from both."""
+        if self.on == "raw" or self.slope == 0:
+            eta = self.slope * P[:, 1].astype(np.float64) + self.intercept
+        else:
+            with np.errstate(divide="ignore"):
+                eta = (
+                    self.slope * (np.log(P[:, 1], dtype=np.float64) - np.log(P[:, 0], dtype=np.float64))
+                    + self.intercept
+                )
+        return sides(eta)
 
     def to_dict(self) -> dict[str, Any]:
         """Slope, intercept, what they are of, passes, and 1 if they are the best (0 if no finite ones are)."""

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule
 from trueodds.calibrators.estimator import Calibrator
-from trueodds.calibrators.fitted import Fitted, fit
+from trueodds.calibrators.fitted import Fitted, fit, whole
 from trueodds.calibrators.folds import fold_of, held_out, units
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
@@ -134,7 +134,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         weight = None if w is None else w[rows]
         made = Predictions.from_logits if self._on_logits() else Predictions
         preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
-        self.calibrator_: Fitted = fit(rule, preds)
+        self.calibrator_: Fitted = fit(rule, preds, counts=whole(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):
@@ -156,6 +156,13 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         classes = _classes_of(self.estimator_)
         P, judged = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
         for train, test in self._folds(X, y, groups):
+            if judged[test].any():
+                raise InputError(
+                    "TO203",
+                    "Each row must be in one test part only: a later one would replace what an earlier one said.",
+                    type(self.cv).__name__,
+                    "Use a splitter without repeats.",
+                )
             model = _trained(self.estimator, X, y, w, train)
             # A class that the fold lacks has no column there; its probability was 0.
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._said(model, _safe_indexing(X, test))
@@ -174,7 +181,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _on_logits(self) -> bool:
-        return bool(getattr(self._rule(), "logits", False))
+        return bool(getattr(self.calibrator, "logits", False) or getattr(self._rule(), "logits", False))
 
     def _rule(self) -> Rule:
         given = self.calibrator
@@ -247,4 +254,11 @@ def _logits(model: Any, X: Any) -> Array:
             "Choose a classifier that has it, or a calibrator without logits=True.",
         )
     z = np.asarray(model.decision_function(X), dtype=np.float64)
+    if z.ndim == 2 and z.shape[1] != len(_classes_of(model)):
+        raise InputError(
+            "TO508",
+            "The estimator's decision_function must give one score per class.",
+            f"{z.shape[1]} scores for {len(model.classes_)} classes",
+            "For SVC set decision_function_shape='ovr'.",
+        )
     return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z

@@ -83,7 +83,7 @@ def valley(slopes: Callable[[float], tuple[float, float]], start: float = 1.0) -
     3.0
     """
     beta, (g, h) = start, slopes(start)
-    ends, passes = [LOWEST, HIGHEST], 1
+    ends, passes, curved = [LOWEST, HIGHEST], 1, abs(h)
     if g == 0:
         return beta, passes
     while True:
@@ -94,8 +94,9 @@ def valley(slopes: Callable[[float], tuple[float, float]], start: float = 1.0) -
             return beta, passes
         there = slopes(other)
         passes += 1
-        if there[0] == 0:
-            return other, passes
+        if there[0] == 0:  # where it is flat, too, it has fallen below what numbers hold, and falls on
+            turns = abs(there[1]) > 1e-12 * curved
+            return (other if turns else (LOWEST if side else HIGHEST)), passes
         if (there[0] < 0) != (g < 0):
             ends[1 - side] = other
             break

@@ -104,6 +104,7 @@ class StructuredRule(Rule):
 
     name: ClassVar[str] = "structured"
     complexity: ClassVar[int] = 10
+    whole_rows: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = StructuredMap
     form: str = "auto"

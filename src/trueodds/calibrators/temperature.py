@@ -81,6 +81,7 @@ class TemperatureRule(Rule):
     name: ClassVar[str] = "temperature"
     complexity: ClassVar[int] = 1
     keeps_argmax: ClassVar[bool] = True
+    whole_rows: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TemperatureMap
     as_given: ClassVar[bool] = True
     floor: float = FLOOR

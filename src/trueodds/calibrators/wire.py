@@ -34,7 +34,9 @@ def save(fitted: Fitted, path: str | os.PathLike[str]) -> None:
                 f"{name!r} of type {type(name).__name__}",
                 "Pass classes= with the names as text.",
             )
-    saved.write(path, json.dumps(fitted.to_dict(), allow_nan=False, indent=1) + "\n", "TO503")
+    text = json.dumps(fitted.to_dict(), allow_nan=False, indent=1)
+    from_dict(json.loads(text))  # what could not be read again is refused now
+    saved.write(path, text + "\n", "TO503")
 
 
 def load(path: str | os.PathLike[str]) -> Fitted:

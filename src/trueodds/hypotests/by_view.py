@@ -144,7 +144,9 @@ class ViewTest(HypothesisTest):
                 "TO205",
                 f"{law} of {self.name} takes rows as independent, and these come in clusters.",
                 f"cluster= with null={self.null!r}",
-                "Use null='redraw': the signs of whole clusters are flipped.",
+                "Use null='redraw': the signs of whole clusters are flipped."
+                if "redraw" in self.nulls
+                else "Keep one row per cluster.",
             )
         preds, notes = one_label(preds, rng, self.redraw)
         asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]

@@ -116,9 +116,9 @@ class DecisionRegretTest(CrossFittedTest):
     Source: the decision form of the cross-fitted test; regret after Hu & Wu (2024).
 
     >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(500)
+    >>> p = rng.random(4000)
     >>> costly = CostRegret(cost=[[0, 4], [1, 0]])
-    >>> DecisionRegretTest(statistic=costly).on(View(p=p, y=rng.random(500) < p**2)).pvalue < 0.001
+    >>> DecisionRegretTest(statistic=costly).on(View(p=p, y=rng.random(4000) < p**2)).pvalue < 0.001
     True
     """
 

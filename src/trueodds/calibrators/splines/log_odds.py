@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.binary_logistic import line, tame
-from trueodds.calibrators.logs import log_odds
+from trueodds.calibrators.logs import log_odds, sides
 from trueodds.calibrators.one_vs_rest import as_rows
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
@@ -35,6 +35,11 @@ class LogOdds:
         """The probabilities at x; an exact 0 or 1 goes where the curve leads."""
         with np.errstate(divide="ignore"):
             return expit(self.spline(log_odds(x, 0.0)))
+
+    def pair(self, P: Array) -> Array:
+        """Both probabilities of two classes, from both."""
+        with np.errstate(divide="ignore"):
+            return sides(self.spline(np.log(P[:, 1], dtype=np.float64) - np.log(P[:, 0], dtype=np.float64)))
 
     def falls(self) -> float:
         """By how much the probability falls between the first and the last knot, over all stretches where it does."""

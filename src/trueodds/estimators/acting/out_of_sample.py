@@ -95,7 +95,8 @@ class OutOfSample(Mean):
             out = fold == f
             fit = fold < f if self.fit_on == "earlier" else ~out
             if fit.any():
-                Q[out] = rule.fit(P[fit], Y[fit], w[fit]).apply(P[out])
+                # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
+                Q[out] = rule.fit(P[fit], Y[fit], w[fit] * (fit.sum() / w[fit].sum())).apply(P[out])
                 seen |= out
         scale = float(w.sum() / w[seen].sum()) if seen.any() else 1.0
         return Judged(row[seen], P[seen], Y[seen], Q[seen], scale)

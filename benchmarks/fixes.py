@@ -15,7 +15,7 @@ from benchmarks.real_data import Split
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.auto import AutoRule
 from trueodds.calibrators.base import Rule
-from trueodds.calibrators.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
 from trueodds.core.errors import InputError
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.calibrators.rows import labels, one_hot
 from tests.reference import columns, frame
-from trueodds.calibrators.log_linear import levels
-from trueodds.calibrators.logs import floored
+from trueodds.calibrators.likelihood.log_linear import levels
+from trueodds.calibrators.likelihood.logs import floored
 from trueodds.tally.by_class import by_class
 
 

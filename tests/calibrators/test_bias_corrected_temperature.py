@@ -7,10 +7,10 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import labels, one_hot, powers, said_and_came
 from tests.reference import golden
-from trueodds.calibrators import likeliest
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likeliest import SLIGHT
+from trueodds.calibrators.likelihood import likeliest
+from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from trueodds.calibrators import binary_logistic
-from trueodds.calibrators.binary_logistic import best, finite, held, line, log_ratio, logistic, separated, tame
+from trueodds.calibrators.likelihood import binary_logistic
+from trueodds.calibrators.likelihood.binary_logistic import (
+    best,
+    finite,
+    held,
+    line,
+    log_ratio,
+    logistic,
+    separated,
+    tame,
+)
 
 FLAT = np.zeros(2)
 

@@ -5,10 +5,10 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.binary_logistic import line, log_ratio, logistic
+from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
-from trueodds.calibrators.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.likelihood.binary_logistic import line, log_ratio, logistic
 from trueodds.calibrators.llo import LloRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -10,9 +10,9 @@ from scipy import stats
 from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.choose import choose
-from trueodds.calibrators.confirm import confirm
-from trueodds.calibrators.folds import fold_of, held_out
-from trueodds.calibrators.gain import losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choosing.confirm import confirm
+from trueodds.calibrators.choosing.folds import fold_of, held_out
+from trueodds.calibrators.choosing.gain import losses, mean_and_error, mixed, mixing
 from trueodds.calibrators.histogram import HistogramRule
 from trueodds.calibrators.identity import IdentityRule
 from trueodds.calibrators.isotonic import IsotonicRule

@@ -7,11 +7,11 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import golden
-from trueodds.calibrators import likeliest
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletRule
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.full_matrix import GRID
-from trueodds.calibrators.penalties import scaled
+from trueodds.calibrators.likelihood import likeliest
+from trueodds.calibrators.likelihood.full_matrix import GRID
+from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.by_class import by_class

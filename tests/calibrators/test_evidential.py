@@ -9,11 +9,10 @@ from scipy.optimize import brentq
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators import contours
-from trueodds.calibrators.beliefs import MASS, OneSlope, T, _shared
-from trueodds.calibrators.binary_logistic import line, logistic
+from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared, contours
 from trueodds.calibrators.evidential import EvidentialMap, EvidentialRule
 from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.platt import PlattRule
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import InputError

@@ -8,9 +8,9 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
+from trueodds.calibrators.curves.reliability_curve import seen_at, smoothed, width
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.kernel import KernelRule
-from trueodds.calibrators.reliability_curve import seen_at, smoothed, width
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.by_score import ByScore

@@ -6,8 +6,8 @@ from scipy.stats import binom
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.binary_logistic import line, log_ratio, logistic
 from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.likelihood.binary_logistic import line, log_ratio, logistic
 from trueodds.calibrators.llo import LloMap, LloRule, evidence
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

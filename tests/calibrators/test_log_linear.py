@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import said_and_came
-from trueodds.calibrators.log_linear import levels
+from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError

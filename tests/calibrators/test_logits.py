@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import one_hot, said_and_came
 from trueodds.calibrators import Temperature
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.logs import floored, log_odds, softmax
+from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -64,7 +64,7 @@ def test_logs_are_floored_and_softmax_knows_both_infinities():
 
 
 def test_newton_reaches_a_minimum_and_flags_one_at_infinity():
-    from trueodds.calibrators.newton import Ridge, minimum
+    from trueodds.calibrators.likelihood.newton import Ridge, minimum
     from trueodds.tally.likelihood import softmax_linear
 
     # Two classes, η = (0, θ): three of four came, so θ = log 3; with all four θ grows for ever.

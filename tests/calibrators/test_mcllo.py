@@ -9,8 +9,8 @@ from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
 from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.likelihood.logs import floored, softmax
 from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.logs import floored, softmax
 from trueodds.calibrators.mcllo import MclloMap, MclloRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

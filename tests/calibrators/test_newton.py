@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import one_hot, said_and_came
-from trueodds.calibrators.descent import descent
-from trueodds.calibrators.newton import STEEP, Ridge, minimum
+from trueodds.calibrators.likelihood.descent import descent
+from trueodds.calibrators.likelihood.newton import STEEP, Ridge, minimum
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood, softmax_linear
 

@@ -5,10 +5,10 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.binary_logistic import held, line, logistic
 from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.likelihood.binary_logistic import held, line, logistic
+from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.logs import log_odds
 from trueodds.calibrators.platt import PlattMap, PlattRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

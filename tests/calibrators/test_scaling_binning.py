@@ -5,10 +5,10 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.binary_logistic import line, logistic
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.histogram import HistogramRule
-from trueodds.calibrators.logs import log_odds
+from trueodds.calibrators.likelihood.binary_logistic import line, logistic
+from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningRule
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

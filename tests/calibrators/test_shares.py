@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from trueodds.calibrators.shares import likeliest, nearest
+from trueodds.calibrators.likelihood.shares import likeliest, nearest
 
 
 def gave(n, m, seed):

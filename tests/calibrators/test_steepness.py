@@ -8,8 +8,8 @@ import pytest
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from trueodds.calibrators import temperature
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.logs import touched
-from trueodds.calibrators.steepness import HIGHEST, LOWEST, steepness, valley
+from trueodds.calibrators.likelihood.logs import touched
+from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness, valley
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered

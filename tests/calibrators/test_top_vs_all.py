@@ -9,8 +9,8 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureRule
-from trueodds.calibrators.top_slopes import slopes
 from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllRule
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, reference, slope_left, surp
 from tests.calibrators.rows import labels, one_hot, said_and_came
 from tests.reference import golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likeliest import SLIGHT
+from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.vector import VectorMap, VectorRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

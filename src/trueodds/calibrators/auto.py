@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.choose import Choice, choose
-from trueodds.calibrators.confirm import Confirmation, confirm
-from trueodds.calibrators.folds import held_out, units
+from trueodds.calibrators.choosing.confirm import Confirmation, confirm
+from trueodds.calibrators.choosing.folds import held_out, units
+from trueodds.calibrators.choosing.report import Recalibration
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.report import Recalibration
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator

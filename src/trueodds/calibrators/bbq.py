@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class
 from trueodds.calibrators.histogram import Steps, midway
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class
 from trueodds.problem.by_score import ByScore
 
 Array = NDArray[Any]

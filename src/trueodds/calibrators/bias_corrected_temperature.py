@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likeliest import few, fitted, rows, sureness, unfinished, wrong_way
-from trueodds.calibrators.log_linear import LogLinearMap
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.likeliest import few, fitted, rows, sureness, unfinished, wrong_way
+from trueodds.calibrators.likelihood.log_linear import LogLinearMap
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]

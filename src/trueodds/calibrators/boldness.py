@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.binary_logistic import best, held, line, log_ratio, logistic, separated, tame
-from trueodds.calibrators.contours import Cells, Surface, cells, directions
+from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
+from trueodds.calibrators.likelihood.binary_logistic import best, held, line, log_ratio, logistic, separated, tame
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.by_score import each_counted
+from trueodds.calibrators.curves.by_score import each_counted
+from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.isotonic import IsotonicMap, Monotone
-from trueodds.calibrators.one_vs_rest import exact_zeros
 from trueodds.core.errors import Note
 from trueodds.core.kernels.pooled import means
 

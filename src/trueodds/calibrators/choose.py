@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Rule
-from trueodds.calibrators.folds import fold_of, units
-from trueodds.calibrators.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choosing.folds import fold_of, units
+from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
 from trueodds.calibrators.identity import IdentityRule
 from trueodds.core.errors import InputError
 from trueodds.core.results import strict

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np  # noqa: F401 - of the example
 
 from trueodds.calibrators.base import Map
-from trueodds.calibrators.full_matrix import FullMatrixMap, FullMatrixRule
+from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixRule
 
 _FEW = 30  # classes up to which `auto` tries it unasked
 

@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
 from trueodds.core.errors import Note
 from trueodds.core.kernels.merging import Path, averaged, near_isotonic
 from trueodds.problem.by_score import ByScore

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.by_score import in_row_blocks
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
-from trueodds.calibrators.parts import as_shares, in_parts
-from trueodds.calibrators.shares import likeliest, nearest
-from trueodds.calibrators.steepness import HIGHEST, LOWEST, valley
+from trueodds.calibrators.curves.by_score import in_row_blocks
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.parts import as_shares, in_parts
+from trueodds.calibrators.likelihood.shares import likeliest, nearest
+from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends, in_words
 from trueodds.core.errors import InputError, Note
 

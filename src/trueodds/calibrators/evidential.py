@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.beliefs import Beliefs, OneSlope
-from trueodds.calibrators.binary_logistic import held, line, log_ratio, tame
-from trueodds.calibrators.contours import Surface, cells
-from trueodds.calibrators.line_beliefs import Line
+from trueodds.calibrators.beliefs.contours import Surface, cells
+from trueodds.calibrators.beliefs.line_beliefs import Line
+from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
+from trueodds.calibrators.likelihood.binary_logistic import held, line, log_ratio, tame
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floored, touched
+from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.llo import falling
-from trueodds.calibrators.logs import FLOOR, check_floor, floored, touched
-from trueodds.calibrators.newton import minimum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 from trueodds.tally.likelihood import Likelihood, softmax_linear

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 import trueodds
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.logs import FLOOR, OF_LOGITS
+from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.problem import checks

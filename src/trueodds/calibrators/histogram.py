@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.partition import Bins, EqualMass, Partition, Uniform
 from trueodds.problem.view import View

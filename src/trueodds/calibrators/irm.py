@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.by_score import in_row_blocks
+from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import Monotone, monotone
-from trueodds.calibrators.parts import in_parts
+from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.by_score import in_row_blocks
+from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import Note
 

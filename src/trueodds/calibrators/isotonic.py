@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.by_score import each_sorted
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, exact_zeros
+from trueodds.calibrators.curves.by_score import each_sorted
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import pooled, sort
 from trueodds.core.kernels.knots import Knots, none_at

@@ -14,9 +14,9 @@ from scipy.optimize import isotonic_regression
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, touched
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
-from trueodds.calibrators.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.calibrators.curves.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, touched
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.by_score import ByScore
 

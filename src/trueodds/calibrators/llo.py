@@ -13,8 +13,8 @@ from scipy.special import chdtrc, expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.binary_logistic import best, finite, line, log_ratio, logistic, separated
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.binary_logistic import best, finite, line, log_ratio, logistic, separated
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np  # noqa: F401 - of the example
 
 from trueodds.calibrators.base import Map
-from trueodds.calibrators.full_matrix import FullMatrixMap, FullMatrixRule
-from trueodds.calibrators.penalties import check_flag
+from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixRule
+from trueodds.calibrators.likelihood.penalties import check_flag
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.contrasts import contrasts
-from trueodds.calibrators.likeliest import few, rows, unfinished, wrong_way
-from trueodds.calibrators.log_linear import LARGEST, flag
-from trueodds.calibrators.logs import FLOOR, check_floor, softmax, touched
-from trueodds.calibrators.penalties import check_penalty
+from trueodds.calibrators.likelihood.contrasts import contrasts
+from trueodds.calibrators.likelihood.likeliest import few, rows, unfinished, wrong_way
+from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, softmax, touched
+from trueodds.calibrators.likelihood.penalties import check_penalty
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -13,10 +13,10 @@ from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.binary_logistic import finite, line, separated, tame
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class
+from trueodds.calibrators.likelihood.binary_logistic import finite, line, separated, tame
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, sides, touched
 from trueodds.calibrators.llo import WIDE, falling
-from trueodds.calibrators.logs import FLOOR, check_floor, log_odds, sides, touched
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 

@@ -21,9 +21,9 @@ from sklearn.utils.validation import (
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule
+from trueodds.calibrators.choosing.folds import fold_of, held_out, units
 from trueodds.calibrators.estimator import Calibrator
 from trueodds.calibrators.fitted import Fitted, fit, whole
-from trueodds.calibrators.folds import fold_of, held_out, units
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions

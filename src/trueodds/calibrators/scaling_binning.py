@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.binary_logistic import separated
+from trueodds.calibrators.curves.one_vs_rest import Curve, each_class, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
+from trueodds.calibrators.likelihood.binary_logistic import separated
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.calibrators.llo import falling
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
-from trueodds.calibrators.one_vs_rest import Curve, each_class, exact_zeros
 from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.problem.partition import Bins, EqualMass

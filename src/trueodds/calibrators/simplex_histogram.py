@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.one_vs_rest import as_rows, exact_zeros
-from trueodds.calibrators.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
+from trueodds.calibrators.curves.one_vs_rest import as_rows, exact_zeros
+from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import percent
 from trueodds.problem.partition import MedianVariance, SimplexGrid

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
-from trueodds.calibrators.one_vs_rest import Curve, OneVsRest, each_class
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
 from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note

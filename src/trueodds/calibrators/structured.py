@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.likeliest import fitted, rows, unfinished
-from trueodds.calibrators.log_linear import LARGEST, LogLinearMap, flag, weights_of
-from trueodds.calibrators.logs import FLOOR, check_floor
-from trueodds.calibrators.penalties import check_choice, check_penalty, scaled
-from trueodds.calibrators.steepness import HIGHEST, LOWEST
+from trueodds.calibrators.likelihood.likeliest import fitted, rows, unfinished
+from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, scaled
+from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
 from trueodds.core.errors import Note
 

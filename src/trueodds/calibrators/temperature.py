@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.logs import FLOOR, check_floor, touched
-from trueodds.calibrators.steepness import HIGHEST, LOWEST, steepness
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood, tempered
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS, wire
 from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.by_score import in_row_blocks
-from trueodds.calibrators.logs import touched
-from trueodds.calibrators.one_vs_rest import exact_zeros
-from trueodds.calibrators.parts import in_parts
-from trueodds.calibrators.steepness import valley
+from trueodds.calibrators.curves.by_score import in_row_blocks
+from trueodds.calibrators.curves.one_vs_rest import exact_zeros
+from trueodds.calibrators.likelihood.logs import touched
+from trueodds.calibrators.likelihood.parts import in_parts
+from trueodds.calibrators.likelihood.steepness import valley
+from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
-from trueodds.calibrators.top_slopes import slopes
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.bracket import Bracket, bracket
-from trueodds.calibrators.by_score import each_counted, in_row_blocks, one_against_the_rest
-from trueodds.calibrators.one_vs_rest import as_rows
-from trueodds.calibrators.pairs import coupled, each_pair
+from trueodds.calibrators.curves.bracket import Bracket, bracket
+from trueodds.calibrators.curves.by_score import each_counted, in_row_blocks, one_against_the_rest
+from trueodds.calibrators.curves.one_vs_rest import as_rows
+from trueodds.calibrators.curves.pairs import coupled, each_pair
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.gain import mixed, mixing
+from trueodds.calibrators.choosing.gain import mixed, mixing
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.binary_logistic import line, tame
-from trueodds.calibrators.logs import log_odds, sides
-from trueodds.calibrators.one_vs_rest import as_rows
+from trueodds.calibrators.curves.one_vs_rest import as_rows
+from trueodds.calibrators.likelihood.binary_logistic import line, tame
+from trueodds.calibrators.likelihood.logs import log_odds, sides
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
 from trueodds.core.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from trueodds.calibrators.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.splines.natural import Natural, bands
 from trueodds.core.kernels.spline import between
 from trueodds.problem.by_score import grouped

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.logs import floored, softmax
-from trueodds.calibrators.newton import Minimum, minimum
+from trueodds.calibrators.likelihood.logs import floored, softmax
+from trueodds.calibrators.likelihood.newton import Minimum, minimum
 from trueodds.core.errors import InputError
 from trueodds.problem.view import View
 from trueodds.tally.by_class import by_class

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.newton import STEEP, Minimum, minimum
+from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood
 

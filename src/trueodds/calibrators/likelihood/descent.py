@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.newton import STEEP, Minimum, Ridge
+from trueodds.calibrators.likelihood.newton import STEEP, Minimum, Ridge
 from trueodds.tally.likelihood import Likelihood
 
 Array = NDArray[Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.descent import descent
-from trueodds.calibrators.likeliest import MANY, SLIGHT
-from trueodds.calibrators.logs import softmax
-from trueodds.calibrators.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.likelihood.descent import descent
+from trueodds.calibrators.likelihood.likeliest import MANY, SLIGHT
+from trueodds.calibrators.likelihood.logs import softmax
+from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.tally.by_class import by_class
 
 Array = NDArray[Any]

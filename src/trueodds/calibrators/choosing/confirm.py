@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from trueodds.calibrators.folds import units
-from trueodds.calibrators.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choosing.folds import units
+from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
 from trueodds.tally.likelihood import softmax_linear
 
 Array = NDArray[Any]

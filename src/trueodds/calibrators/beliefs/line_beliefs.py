@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.beliefs import MASS, WIDE, Beliefs, T
-from trueodds.calibrators.contours import Surface, directions
-from trueodds.calibrators.cubic import on_circle, on_line
+from trueodds.calibrators.beliefs.contours import Surface, directions
+from trueodds.calibrators.beliefs.cubic import on_circle, on_line
+from trueodds.calibrators.beliefs.mass import MASS, WIDE, Beliefs, T
 
 Array = NDArray[Any]
 

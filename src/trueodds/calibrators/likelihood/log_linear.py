@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Term
-from trueodds.calibrators.logs import floored, softmax, touched
+from trueodds.calibrators.likelihood.logs import floored, softmax, touched
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.cubic import on_line
-from trueodds.calibrators.logs import softmax
+from trueodds.calibrators.beliefs.cubic import on_line
+from trueodds.calibrators.likelihood.logs import softmax
 from trueodds.tally.likelihood import Likelihood
 
 Array = NDArray[Any]

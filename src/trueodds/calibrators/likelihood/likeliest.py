@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.descent import descent
-from trueodds.calibrators.log_linear import levels
-from trueodds.calibrators.logs import floored, softmax
-from trueodds.calibrators.newton import Minimum, Ridge, minimum
-from trueodds.calibrators.steepness import HIGHEST, LOWEST
+from trueodds.calibrators.likelihood.descent import descent
+from trueodds.calibrators.likelihood.log_linear import levels
+from trueodds.calibrators.likelihood.logs import floored, softmax
+from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import Note
 from trueodds.tally.by_class import by_class

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.calibrators.choose import Choice
-from trueodds.calibrators.confirm import Confirmation
+from trueodds.calibrators.choosing.confirm import Confirmation
 from trueodds.core.errors import Note
 from trueodds.core.results import figure, strict
 

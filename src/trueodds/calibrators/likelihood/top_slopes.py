@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.parts import in_parts
+from trueodds.calibrators.likelihood.parts import in_parts
 
 Array = NDArray[Any]
 

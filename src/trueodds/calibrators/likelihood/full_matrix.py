@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likeliest import MANY, Rows, few, fitted, rows, sureness, unfinished
-from trueodds.calibrators.log_linear import LogLinearMap, replaced
-from trueodds.calibrators.logs import FLOOR, check_floor
-from trueodds.calibrators.newton import Minimum
-from trueodds.calibrators.penalties import check_choice, check_penalty, odir, ridge, scaled
+from trueodds.calibrators.likelihood.likeliest import MANY, Rows, few, fitted, rows, sureness, unfinished
+from trueodds.calibrators.likelihood.log_linear import LogLinearMap, replaced
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.newton import Minimum
+from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, odir, ridge, scaled
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map
-from trueodds.calibrators.by_score import in_row_blocks, one_against_the_rest
+from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
 from trueodds.core.errors import InputError, Note
 
 Array = NDArray[Any]

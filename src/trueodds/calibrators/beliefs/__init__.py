@@ -1,0 +1,1 @@
+"""What does a likelihood leave open about a probability?"""

@@ -1,0 +1,1 @@
+"""Who judges a fix, and on which rows?"""

@@ -1,0 +1,1 @@
+"""How are likelihoods of calibrators summed, penalized and climbed?"""

@@ -9,7 +9,8 @@ from scipy.optimize import brentq
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared, contours
+from trueodds.calibrators.beliefs import contours
+from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared
 from trueodds.calibrators.evidential import EvidentialMap, EvidentialRule
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic

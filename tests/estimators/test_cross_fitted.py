@@ -277,3 +277,21 @@ def test_a_map_for_two_classes_is_refused_for_more() -> None:
     for name, settings in (("cross_fitted", {}), ("decision_regret", {"cost": 1 - np.eye(3)})):
         with refused("TO511"):
             to.measure(preds, name, calibrator="llo", lens="canonical", **settings)
+
+
+def test_one_view_is_fitted_once_for_value_parts_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits, fit = [], IsotonicRule.fit
+
+    def counted(self: IsotonicRule, *rows: Array) -> Any:
+        fits.append(len(rows[0]))
+        return fit(self, *rows)
+
+    monkeypatch.setattr(IsotonicRule, "fit", counted)
+    rng = np.random.default_rng(10)
+    p = rng.random(100)
+    view, error = View(p, rng.integers(0, 2, 100)), CrossFitted()
+    error.value(view), error.parts(view), error.rows(view)
+    assert len(fits) == 4  # the first of five parts is not judged
+    CrossFitted(rng=1).value(view)  # other parts are dealt
+    CrossFitted(calibrator=IsotonicRule("step")).value(view)  # another rule is another fit
+    assert len(fits) == 12

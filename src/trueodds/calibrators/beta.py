@@ -14,9 +14,9 @@ from scipy.special import expit
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, each_class
-from trueodds.calibrators.likelihood.binary_logistic import Best, best, separated, tame
+from trueodds.calibrators.likelihood.binary_logistic import Best, best, tame
 from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, sides, touched
-from trueodds.calibrators.llo import WIDE, falling
+from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -134,9 +134,8 @@ class BetaRule(Rule):
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(fitted, BetaMap)
         said = touched(P, Y, self.floor)
-        if lost := sum(not curve.converged for curve in fitted.curves):
-            said.append(separated(lost))
-        return [*said, *falling(sum(curve.a == curve.b == 0 for curve in fitted.curves), len(fitted.curves))]
+        lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.a == c.b == 0 for c in fitted.curves)
+        return said + doubtful(lost, fallen, len(fitted.curves))
 
 
 def _curve(x: Array, y: Array, w: Array, rule: BetaRule) -> BetaCurve:

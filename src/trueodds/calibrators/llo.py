@@ -160,6 +160,11 @@ def _errors(X: Array, y: Array, w: Array, theta: Array, even: bool) -> tuple[flo
     return float(np.sqrt(bread[0, 0])), float(np.sqrt(bread[1, 1]))
 
 
+def doubtful(lost: int, fallen: int, curves: int) -> list[Note]:
+    """The notes on curves without a finite best, and on those that do not rise, of so many in all."""
+    return [*([separated(lost)] if lost else []), *falling(fallen, curves)]
+
+
 def falling(curves: int, of: int = 1) -> list[Note]:
     """Curves that do not rise with the score."""
     if not curves:

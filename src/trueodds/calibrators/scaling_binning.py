@@ -14,9 +14,8 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, each_class, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
-from trueodds.calibrators.likelihood.binary_logistic import separated
 from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
-from trueodds.calibrators.llo import falling
+from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.problem.partition import Bins, EqualMass
@@ -115,9 +114,8 @@ class ScalingBinningRule(Rule):
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
         assert isinstance(fitted, ScalingBinningMap)
         said = touched(P, Y, self.floor)
-        if lost := sum(not curve.converged for curve in fitted.curves):
-            said.append(separated(lost))
-        said += falling(sum(curve.sigmoid.slope <= 0 for curve in fitted.curves), len(fitted.curves))
+        lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.sigmoid.slope <= 0 for c in fitted.curves)
+        said += doubtful(lost, fallen, len(fitted.curves))
         return said + exact_zeros(fitted.apply(P))
 
 

@@ -84,11 +84,15 @@ class OutOfSample(Mean):
         return made
 
     def judged(self, view: View) -> Judged:
-        """Every row of weight that a fit without it judges."""
+        """Every row of weight that a fit without it judges; the value, its parts and its test share the fits."""
         single_rows(view, self.name)
+        rule = self.rule(view)
+        return view.once((rule, int(self.folds), self.fit_on, int(self.rng)), lambda: self._dealt(view, rule))
+
+    def _dealt(self, view: View, rule: Rule) -> Judged:
         row = np.flatnonzero(view.w > 0)
         P, Y, w = vectors(view.p[row]), vectors(view.y[row]), view.w[row]
-        rule, folds = self.rule(view), min(int(self.folds), len(row))
+        folds = min(int(self.folds), len(row))
         fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
         Q, seen = np.empty(P.shape), np.zeros(len(row), dtype=bool)
         for f in range(folds):

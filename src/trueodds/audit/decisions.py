@@ -51,7 +51,7 @@ def fact(audit: Audit) -> list[Fact]:
     both = f"{figure(parts['stated'])} per row as stated, {figure(parts['recalibrated'])} by {how} recalibration"
     told = both if p is None else f"{both}; {chance(p, None)}"
     if value <= 0:
-        return [Fact("Acting on it costs", "no more than need be", told)]
+        return [Fact("Acting on it costs", "no loss that is shown", told)]
     if p is None or p > audit["verdict"]["alpha"]:
         return [Fact("Acting on it costs", f"{figure(value)} too much, or chance", told)]
     return [Fact("Acting on it costs", f"{figure(value)} too much", told, "bad")]

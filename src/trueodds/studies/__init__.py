@@ -5,8 +5,8 @@ from trueodds.core.registry import Registry
 STUDIES = Registry(
     "study",
     {
+        "coverage": "trueodds.studies.coverage:coverage",
         "ecology": "trueodds.studies.ecology:ecology",
-        "estimators": "trueodds.studies.estimators:estimators",
         "human": "trueodds.studies.human:human",
         "images": "trueodds.studies.images:images",
         "level": "trueodds.studies.level:level",

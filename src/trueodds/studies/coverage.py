@@ -20,11 +20,11 @@ from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.floors import floors
 from trueodds.meant import lens_for
 from trueodds.problem.predictions import Predictions
+from trueodds.studies import pictures
 from trueodds.studies.base import Finding, folder
 from trueodds.studies.cases import Case, cases_of, truth
 from trueodds.studies.cells import Progress, rows_of
 from trueodds.studies.designs import BINARY, CROWDS, VECTORS, Design
-from trueodds.studies.pictures import coverage
 
 Array = NDArray[Any]
 RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
@@ -72,7 +72,7 @@ class Cell:
         return f"{self.case.label} | {self.world.name} | {self.n}"
 
 
-def estimators(
+def coverage(
     *,
     quick: bool = False,
     out: str | Path | None = None,
@@ -88,15 +88,15 @@ def estimators(
     square error beside that of the constant 0, how often the 95 % interval covers the truth, lies above or below it,
     its mean width, and how often the estimator puts the mild and the strong distortion, on the same rows, in order.
 
-    >>> found = estimators(members=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
+    >>> found = coverage(members=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
     >>> found.rows[0]["estimator"], found.rows[0]["world"]
     ('ece', 'calibrated')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=seed)
     cells = list(_cells(plan, members))
     where = folder(out)
-    rows = rows_of("estimators", cells, measured, plan, where, progress)
-    found = Finding("estimators", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    rows = rows_of("coverage", cells, measured, plan, where, progress)
+    found = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         found.save(where)
         _draw(found, where)
@@ -194,4 +194,4 @@ def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
 def _draw(found: Finding, where: Path) -> None:
     """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        coverage(found, where / "estimators.svg")
+        pictures.coverage(found, where / "coverage.svg")

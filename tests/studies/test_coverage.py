@@ -12,8 +12,8 @@ from trueodds.cli import main
 from trueodds.estimators import ESTIMATORS
 from trueodds.studies.base import Finding, aligned
 from trueodds.studies.cases import CASES, Case, cases_of, truth
+from trueodds.studies.coverage import Cell, Plan, coverage, measured
 from trueodds.studies.designs import BINARY, CROWDS, VECTORS
-from trueodds.studies.estimators import Cell, Plan, estimators, measured
 
 SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 
@@ -32,7 +32,7 @@ def test_special_cases_are_of_members():
 
 
 def test_a_row_tells_what_its_cell_gave():
-    found = estimators(members=["ece"], plan=SMALL)
+    found = coverage(members=["ece"], plan=SMALL)
     row = found.rows[0]
     values = []
     for repetition in range(SMALL.sets):
@@ -53,37 +53,37 @@ def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
-    whole = estimators(members=["ks"], plan=SMALL, out=tmp_path / "whole")
-    kept = tmp_path / "part" / "estimators.cells.jsonl"
+    whole = coverage(members=["ks"], plan=SMALL, out=tmp_path / "whole")
+    kept = tmp_path / "part" / "coverage.cells.jsonl"
     kept.parent.mkdir()
-    lines = (tmp_path / "whole" / "estimators.cells.jsonl").read_text().splitlines()
+    lines = (tmp_path / "whole" / "coverage.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["bias"] = 42.0  # so that it shows that this cell was not measured again
     kept.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
-    again = estimators(members=["ks"], plan=SMALL, out=kept.parent)
+    again = coverage(members=["ks"], plan=SMALL, out=kept.parent)
     assert again.rows[0]["bias"] == 42.0
     assert again.rows[1:] == whole.rows[1:]
 
 
 def test_cells_of_another_plan_are_measured_again(tmp_path):
-    estimators(members=["ks"], plan=SMALL, out=tmp_path)
+    coverage(members=["ks"], plan=SMALL, out=tmp_path)
     other = Plan(sets=2, rows=(60,), resamples=20, redraws=19)
-    assert estimators(members=["ks"], plan=other, out=tmp_path).rows == estimators(members=["ks"], plan=other).rows
+    assert coverage(members=["ks"], plan=other, out=tmp_path).rows == coverage(members=["ks"], plan=other).rows
 
 
 def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.estimators.QUICK", SMALL)
+    monkeypatch.setattr("trueodds.studies.coverage.QUICK", SMALL)
     ran = CliRunner().invoke(
-        main, ["study", "estimators", "--quick", "--member", "ece", "--out", str(tmp_path)], standalone_mode=False
+        main, ["study", "coverage", "--quick", "--member", "ece", "--out", str(tmp_path)], standalone_mode=False
     )
     assert "cover the truth" in ran.output
-    assert {"estimators.csv", "estimators.md", "estimators.svg"} <= {file.name for file in tmp_path.iterdir()}
-    assert ET.parse(tmp_path / "estimators.svg").getroot().tag.endswith("svg")
+    assert {"coverage.csv", "coverage.md", "coverage.svg"} <= {file.name for file in tmp_path.iterdir()}
+    assert ET.parse(tmp_path / "coverage.svg").getroot().tag.endswith("svg")
 
 
 def test_an_unknown_study_or_member_is_refused():
     with pytest.raises(to.InputError) as refusal:
-        estimators(members=["eec"], plan=SMALL)
+        coverage(members=["eec"], plan=SMALL)
     assert refusal.value.code == "TO201"
 
 

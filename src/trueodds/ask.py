@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -326,11 +328,20 @@ def load(path: Any) -> Any:
 
 
 def tally(
-    data: Any, *, lenses: Sequence[Any] = (), grid: int | None = None, bins: int = 15, progress: Any = None
+    data: Any,
+    *,
+    lenses: Sequence[Any] = (),
+    grid: int | None = None,
+    bins: int = 15,
+    resume: str | Path | None = None,
+    progress: Any = None,
 ) -> Tally:
     """The sums of all rows on the fine grid: small, mergeable with `+`, and enough for an audit without a fix.
 
-    `lenses` adds `groups:` lenses, `grid` a canonical grid with that many cells per axis.
+    `lenses` adds `groups:` lenses, `grid` a canonical grid with that many cells per axis. `resume` names a file that
+    keeps the sum so far: after a stop the same call goes on from there and ends with the same sums.
+
+    Raises InputError: TO331 where the state is of other files or settings, TO205 for what is no file.
 
     >>> tally(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).n
     3
@@ -340,7 +351,17 @@ def tally(
     from trueodds.sources import read
 
     source = data if hasattr(data, "reduce") else read(data)
-    total: Tally = source.reduce(lambda batch: Tally.of(batch, lenses=lenses, grid=grid, bins=bins), progress=progress)
+    step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
+    if resume is not None:
+        from trueodds.sources.resumed import resumed
+        from trueodds.sources.tabled import TableSource
+
+        if not isinstance(source, TableSource):
+            fix = "An engine repeats what fails by itself; rows in memory take no time."
+            raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
+        settings = {"lenses": [str(as_lens(each)) for each in lenses], "grid": grid, "bins": bins}
+        return resumed(source, step, resume, settings, progress)
+    total: Tally = source.reduce(step, progress=progress)
     return total
 
 

@@ -35,7 +35,7 @@ _CONVERT = {  # what is not read although it nearly could be: a suffix alike wou
 
 def opened(path: str | os.PathLike[str]) -> list[Table]:
     """A table for each file that the path or pattern means, in the order of their names."""
-    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in _found(os.fspath(path))]]
+    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in meant(path)]]
 
 
 def format_of(path: str, code: str = "TO302") -> str:
@@ -53,8 +53,9 @@ def needs_pyarrow(name: str) -> None:
         raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", "pip install trueodds[files]")
 
 
-def _found(path: str) -> list[str]:
-    path = os.path.expanduser(path)
+def meant(path: str | os.PathLike[str]) -> list[str]:
+    """The files that a path or pattern means, in the order of their names."""
+    path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
         inside = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."
         raise InputError("TO301", f"{path} is a directory.", "", inside)

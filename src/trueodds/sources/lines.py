@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class JsonLinesTable(Table):
     """A file of JSON objects, one to a line; the keys of the first are the columns."""
 
     format = "jsonl"
+    unit: ClassVar[str] = "line"
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -51,7 +52,7 @@ class JsonLinesTable(Table):
                 raise InputError(
                     "TO308",
                     f"Column {name!r} of {self.name} has missing values.",
-                    f"no such key in row {start + row} (line {line})",
+                    f"no such key in row {start + row} ({self.unit} {line})",
                     "Write it in every line; nothing is dropped for you.",
                 )
         return plain([record[name] for _, record in records], Place(self.name, name, start))
@@ -89,5 +90,28 @@ class JsonLinesTable(Table):
 
     def _broken(self, number: int, got: str) -> InputError:
         return InputError(
-            "TO311", f"Line {number} of {self.name} is no JSON object.", got, "Write one object per line, as JSON."
+            "TO311",
+            f"{self.unit.capitalize()} {number} of {self.name} is no JSON object.",
+            got,
+            f"Write one object per {self.unit}, as JSON.",
         )
+
+
+class RecordTable(JsonLinesTable):
+    """Records in memory; the keys of the first are the columns."""
+
+    format = "records"
+    unit = "record"
+
+    def __init__(self, given: Sequence[Any]) -> None:
+        self.name = "the records"
+        self._given = given
+        self.rows = len(given)
+        self.columns = tuple(next(self.records())[1]) if given else ()
+
+    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each record with its number, from 1."""
+        for number, record in enumerate(self._given, start=1):
+            if not isinstance(record, dict):
+                raise self._broken(number, f"a {type(record).__name__}")
+            yield number, record

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.registry import near
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
 from trueodds.sources.held import HeldSource
+from trueodds.sources.parted import Reading
 from trueodds.sources.source import Source
 from trueodds.sources.table import Table
-from trueodds.sources.tabled import TableSource
+
+ENGINES = ("arrow", "dask", "spark")
+_HOMES = {"dask": "dask", "pyspark": "spark"}  # the engine that holds what was handed in, by its package
 
 
 def read(
@@ -31,6 +36,7 @@ def read(
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
     batch_rows: int = 65536,
+    engine: str | None = None,
 ) -> Source:
     """A source of predictions: a file, several files, a dataframe or arrays.
 
@@ -42,7 +48,8 @@ def read(
     data : path, pattern, list of paths, frame, mapping, tuple or Predictions
         Files by their suffix: .parquet, .csv, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such as
         ``part-*.parquet`` means all files it matches, in the order of their names. Frames: pandas, Polars (eager
-        and lazy), PyArrow tables, DuckDB relations. A mapping or .npz has arrays under keys. A tuple is
+        and lazy), PyArrow tables, DuckDB relations; dataframes of Dask and Spark and bags of Dask stay where they lie,
+        and are tallied there. A mapping or .npz has arrays under keys. A tuple is
         ``(y_true, y_prob)``, with `weight`, `group`, `cluster` as arrays and ``logits=True`` for logits.
     label : str or None
         The column of the true class: its number 0..K−1, or its name. None reads no outcome, for `rewrite`.
@@ -67,6 +74,8 @@ def read(
         How far a row may be from sum 1, for rounded tables.
     batch_rows : int
         The most rows in memory at a time; fewer where there are many classes.
+    engine : {"arrow", "dask", "spark"}, optional
+        Who reads files: this process, or the workers of the Dask client or Spark session that is active, a file each.
 
     Raises
     ------
@@ -92,9 +101,32 @@ def read(
         return HeldSource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
         return HeldSource(_paired(data, choice, classes, sum_tolerance), batch_rows)
-    return TableSource(
-        _tables(data), _named(choice), classes=classes, sum_tolerance=sum_tolerance, batch_rows=batch_rows
-    )
+    reading = Reading(_named(choice), classes, sum_tolerance, batch_rows)
+    return _parted(data, reading, engine) or reading.source(_tables(data))
+
+
+def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
+    """A source whose rows are summed up by the workers of an engine; None where this process reads them."""
+    if engine not in (None, *ENGINES):
+        raise InputError("TO203", "There is no such engine.", repr(engine), near(str(engine), ENGINES))
+    paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
+    if paths is None and engine not in (None, home):
+        fix = "Leave engine out: what is no file is read by whoever holds it."
+        raise InputError("TO205", "An engine is for files.", f"engine={engine!r} and a {type(data).__name__}", fix)
+    if paths is not None and engine in ("dask", "spark"):
+        data, home = [file for path in paths for file in files.meant(path)], engine
+    if home is None:
+        return None
+    try:
+        found: Source = importlib.import_module(f"trueodds.sources.{home}").opened(data, reading)
+    except ModuleNotFoundError as problem:
+        raise InputError(
+            "TO306",
+            f"The engine {home} needs {problem.name}, which is not installed.",
+            "",
+            f"pip install trueodds[{home}]",
+        ) from None
+    return found
 
 
 def _tables(data: Any) -> list[Table]:

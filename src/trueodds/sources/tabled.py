@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -46,8 +47,16 @@ class TableSource(Source):
 
     def batches(self) -> Iterator[Predictions]:
         """The rows in order, each batch checked; errors name the file and the row of the file."""
-        for block in self._weighted():
+        yield from self.batches_after(0)
+
+    def batches_after(self, rows: int) -> Iterator[Predictions]:
+        """The batches without the first ones, which had so many rows; whole files of them are not read."""
+        for block in self._weighted(rows):
             yield self.predictions(block, part=True)
+
+    def stamps(self) -> list[list[Any]]:
+        """Name, size and time of change of each file, by which a count that was stopped knows them again."""
+        return [_stamp(table.name) for table in self.tables]
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """All rows, checked together, so that notes count over all of them."""
@@ -104,25 +113,31 @@ class TableSource(Source):
             self._seen_width = table.width(self.plan.probs[0])
         return self._seen_width
 
-    def blocks(self) -> Iterator[Block]:
-        """The raw arrays of each batch, not yet checked."""
-        same, none = Sameness(), True
+    def blocks(self, after: int = 0) -> Iterator[Block]:
+        """The raw arrays of each batch, not yet checked, without those of the first rows."""
+        same, none, over = Sameness(), after == 0, after
         for table in self.tables:
             start = 0
+            if table.rows is not None and table.rows <= over:
+                over -= table.rows
+                continue
             for batch in table.batches(self.plan.names, self.plan.numeric, self.size):
                 block = block_of(batch, self.plan, table.name, start)
                 if block.n == 0:
                     continue
                 same.hold(batch, self.plan, block)
                 start, none = start + block.n, False
+                if over:
+                    over -= block.n
+                    continue
                 yield block
         if none:
             raise self._empty()
 
-    def _weighted(self) -> Iterator[Block]:
+    def _weighted(self, after: int) -> Iterator[Block]:
         """Blocks that each have some weight: one without any goes with its neighbors."""
         held: Block | None = None
-        for block in self.blocks():
+        for block in self.blocks(after):
             if held is None:
                 held = block
             elif block.weight is not None and not (_any(held) and _any(block)):
@@ -167,6 +182,14 @@ class TableSource(Source):
 
     def _empty(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _stamp(path: str) -> list[Any]:
+    try:
+        found = os.stat(path)
+    except OSError:  # a frame in memory, which nothing tells from another one
+        return [path]
+    return [os.path.abspath(path), found.st_size, found.st_mtime_ns]
 
 
 def _any(block: Block) -> bool:

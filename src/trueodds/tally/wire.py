@@ -45,7 +45,12 @@ def dumps(tally: Tally) -> str:
     >>> loads(dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))).n
     2
     """
-    return json.dumps(to_dict(tally), allow_nan=False, separators=(",", ":"))
+    return json_of(to_dict(tally))
+
+
+def json_of(value: Any) -> str:
+    """Strict JSON without blanks."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def loads(text: str) -> Tally:

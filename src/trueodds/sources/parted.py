@@ -1,0 +1,182 @@
+"""What becomes of rows that lie in partitions on workers? Each is summed up where it lies, and only sums travel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.problem.predictions import Predictions
+from trueodds.sources.columns import Choice
+from trueodds.sources.plan import Plan
+from trueodds.sources.source import Progress, Source
+from trueodds.sources.table import Table
+from trueodds.sources.tabled import TableSource
+
+FAN = 16  # sums that are added up in one place
+Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
+
+
+def opened_file(path: str) -> Sequence[Table]:
+    """A file that a worker reads itself."""
+    from trueodds.sources import files
+
+    return files.opened(path)
+
+
+def framed(data: Any, name: str) -> Sequence[Table]:
+    """A frame that a worker holds, or a list of records."""
+    from trueodds.sources.frames import opened
+    from trueodds.sources.lines import RecordTable
+
+    table = RecordTable(data) if isinstance(data, list) else opened(data)
+    table.name = name
+    return [table]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The sum over some partitions, which know their numbers."""
+
+    ids: tuple[int, ...]  # rising
+    rows: int
+    value: Any = None  # None where no partition had a row
+    problem: InputError | None = None  # of the first partition that has one
+
+    def __add__(self, other: Part) -> Part:
+        problem, value = self.problem or other.problem, None
+        values = [each.value for each in (self, other) if each.value is not None]
+        try:
+            value = reduce(lambda a, b: a + b, values) if values and problem is None else None
+        except InputError as differ:
+            where = f"{differ.got}, in partitions {self.ids[0]} and {other.ids[0]}"
+            problem = InputError(differ.code, differ.problem, where, differ.fix)
+        return Part((*self.ids, *other.ids), self.rows + other.rows, value, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of every partition are read; sent to the workers."""
+
+    choice: Choice
+    classes: Sequence[Any] | None = None
+    sum_tolerance: float | None = None
+    batch_rows: int = 65536
+
+    def source(self, tables: Sequence[Table]) -> TableSource:
+        """The rows of these tables."""
+        how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
+        return TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+
+    def part(self, step: Callable[[Predictions], Any], number: int, opened: Opened) -> Part:
+        """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
+        total, rows = None, 0
+        try:
+            tables = opened()
+            if all(table.rows == 0 for table in tables):
+                return Part((number,), 0)
+            for batch in self.source(tables).batches():
+                found = step(batch)
+                total, rows = found if total is None else total + found, rows + batch.n
+        except InputError as problem:
+            if problem.code == "TO312" and rows == 0:  # whatever its table knew of itself, it has no row
+                return Part((number,), 0)
+            return Part((number,), 0, None, problem)
+        return Part((number,), rows, total)
+
+
+def together(parts: Iterable[Part]) -> Part:
+    """The sum, in the order of the partitions, so that it is the same in every run; what comes twice counts once.
+
+    >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
+    >>> together([two, one, two])
+    Part(ids=(0, 1), rows=4, value=7, problem=None)
+    """
+    once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
+    found = reduce(lambda a, b: a + b, once.values())
+    if len(set(found.ids)) < len(found.ids):
+        twice = next(id for id in found.ids if found.ids.count(id) > 1)
+        raise _lost(f"partition {twice} in several sums", "twice")
+    return found
+
+
+class PartedSource(Source):
+    """Rows in numbered partitions of an engine, which says how a function is run on each and the answers are added up."""
+
+    def __init__(self, head: Table, reading: Reading) -> None:
+        self.reading = reading
+        self.plan: Plan = reading.choice.settle(head)
+        self.name, self.notes, self.rows = head.name, self.plan.notes, None
+        self._head = head
+
+    @abstractmethod
+    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+        """`together` of `work(number, opened)` for every partition; `opened()` gives its tables."""
+
+    @property
+    @abstractmethod
+    def partitions(self) -> int:
+        """How many there are, numbered from 0."""
+
+    @abstractmethod
+    def gathered(self) -> Iterator[Table]:
+        """The partitions as tables on this machine, one after the other."""
+
+    def reduce(self, step: Callable[[Predictions], Any], progress: Progress | None = None) -> Any:
+        """Run `step` on the batches of each partition where it lies, and add the answers up on the way here."""
+        found = self.run(partial(self.reading.part, step), progress)
+        if found.problem is not None:
+            raise found.problem
+        if found.ids != tuple(range(self.partitions)):
+            missing = next(id for id in range(self.partitions) if id not in set(found.ids))
+            raise _lost(f"no answer of partition {missing} of {self.partitions:,}", "no")
+        if found.rows == 0:
+            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+        self.rows = found.rows
+        if progress is not None:
+            progress(found.rows, found.rows)
+        return found.value
+
+    def batches(self) -> Iterator[Predictions]:
+        """The rows, partition by partition, on this machine."""
+        return self._here().batches()
+
+    def collect(self, progress: Progress | None = None) -> Predictions:
+        """All rows, checked together, on this machine."""
+        return self._here().collect(progress)
+
+    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+        """None: what lies on workers stays there, unless `collect` is called."""
+        return None
+
+    @property
+    def probabilities(self) -> int | None:
+        """Rows times classes, once the rows were counted."""
+        if self.rows is None:
+            return None
+        return self.rows * (len(self.plan.probs) if len(self.plan.probs) > 1 else self._head.width(self.plan.probs[0]))
+
+    def describe(self) -> dict[str, Any]:
+        """What is read."""
+        return {
+            "file": None,
+            "format": self._head.format,
+            "rows": self.rows,
+            "columns": self.plan.said(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _here(self) -> TableSource:
+        tables = [table for table in self.gathered() if table.rows != 0]
+        if not tables:
+            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+        return self.reading.source(tables)
+
+
+def _lost(got: str, how: str) -> InputError:
+    return InputError(
+        "TO330", f"The engine gave {how} answer where there must be one.", got, "Run it again; report it if it stays."
+    )

@@ -1,0 +1,129 @@
+"""Does Dask give the sums that arrays give: dataframes, bags and files, with real worker processes, one of them killed?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.sources.engines import answers, in_memory, same, table
+from trueodds import InputError, Predictions, audit, measure, read, tally
+from trueodds.tally.tally import Tally
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+bag = pytest.importorskip("dask.bag")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "30s"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("weight", [False, True])
+def test_a_dataframe_on_worker_processes_gives_the_sums_of_its_rows(client: Any, weight: bool) -> None:
+    frame = table(weight=weight)
+    source = read(dd.from_pandas(frame, npartitions=37), group="site", weight="w" if weight else None)
+    same(source.reduce(Tally.of), in_memory(frame))
+
+
+def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) -> None:
+    frame = table(1_000)
+    found = answers(tally(read(dd.from_pandas(frame, npartitions=5), group="site")))
+    expected = answers(in_memory(frame))
+    assert len(expected) > 40
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
+
+
+def test_without_a_cluster_the_threads_of_this_machine_do_it() -> None:
+    frame = table(200)
+    same(read(dd.from_pandas(frame, npartitions=3), group="site").reduce(Tally.of), in_memory(frame))
+
+
+def test_a_bag_of_records_is_read_like_lines_of_json() -> None:
+    frame = table(200)
+    records = bag.from_sequence(frame.to_dict("records"), npartitions=3)
+    same(read(records, group="site").reduce(Tally.of), in_memory(frame))
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(client: Any, tmp_path: Path) -> None:
+    frame = table(400)
+    mark = tmp_path / "killed"
+
+    def slow(batch: Predictions) -> Tally:
+        if not mark.exists():  # the first to come here takes its whole process along
+            mark.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.02)
+        return Tally.of(batch)
+
+    same(read(dd.from_pandas(frame, npartitions=20), group="site").reduce(slow), in_memory(frame))
+    assert mark.exists()
+    client.wait_for_workers(2, timeout=30)
+
+
+def test_files_that_workers_read_one_each(client: Any, tmp_path: Path) -> None:
+    frame = table(300)
+    for number in range(3):
+        frame[number * 100 : (number + 1) * 100].to_parquet(tmp_path / f"{number}.parquet")
+    done: list[int] = []
+    source = read(str(tmp_path / "*.parquet"), group="site", engine="dask")
+    same(source.reduce(Tally.of, lambda rows, total: done.append(rows)), in_memory(frame))
+    assert done[-1] == 300
+    assert done == sorted(done)
+
+
+def test_a_broken_file_among_many_is_named(client: Any, tmp_path: Path) -> None:
+    frame = table(300)
+    for number in range(3):
+        frame[number * 100 : (number + 1) * 100].to_parquet(tmp_path / f"{number}.parquet")
+    (tmp_path / "1.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"TO303.*1\.parquet"):
+        read(str(tmp_path / "*.parquet"), engine="dask").reduce(Tally.of)
+
+
+def test_a_row_that_is_wrong_is_named_with_its_partition() -> None:
+    frame = table(90)
+    frame.loc[70, "p_a"] = 1.7
+    with pytest.raises(InputError, match=r"TO102.*row 10.*'p_a'.*partition 2 of the dask dataframe"):
+        read(dd.from_pandas(frame, npartitions=3, sort=False)).reduce(Tally.of)
+
+
+def test_columns_of_another_type_in_one_file_give_the_right_number(client: Any, tmp_path: Path) -> None:
+    frame = table(300)
+    exact = frame.copy()
+    exact[["p_a", "p_b", "p_c"]] = frame[["p_a", "p_b", "p_c"]].astype("float32").astype("float64")
+    exact[:150].to_parquet(tmp_path / "a.parquet")
+    single = exact[150:].astype({"p_a": "float32", "p_b": "float32", "p_c": "float32"})
+    single.to_parquet(tmp_path / "b.parquet")
+    found = read(str(tmp_path / "*.parquet"), group="site", engine="dask", sum_tolerance=1e-6).reduce(Tally.of)
+    assert found.n == 300
+    np.testing.assert_allclose(found.score("brier")["mean"], in_memory(exact).score("brier")["mean"], rtol=1e-12)
+
+
+def test_the_audit_and_the_measures_take_a_dataframe_as_it_is() -> None:
+    frame = table(400)
+    lying = dd.from_pandas(frame, npartitions=3)
+    assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
+    assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
+
+
+def test_an_engine_for_what_is_no_file_is_refused() -> None:
+    with pytest.raises(InputError, match="TO205"):
+        read(table(10), engine="dask")
+    with pytest.raises(InputError, match="TO203"):
+        read("a.parquet", engine="dusk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -50,7 +51,7 @@ class Restless(PartedSource):
 
 def cut(table: dict[str, Any], *sizes: int) -> list[dict[str, Any]]:
     ends = np.cumsum([0, *sizes])
-    return [{name: cells[a:b] for name, cells in table.items()} for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [{name: cells[a:b] for name, cells in table.items()} for a, b in itertools.pairwise(ends)]
 
 
 def plain(n: int = 60) -> dict[str, Any]:

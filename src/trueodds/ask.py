@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,7 +30,8 @@ from trueodds.meant import lens_for, looked_at, member_of, said_of, seeded
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
-from trueodds.sources.resolve import resolved
+from trueodds.sources.reading import read
+from trueodds.sources.resolve import IN_MEMORY, resolved
 from trueodds.sources.source import Source
 from trueodds.tally.tally import Tally
 
@@ -255,25 +257,36 @@ def fit(
     paired gain on untouched rows, and is the identity where nothing is confirmed. A map is of all probabilities, so
     `lens` and `level`, which every call takes, change nothing here.
 
+    Rows that do not fit into memory, or lie on workers, are fitted in passes over them by the methods that sums are
+    enough for; `mode="exact"` collects them, `mode="tally"` never does. A Tally fits `histogram` and `isotonic`.
+
     >>> preds = Predictions([0, 1, 1, 0] * 25, [0.1, 0.8, 0.7, 0.3] * 25)
     >>> fit(preds, "identity").predict_proba([0.25]).tolist()
     [[0.75, 0.25]]
     """
     from trueodds.calibrators import CALIBRATORS
     from trueodds.calibrators.base import Rule
-    from trueodds.calibrators.fitted import fit as fitted
+    from trueodds.calibrators.from_sums import fitted, sums_fit
 
     Sureness(level=level)
     if lens is not None:
         as_lens(lens)
-    rows = data if isinstance(data, Tally) else resolved(data, mode or "exact", weight_kind)
-    if isinstance(rows, Tally):
-        raise InputError("TO403", "Fitting a calibrator needs the rows.", "a tally", "Give the file of predictions.")
     if hasattr(method, "made") and not isinstance(method, Rule):
         method = method.made()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
-    return fitted(member_of(CALIBRATORS, Rule, method, settings), rows)
+    rule = member_of(CALIBRATORS, Rule, method, settings)
+    rows = _to_fit(data, mode, weight_kind, IN_MEMORY if sums_fit(rule) else None)
+    return fitted(rule, rows, repeated=weight_kind == "frequency")
+
+
+def _to_fit(data: Any, mode: str | None, weight_kind: str, limit: int | None) -> Predictions | Source | Tally:
+    """Rows in memory, however many there are without a limit; else a source that is read in passes, or a tally."""
+    if isinstance(data, Tally) or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
+        return resolved(data, mode, weight_kind)
+    source = data if isinstance(data, Source) else read(data)
+    found = None if mode == "tally" else source.collect_or(sys.maxsize if limit is None else limit)
+    return source if found is None else resolved(found, "exact", weight_kind)
 
 
 def draw(
@@ -348,8 +361,6 @@ def tally(
     """
     if isinstance(data, Tally):
         return data
-    from trueodds.sources import read
-
     source = data if hasattr(data, "reduce") else read(data)
     step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
     if resume is not None:

@@ -7,10 +7,12 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import golden
+from trueodds.calibrators.base import here
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletRule
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.full_matrix import GRID
+from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -124,7 +126,8 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     criteria, maps = [], []
     for factor in GRID:
         strength = scaled(3, 1500.0, factor)
-        found = likeliest.fitted(likeliest.rows(Q, Y, w, 1e-12), strength, np.eye(3, 4), np.eye(3, 4), shared=True)
+        rows = here(Given(Q, Y, w)).prepared(likeliest.laid_out)
+        found = likeliest.fitted(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
         H = found.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
         assert 3 < free < 8

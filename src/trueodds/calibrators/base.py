@@ -9,7 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.logs import FLOOR
+from trueodds.calibrators.likelihood.passes import Here, Passes
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -119,3 +123,48 @@ class Rule(ABC):
     def settings(self) -> dict[str, Any]:
         """The settings by name."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+class SummedRule(Rule):
+    """How a map is fitted from nothing but sums over the rows: of those in memory, or in passes over a source."""
+
+    @abstractmethod
+    def over(self, data: Passes) -> Any:
+        """The map for rows `Given`, wherever they are."""
+
+    @abstractmethod
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
+        """Facts about this fit that belong beside its parameters."""
+
+    def given(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> Given:
+        """The rows as `over` takes them."""
+        return Given.of(P, Y, w, cluster, getattr(self, "floor", FLOOR), bool(getattr(self, "logits", False)))
+
+    def fit(self, P: Array, Y: Array, w: Array) -> Any:
+        """The map of these rows, in memory."""
+        return self.over(here(self.given(P, Y, w)))
+
+    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+        """The same, with standard errors that know which rows hang together."""
+        return self.over(here(self.given(P, Y, w, cluster))), None
+
+    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Facts about this fit that belong beside its parameters."""
+        return self.told(fitted, here(self.given(P, Y, w)))
+
+
+class TalliedRule(Rule):
+    """How a map is fitted that needs nothing but cells of scores with their outcomes, one table per class."""
+
+    @abstractmethod
+    def of_views(self, views: Sequence[View]) -> Any:
+        """The map from one view of cells for the second of two classes, or for every class."""
+
+    @abstractmethod
+    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+        """Facts about this fit that belong beside its parameters."""
+
+
+def here(given: Given) -> Here:
+    """Passes over rows that are in memory."""
+    return Here(given, given, given.P.size)

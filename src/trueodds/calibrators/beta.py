@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, each_class
-from trueodds.calibrators.likelihood.binary_logistic import Best, best, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, sides, touched
+from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
+from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, sides
+from trueodds.calibrators.likelihood.moments import Lines
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import InputError, Note
@@ -90,7 +92,7 @@ class BetaMap(Iterated):
 
 
 @dataclass(frozen=True)
-class BetaRule(Rule):
+class BetaRule(SummedRule):
     r"""A curve that scores of two beta laws would need, by maximum likelihood; it never falls.
 
     .. math:: \log\frac{q}{1 - q} = c + a \log p - b \log(1 - p), \quad a, b \ge 0
@@ -126,26 +128,38 @@ class BetaRule(Rule):
                 "Leave it out for abm.",
             )
 
-    def fit(self, P: Array, Y: Array, w: Array) -> BetaMap:
+    def over(self, data: Passes) -> BetaMap:
         """The curves of these rows."""
-        return BetaMap(each_class(partial(_curve, rule=self), P, Y, w))
+        return BetaMap(each_class_over(partial(_curve, rule=self), data))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(fitted, BetaMap)
-        said = touched(P, Y, self.floor)
+        said = data.facts.floored.notes()
         lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.a == c.b == 0 for c in fitted.curves)
         return said + doubtful(lost, fallen, len(fitted.curves))
 
 
-def _curve(x: Array, y: Array, w: Array, rule: BetaRule) -> BetaCurve:
-    x = np.minimum(x, 1.0, dtype=np.float64)
-    rising, falling = np.log(np.maximum(x, rule.floor)), -np.log(np.maximum(1 - x, rule.floor))
-    found = _within(best, rising, falling, y, w, rule.parameters)
+def _curve(data: Passes, rule: BetaRule) -> BetaCurve:
+    lines = data.prepared(partial(_lines, centered=rule.parameters == "ab"))
+    found = _within(best_over, lines, rule.parameters)
     if not found.converged:
-        found = _within(tame, rising, falling, y, w, rule.parameters)
+        found = _within(tame_over, lines, rule.parameters)
         return BetaCurve(*_abc(found, rule.parameters), found.passes, converged=False)
     return BetaCurve(*_abc(found, rule.parameters), found.passes, found.converged)
+
+
+def _lines(score: Score, centered: bool) -> Lines:
+    """The columns 0 (c), 1 (a), 2 (b) and 3 (a = b)."""
+    x = np.minimum(score.x, 1.0, dtype=np.float64)
+    up, down = np.log(np.maximum(x, score.floor)), -np.log(np.maximum(1 - x, score.floor))
+    if centered:
+        up, down = up + np.log(2), down - np.log(2)
+    return Lines(np.stack([np.ones(len(x)), up, down, up + down]).T, score.y, score.w)
+
+
+def _some(lines: Lines, used: list[int]) -> Lines:
+    return lines._replace(X=lines.X.T[used].T)
 
 
 def _abc(found: Best, parameters: str) -> tuple[float, float, float]:
@@ -153,20 +167,17 @@ def _abc(found: Best, parameters: str) -> tuple[float, float, float]:
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
-def _within(fit: Callable[..., Best], up: Array, down: Array, y: Array, w: Array, parameters: str) -> Best:
+def _within(fit: Callable[..., Best], data: Passes, parameters: str) -> Best:
     """The best (c, a, b) with a, b ≥ 0, by looking at the sides of the quadrant that can hold it."""
     free = parameters.endswith("m")
-    if parameters == "ab":
-        up, down = up + np.log(2), down - np.log(2)
 
     def on(*which: int) -> Best:
-        """With the named of the columns 1 (a), 2 (b) and 3 (a = b); the others are 0."""
-        columns = {0: np.ones(len(y)), 1: up, 2: down, 3: up + down}
+        """With the named columns; the others are 0."""
         used = [0, *which] if free else list(which)
         if not used:
-            return Best(np.zeros(3), float(w.sum()) * float(np.log(2)), 1, True, 0)
+            return Best(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
-        found = fit(np.stack([columns[j] for j in used]).T, y, w, rest, intercept=free)
+        found = fit(data.prepared(partial(_some, used=used)), rest, intercept=free)
         return _placed(found, used, found.theta)
 
     if parameters in ("am", "a"):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, rows, sureness, unfinished, wrong_way
+from trueodds.calibrators.base import Map, SummedRule
+from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]
@@ -31,7 +33,7 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class BiasCorrectedTemperatureRule(Rule):
+class BiasCorrectedTemperatureRule(SummedRule):
     r"""One temperature for all, and a bias for each class, by maximum likelihood.
 
     .. math:: q_{ik} \propto e^{b_k} p_{ik}^{\beta}, \quad \sum_k b_k = 0
@@ -61,27 +63,27 @@ class BiasCorrectedTemperatureRule(Rule):
         """For more than two classes: for two it is `llo`."""
         return super().suits(n, k) and k > 2
 
-    def fit(self, P: Array, Y: Array, w: Array) -> BiasCorrectedTemperatureMap:
+    def over(self, data: Passes) -> BiasCorrectedTemperatureMap:
         """The temperature and the biases of these rows."""
-        k = P.shape[1]
-        seen = rows(P, Y, w, self.floor, relative=True)
+        k = data.facts.k
         ties = np.zeros((k, 2, k + 1))
         ties[:, 0, 0] = 1.0
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
-        target[0], start[0] = 1.0, sureness(P, Y, w, self.floor)
+        target[0], start[0] = 1.0, sureness(data, self.floor)
+        seen = data.prepared(partial(laid_out, relative=True))
         found = fitted(seen, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
         beta, bias = found.theta[0], found.theta[1:]
         return BiasCorrectedTemperatureMap(
             np.full(k, beta), bias - bias.mean(), self.floor, found.passes, found.converged
         )
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, a temperature below 0, and few rows."""
         assert isinstance(fitted, BiasCorrectedTemperatureMap)
         return [
-            *touched(P, Y, self.floor),
+            *data.facts.floored.notes(),
             *unfinished(fitted),
             *wrong_way(fitted.weights[:1]),
-            *few(int((w > 0).sum()), P.shape[1]),
+            *few(data.facts.n, data.facts.k),
         ]

@@ -158,19 +158,41 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
 
     Raises InputError TO502 for labels that do not exclude each other.
     """
-    if preds.kind == "multilabel":
+    rule = suited(rule, preds)
+    P, Y, w = arrays(rule, preds)
+    if preds.weight is not None and not counts:
+        w = w * (np.count_nonzero(w) / w.sum())
+    fitted, report = rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
+    came = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
+    notes = [*preds.notes, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
+    if report is not None:
+        notes += report.notes
+    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(notes), report)
+
+
+def suited(rule: Rule, preds: Predictions) -> Rule:
+    """The rule with the floor for these predictions; refused where it is not for such."""
+    for_classes(rule, preds.kind, preds.k)
+    if preds.logits is not None and rule.whole_rows and getattr(rule, "floor", None) == FLOOR:
+        rule = replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+    return rule
+
+
+def for_classes(rule: Rule, kind: str, k: int) -> None:
+    """Refuse labels that do not exclude each other, and classes that the rule is not for."""
+    if kind == "multilabel":
         raise InputError(
             "TO502",
             "A calibrator is for classes that exclude each other; these labels are independent.",
-            f"{preds.k} labels",
+            f"{k} labels",
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
-    rule.check_classes(preds.k)
-    if preds.logits is not None and rule.whole_rows and getattr(rule, "floor", None) == FLOOR:
-        rule = replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
-    P, Y, w = *(as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)), preds.w
-    if preds.weight is not None and not counts:
-        w = w * (np.count_nonzero(w) / w.sum())
+    rule.check_classes(k)
+
+
+def arrays(rule: Rule, preds: Predictions) -> tuple[Array, Array, Array]:
+    """Probabilities or logits, outcomes and weights as the rule takes them."""
+    P, Y = as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)
     if getattr(rule, "logits", False):
         if preds.logits is None:
             raise InputError(
@@ -180,14 +202,13 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
                 "Use Predictions.from_logits, or leave logits out for a fit to log probabilities.",
             )
         P = as_columns(checks.logits(preds.logits))
-    fitted, report = rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
-    notes = [*preds.notes, *_unseen(Y, w, preds.classes), *rule.notes(fitted, P, Y, w)]
-    if report is not None:
-        notes += report.notes
-    # A rule around another calibrator has a setting of that name too.
+    return P, Y, preds.w
+
+
+def settings_of(rule: Rule) -> dict[str, Any]:
+    """What the rule was fitted with; one around another calibrator has a setting of that name too."""
     own = {"inner" if name == "calibrator" else name: value for name, value in rule.settings().items()}
-    settings = {"calibrator": rule.name, **own}
-    return Fitted(fitted, preds.classes, preds.n, settings, tuple(notes), report)
+    return {"calibrator": rule.name, **own}
 
 
 def as_given(preds: Predictions) -> tuple[Array, Array]:
@@ -259,8 +280,9 @@ def whole(weight: Array | None) -> bool:
     return weight is not None and bool((weight == np.rint(weight)).all())
 
 
-def _unseen(Y: Array, w: Array, classes: tuple[Any, ...]) -> list[Note]:
-    missing = np.flatnonzero((np.bincount(Y, w, len(classes)) if Y.ndim == 1 else w @ Y) == 0)
+def never_seen(came: Array, classes: tuple[Any, ...]) -> list[Note]:
+    """The classes of which no outcome came, from the weight of those of each class (K,)."""
+    missing = np.flatnonzero(came == 0)
     if len(missing) == 0:
         return []
     said = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros
+from trueodds.calibrators.base import Map, TalliedRule
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.partition import Bins, EqualMass, Partition, Uniform
 from trueodds.problem.view import View
@@ -76,7 +76,7 @@ def bins_in_words(curves: Sequence[Steps]) -> str:
 
 
 @dataclass(frozen=True)
-class HistogramRule(Rule):
+class HistogramRule(TalliedRule):
     r"""The outcome rate of the bin that a score falls into.
 
     .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
@@ -116,21 +116,36 @@ class HistogramRule(Rule):
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
         """The outcome rates of these rows."""
-        return HistogramMap(each_class(partial(_curve, partition=self._partition()), P, Y, w))
+        return HistogramMap(each_class(partial(_of_rows, partition=self._partition()), P, Y, w))
+
+    def of_views(self, views: Sequence[View]) -> HistogramMap:
+        """The outcome rates of cells: those of the rows where edges of bins are edges of cells."""
+        return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
 
     def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Empty bins and exact zeros."""
+        return [*self._empty(fitted), *exact_zeros(fitted.apply(P))]
+
+    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+        """The same."""
+        assert isinstance(fitted, HistogramMap)
+        return [*self._empty(fitted), *zeros_in_cells(fitted.curves, views)]
+
+    def _empty(self, fitted: Map) -> list[Note]:
         assert isinstance(fitted, HistogramMap)
         empty, bins = (
             sum(curve.empty for curve in fitted.curves),
             sum(len(curve.values) for curve in fitted.curves),
         )
-        said = [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
-        return said + exact_zeros(fitted.apply(P))
+        return [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
 
 
-def _curve(x: Array, y: Array, w: Array, partition: Partition) -> Steps:
-    bins = partition.freeze(View(x, y, w))
+def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> Steps:
+    return _curve(View(x, y, w), partition)
+
+
+def _curve(view: View, partition: Partition) -> Steps:
+    bins, x, y, w = partition.freeze(view), view.at, view.y, view.w
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):
         bins = Bins(between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))

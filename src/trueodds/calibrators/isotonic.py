@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import Map, TalliedRule
 from trueodds.calibrators.curves.by_score import each_sorted
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import pooled, sort
 from trueodds.core.kernels.knots import Knots, none_at
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -94,7 +95,7 @@ class IsotonicMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class IsotonicRule(Rule):
+class IsotonicRule(TalliedRule):
     r"""The non-decreasing curve with the least squared error, which also has the largest likelihood.
 
     .. math:: \min_f \sum_i w_i\,(y_i - f(p_i))^2, \quad f \text{ non-decreasing}
@@ -125,6 +126,15 @@ class IsotonicRule(Rule):
         """The curves of these rows."""
         blocks = each_sorted(P, Y, w, pooled.of_keys, pooled.of_rows)
         return IsotonicMap(tuple(_curve(each, self.between) for each in blocks))
+
+    def of_views(self, views: Sequence[View]) -> IsotonicMap:
+        """The curves of cells, each at its mean score."""
+        return IsotonicMap(tuple(monotone(view.p, view.y, view.w, self.between) for view in views))
+
+    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+        """Exact zeros."""
+        assert isinstance(fitted, IsotonicMap)
+        return zeros_in_cells(fitted.curves, views)
 
     def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.likelihood.binary_logistic import Best, finite, line, log_ratio, logistic, separated
+from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, line, log_ratio, logistic, separated
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.spread import Scores
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
@@ -83,7 +87,7 @@ class LloMap(Map):
 
 
 @dataclass(frozen=True)
-class LloRule(Rule):
+class LloRule(SummedRule):
     r"""Shift τ = log δ and slope γ of the log odds, by maximum likelihood. Two classes.
 
     .. math:: \frac{q}{1 - q} = \delta \Big(\frac{p}{1 - p}\Big)^{\gamma}, \qquad
@@ -113,48 +117,76 @@ class LloRule(Rule):
     def __post_init__(self) -> None:
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> LloMap:
+    def over(self, data: Passes) -> LloMap:
         """Shift and slope of these rows."""
-        return self._of_rows(P, Y, w, None)
-
-    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
-        """The same, with standard errors that know which rows hang together."""
-        return self._of_rows(P, Y, w, cluster), None
-
-    def _of_rows(self, P: Array, Y: Array, w: Array, cluster: Array | None) -> LloMap:
-        x, live = log_ratio(P, self.floor), w > 0
-        found = finite(line(x), Y[:, 1], w, UNCHANGED)
-        sure = Certainty("infinite")
-        if found.converged:
-            sure = _certainty(found, x[live], Y[live], w[live], None if cluster is None else cluster[live])
+        lines = data.prepared(_lines)
+        found = finite_over(lines, UNCHANGED)
+        sure = _certainty(found, lines) if found.converged else Certainty("infinite")
         return LloMap(float(found.theta[0]), float(found.theta[1]), found.passes, found.converged, sure)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, and a curve that falls."""
         assert isinstance(fitted, LloMap)
-        said = touched(P, Y, self.floor)
+        said = data.facts.floored.notes()
         if not fitted.converged:
             said.append(separated())
         return [*said, *falling(int(fitted.gamma <= 0))]
 
 
-def _certainty(found: Best, x: Array, Y: Array, w: Array, cluster: Array | None) -> Certainty:
-    """How sure shift and slope are. Cost: two passes."""
-    tau, gamma = found.theta
-    mean, y = float(w @ x / w.sum()), Y[:, 1]
+def _lines(given: Given) -> Lines:
+    """The log odds of the second class."""
+    return Lines(line(log_ratio(given.P, given.floor)), given.Y[:, 1], given.w)
 
-    def curvature(weight: Array) -> Array:
-        return logistic(line(x - mean), y, weight, np.array([tau + gamma * mean, gamma])).hessian[::-1, ::-1]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judged:
+    """What rows say of τ and γ once they are found, in a form that adds."""
+
+    curvature: Array  # of (γ, τ′)
+    squares: Array  # with squared weights, where they are asked for
+    before: float  # minus the log-likelihood of no change, where the other is
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, lines: Lines, theta: Array, mean: float, weighted: bool) -> _Judged:
+        """Of some rows."""
+        x = lines.X[:, 1]
+        around, at = line(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
+
+        def curvature(w: Array) -> Array:
+            return logistic(around, lines.y, w, at).hessian[::-1, ::-1]
+
+        squares = curvature(lines.w**2) if weighted else np.zeros((2, 2))
+        before = 0.0 if weighted else logistic(lines.X, lines.y, lines.w, UNCHANGED).value
+        return cls(curvature(lines.w), squares, before, float(x.min()), float(x.max()))
+
+    def __add__(self, other: _Judged) -> _Judged:
+        return _Judged(
+            self.curvature + other.curvature,
+            self.squares + other.squares,
+            self.before + other.before,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+
+def _certainty(found: Best, data: Passes) -> Certainty:
+    """How sure shift and slope are. Cost: two passes in one."""
+    assert found.means is not None
+    mean, facts = float(found.means[1]), data.facts
+    weighted = facts.errors == "weights"
+    judged: _Judged = data.sum(partial(_Judged.of, theta=found.theta, mean=mean, weighted=weighted))
 
     def scores() -> Scores:
-        return Scores((x - mean)[:, None], expit(tau + gamma * x)[:, None], y[:, None], w)
-
-    def ratio() -> float:
-        return max(2 * (logistic(line(x), y, w, UNCHANGED).value - found.value), 0.0)
+        (tau, gamma), rows = found.theta, data.rows
+        x = rows.X[:, 1]
+        return Scores((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return Evidence(
-        Y, w, cluster, curvature(w), np.array([mean]), np.array([x.min() <= 0 <= x.max()]), 0.0,
-        scores, lambda: curvature(w * w), ratio, found.told,
+        facts, judged.curvature, np.array([mean]), np.array([judged.low <= 0 <= judged.high]), 0.0,
+        None if data.rows is None else scores, lambda: judged.squares,
+        lambda: max(2 * (judged.before - found.value), 0.0), found.told,
     ).certainty()  # fmt: skip
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.baseline import baseline_of, check_baseline, numbered
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out, turned
 from trueodds.calibrators.likelihood.contrasts import contrasts
-from trueodds.calibrators.likelihood.likeliest import few, rows, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, softmax, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_penalty
 from trueodds.core.errors import Note
 
@@ -106,7 +108,7 @@ class MclloMap(Map):
 
 
 @dataclass(frozen=True)
-class MclloRule(Rule):
+class MclloRule(SummedRule):
     r"""A shift τ = log δ and a slope γ of each class's log odds against a baseline class, by maximum likelihood.
 
     .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad
@@ -165,45 +167,42 @@ class MclloRule(Rule):
         """The same with the baseline's number for its name."""
         return replace(self, baseline=numbered(self.baseline, classes))
 
-    def fit(self, P: Array, Y: Array, w: Array) -> MclloMap:
+    def over(self, data: Passes) -> MclloMap:
         """Shifts and slopes of these rows."""
-        return self._of_rows(P, Y, w, None)
-
-    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
-        """The same, with standard errors that know which rows hang together."""
-        return self._of_rows(P, Y, w, cluster), None
-
-    def _of_rows(self, P: Array, Y: Array, w: Array, cluster: Array | None) -> MclloMap:
-        k = P.shape[1]
+        k = data.facts.k
         c = baseline_of(self.baseline, k)
-        seen = rows(P, Y, w, self.floor)
         # Without a penalty what never came would go to minus infinity, so there the other classes are fitted alone.
-        fitted = np.ones(k, dtype=bool) if self.penalty else (seen.w @ seen.Y > 0)
+        fitted = np.ones(k, dtype=bool) if self.penalty else data.facts.came > 0
         whole = bool(fitted.all())
-        x = seen.x - seen.x[:, [c]]
         live = fitted[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
-        own, came = (x, seen.Y) if whole else (x[:, fitted], seen.Y[:, fitted])
-        best = contrasts(own, came, seen.w, np.flatnonzero(fitted) != c, self.penalty)
+        odds = data.prepared(laid_out).prepared(partial(_against, baseline=c, fitted=None if whole else fitted))
+        best = contrasts(odds, np.flatnonzero(fitted) != c, self.penalty)
         tau[live], gamma[live] = best.shifts, best.slopes
-        sure = best.certainty(None if cluster is None else cluster[w > 0]) if whole else Certainty("absent")
+        sure = best.certainty() if whole else Certainty("absent")
         done = best.found.converged and whole
         return MclloMap(tau, gamma, c, self.floor, best.found.passes, done, sure)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
         assert isinstance(fitted, MclloMap)
-        P, Y = P[w > 0], Y[w > 0]
-        absent = [] if self.penalty else np.flatnonzero(~(Y > 0).any(axis=0)).tolist()
+        facts = data.facts
+        absent, floored = [] if self.penalty else np.flatnonzero(facts.came == 0).tolist(), facts.floored
         return [
-            *touched(P, Y, self.floor),
-            *ruled_out(P, Y),
+            *floored.notes(),
+            *ruled_out(floored.impossible),
             *never_came(absent, fitted.baseline),
             *([] if absent else unfinished(fitted)),
             *wrong_way(fitted.gamma),
-            *turned(fitted.gamma, fitted.baseline, fitted.floor, P),
-            *([] if self.penalty else few(len(P), 2 * (P.shape[1] - 1))),
+            *turned(fitted.gamma, fitted.baseline, data),
+            *([] if self.penalty else few(facts.n, 2 * (facts.k - 1))),
         ]
+
+
+def _against(rows: Rows, baseline: int, fitted: Array | None) -> Rows:
+    """Log odds against the baseline, of the classes that are fitted."""
+    x = rows.x - rows.x[:, [baseline]]
+    return Rows(x, rows.Y, rows.w) if fitted is None else Rows(x[:, fitted], rows.Y[:, fitted], rows.w)
 
 
 def _range(x: Array) -> str:

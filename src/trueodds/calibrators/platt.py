@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class
-from trueodds.calibrators.likelihood.binary_logistic import finite, line, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, sides, touched
+from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
+from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, sides
+from trueodds.calibrators.likelihood.moments import Lines
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -120,7 +122,7 @@ class PlattMap(Iterated):
 
 
 @dataclass(frozen=True)
-class PlattRule(Rule):
+class PlattRule(SummedRule):
     r"""A sigmoid of the log odds, or of the probability itself, by maximum likelihood of held shares.
 
     .. math:: q = \frac{1}{1 + e^{-(s x + b)}}, \qquad
@@ -156,19 +158,23 @@ class PlattRule(Rule):
         if not isinstance(self.smooth, (bool, np.bool_)):
             raise InputError("TO203", "smooth is True or False.", repr(self.smooth), "Leave it out for True.")
 
-    def fit(self, P: Array, Y: Array, w: Array) -> PlattMap:
+    def over(self, data: Passes) -> PlattMap:
         """The sigmoids of these rows."""
-        return PlattMap(each_class(partial(_curve, rule=self), P, Y, w))
+        return PlattMap(each_class_over(partial(_curve, rule=self), data))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(fitted, PlattMap)
-        said = touched(P, Y, self.floor) if self.on == "logit" else []
+        said = data.facts.floored.notes() if self.on == "logit" else []
         lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.slope <= 0 for c in fitted.curves)
         return said + doubtful(lost, fallen, len(fitted.curves))
 
 
-def _curve(x: Array, y: Array, w: Array, rule: PlattRule) -> Sigmoid:
-    x = log_odds(x, rule.floor) if rule.on == "logit" else x.astype(np.float64)
-    found = (tame if rule.smooth else finite)(line(x), y, w, FLAT)
+def _curve(data: Passes, rule: PlattRule) -> Sigmoid:
+    found = (tame_over if rule.smooth else finite_over)(data.prepared(partial(_lines, on=rule.on)), FLAT)
     return Sigmoid(float(found.theta[1]), float(found.theta[0]), rule.on, found.passes, found.converged)
+
+
+def _lines(score: Score, on: str) -> Lines:
+    x = log_odds(score.x, score.floor) if on == "logit" else score.x.astype(np.float64)
+    return Lines(line(x), score.y, score.w)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.likelihood.likeliest import fitted, rows, unfinished
+from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.likeliest import fitted, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
 from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
@@ -83,7 +86,7 @@ class _Then(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class StructuredRule(Rule):
+class StructuredRule(SummedRule):
     r"""A temperature first; then a vector or matrix, pulled so firmly to the identity that few rows do no harm.
 
     .. math:: p' \propto p^{1/T}, \quad
@@ -116,14 +119,14 @@ class StructuredRule(Rule):
         check_penalty("penalty", self.penalty)
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> StructuredMap:
+    def over(self, data: Passes) -> StructuredMap:
         """The temperature of these rows, and what is left."""
-        k, mass = P.shape[1], float(w.sum())
-        first = TemperatureRule(floor=self.floor).fit(P, Y, w)
+        k, mass = data.facts.k, data.facts.mass
+        first = TemperatureRule(floor=self.floor).over(data)
         share = 1 / (mass + 1)
-        seen = rows(tempered(P, first.beta, share), Y, w, np.finfo(np.float64).tiny)
+        seen = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
-        strength = self.penalty * scaled(k, seen.mass, diagonal=k)
+        strength = self.penalty * scaled(k, mass, diagonal=k)
         target = np.eye(k, k + 1)
         if not matrix:
             diagonal = np.arange(k)
@@ -134,12 +137,17 @@ class StructuredRule(Rule):
         done = found.converged and first.converged
         return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + found.passes, done)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Those of the temperature, and no finite best fit."""
         assert isinstance(fitted, StructuredMap)
         first = TemperatureMap(fitted.beta)
-        told = TemperatureRule(floor=self.floor).notes(first, P, Y, w)
+        told = TemperatureRule(floor=self.floor).told(first, data)
         return told + (unfinished(fitted) if first.converged else [])
+
+
+def _eased(given: Given, beta: float, share: float) -> Given:
+    """The rows as the linear map gets them, in which nothing is 0."""
+    return replace(given, P=tempered(given.P, beta, share), floor=float(np.finfo(np.float64).tiny))
 
 
 def tempered(P: Array, beta: float, share: float) -> Array:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood, tempered
@@ -61,7 +63,7 @@ class TemperatureMap(Map):
 
 
 @dataclass(frozen=True)
-class TemperatureRule(Rule):
+class TemperatureRule(SummedRule):
     r"""One temperature T > 0 for all rows and classes, by maximum likelihood.
 
     .. math:: q_{ik} \propto p_{ik}^{\beta}, \quad
@@ -89,22 +91,28 @@ class TemperatureRule(Rule):
     def __post_init__(self) -> None:
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> TemperatureMap:
+    def over(self, data: Passes) -> TemperatureMap:
         """The temperature of these rows."""
+
+        def sums(beta: float, every: int = 1) -> Likelihood:
+            found: Likelihood = data.sum(partial(_sums, beta=beta, floor=self.floor, every=every))
+            return found
+
         start = 1.0
         for every, within in ((64, 1e-3), (8, 1e-4)):
-            if P.size >= every * _MANY:
-                start, _ = steepness(partial(self.sums, P, Y, w, every=every), start, within=within)
-        return TemperatureMap(*steepness(partial(self.sums, P, Y, w), start))
+            if data.size >= every * _MANY:
+                start, _ = steepness(partial(sums, every=every), start, within=within)
+        return TemperatureMap(*steepness(sums, start))
 
-    def sums(self, P: Array, Y: Array, w: Array, beta: float, *, every: int = 1) -> Likelihood:
-        """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
-        return tempered(P, Y, w, beta, self.floor, every=every)
-
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(fitted, TemperatureMap)
-        return touched(P, Y, self.floor) + ends(fitted.beta)
+        return data.facts.floored.notes() + ends(fitted.beta)
+
+
+def _sums(given: Given, beta: float, floor: float, every: int) -> Likelihood:
+    """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
+    return tempered(given.P, given.Y, given.w, beta, floor, every=every)
 
 
 def in_words(beta: float) -> str:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, rows, sureness, unfinished, wrong_way
-from trueodds.calibrators.likelihood.log_linear import LogLinearMap, replaced
+from trueodds.calibrators.base import Map, SummedRule
+from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
+from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_flag, check_penalty
 from trueodds.core.errors import Note
 
@@ -28,7 +29,7 @@ class VectorMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class VectorRule(Rule):
+class VectorRule(SummedRule):
     r"""A slope and a bias for each class's log probability, or logit.
 
     .. math:: q_{ik} \propto \exp(a_k x_{ik} + b_k), \quad
@@ -65,24 +66,24 @@ class VectorRule(Rule):
         """Where there are few classes."""
         return super().suits(n, k) and k <= _FEW
 
-    def fit(self, P: Array, Y: Array, w: Array) -> VectorMap:
+    def over(self, data: Passes) -> VectorMap:
         """The slopes and biases of these rows."""
-        k = P.shape[1]
-        seen = rows(P, Y, w, self.floor, self.logits)
+        k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
-        start = target * sureness(P, Y, w, self.floor, self.logits)
-        found = fitted(seen, np.full((k, 2), self.penalty / seen.mass), target, start, shared=False)
+        start = target * sureness(data, self.floor, self.logits)
+        pull = np.full((k, 2), self.penalty / data.facts.mass)
+        found = fitted(data.prepared(laid_out), pull, target, start, shared=False)
         slopes, bias = found.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.floor, found.passes, found.converged, self.logits)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
         assert isinstance(fitted, VectorMap)
         return [
-            *replaced(P, Y, self.floor, self.logits),
+            *data.facts.floored.notes(),
             *unfinished(fitted),
             *wrong_way(fitted.weights),
-            *(few(int((w > 0).sum()), 2 * P.shape[1] - 1) if self.penalty == 0 else []),
+            *(few(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
         ]

@@ -302,7 +302,7 @@ class Predictions:
         return self.n
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
+        return restored, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
@@ -375,7 +375,7 @@ class Predictions:
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
 
 
-def _restored(values: dict[str, Any]) -> Predictions:
+def restored(values: dict[str, Any]) -> Predictions:
     """A copy, here or in another process, is as read-only as its original."""
     new = Predictions.__new__(Predictions)
     new._fill(values)

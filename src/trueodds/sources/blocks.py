@@ -40,6 +40,7 @@ class Block:
     weight: Array | None
     group: dict[str, Array]
     cluster: Array | None
+    row_id: Array | None = None
 
     @property
     def n(self) -> int:
@@ -83,7 +84,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int) -> Block:
     elif plan.truth:
         y = batch[plan.truth[0]]
     weight = None if plan.weight is None else matrix(batch, [plan.weight], name, start)
-    for column in (*plan.group, *([plan.cluster] if plan.cluster else [])):
+    for column in (*plan.group, *(each for each in (plan.cluster, plan.row_id) if each)):
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
     return Block(
@@ -93,6 +94,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int) -> Block:
         weight,
         {column: batch[column] for column in plan.group},
         None if plan.cluster is None else batch[plan.cluster],
+        None if plan.row_id is None else batch[plan.row_id],
     )
 
 
@@ -139,6 +141,7 @@ def joined(blocks: Sequence[Block]) -> Block:
         stacked([block.weight for block in blocks]),
         {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
         stacked([block.cluster for block in blocks]),
+        stacked([block.row_id for block in blocks]),
     )
 
 

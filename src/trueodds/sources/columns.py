@@ -28,6 +28,7 @@ class Choice:
     weight: str | None = None
     group: Names | None = None
     cluster: str | None = None
+    row_id: str | None = None
 
     @property
     def kind(self) -> str:
@@ -53,9 +54,10 @@ class Choice:
         kind, find = self.kind, _Finder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
+        row_id = find.one(self.row_id, "row_id")
         taken = {
             name: use
-            for name, use in [(weight, "weight"), (cluster, "cluster"), *((g, "group") for g in group)]
+            for name, use in [(weight, "weight"), (cluster, "cluster"), (row_id, "row_id"), *((g, "group") for g in group)]
             if name
         }
         for name in group:
@@ -65,7 +67,7 @@ class Choice:
             truth: tuple[str, ...] = () if correct is None else (correct,)
             confidence = find.one(self.confidence, "confidence")
             assert confidence is not None
-            return Plan(kind, (confidence,), None, truth, weight, group, cluster)
+            return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         asked = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
         use = "logits" if kind == "logits" else "probs"
         ordered: dict[str, str] | None = None
@@ -89,7 +91,7 @@ class Choice:
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
             )
             find.notes.append(Note("TN302", said))
-        return Plan(kind, probs, suffixes, truth, weight, group, cluster, tuple(find.notes))
+        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, tuple(find.notes))
 
 
 class _Finder:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.source import Progress, Source
+
+
+Array = NDArray[Any]
 
 
 class HeldSource(Source):
@@ -28,6 +34,13 @@ class HeldSource(Source):
                 continue
             yield preds if (start, stop >= preds.n) == (0, True) else preds[here]
             start = stop
+
+    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+        """The subsets with the numbers of their rows."""
+        start = 0
+        for batch in self.batches():
+            yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
+            start += batch.n
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """The Predictions themselves."""

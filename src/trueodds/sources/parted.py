@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
+from numpy.typing import NDArray
+
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.columns import Choice
@@ -16,6 +18,7 @@ from trueodds.sources.source import Progress, Source
 from trueodds.sources.table import Table
 from trueodds.sources.tabled import TableSource
 
+Array = NDArray[Any]
 FAN = 16  # sums that are added up in one place
 Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
 
@@ -71,16 +74,17 @@ class Reading:
         how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         return TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
 
-    def part(self, step: Callable[[Predictions], Any], number: int, opened: Opened) -> Part:
+    def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
         """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
         total, rows = None, 0
         try:
             tables = opened()
             if all(table.rows == 0 for table in tables):
                 return Part((number,), 0)
-            for batch in self.source(tables).batches():
-                found = step(batch)
-                total, rows = found if total is None else total + found, rows + batch.n
+            source = self.source(tables)
+            for given in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
+                found = step(*given)
+                total, rows = found if total is None else total + found, rows + given[0].n
         except InputError as problem:
             if problem.code == "TO312" and rows == 0:  # whatever its table knew of itself, it has no row
                 return Part((number,), 0)
@@ -125,9 +129,9 @@ class PartedSource(Source):
     def gathered(self) -> Iterator[Table]:
         """The partitions as tables on this machine, one after the other."""
 
-    def reduce(self, step: Callable[[Predictions], Any], progress: Progress | None = None) -> Any:
+    def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition where it lies, and add the answers up on the way here."""
-        found = self.run(partial(self.reading.part, step), progress)
+        found = self.run(partial(self.reading.part, step, keyed), progress)
         if found.problem is not None:
             raise found.problem
         if found.ids != tuple(range(self.partitions)):
@@ -143,6 +147,10 @@ class PartedSource(Source):
     def batches(self) -> Iterator[Predictions]:
         """The rows, partition by partition, on this machine."""
         return self._here().batches()
+
+    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+        """The rows with their ids, partition by partition, on this machine."""
+        return self._here().keyed()
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """All rows, checked together, on this machine."""

@@ -19,12 +19,13 @@ class Plan:
     weight: str | None
     group: tuple[str, ...]
     cluster: str | None
+    row_id: str | None = None
     notes: tuple[Note, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that is read, each once."""
-        others = [name for name in (self.weight, *self.group, self.cluster) if name is not None]
+        others = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
         return tuple(dict.fromkeys([*self.probs, *self.truth, *others]))
 
     @property
@@ -42,7 +43,8 @@ class Plan:
             said[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
         said |= {"weight": self.weight} if self.weight else {}
         said |= {"group": list(self.group)} if self.group else {}
-        return said | ({"cluster": self.cluster} if self.cluster else {})
+        said |= {"cluster": self.cluster} if self.cluster else {}
+        return said | ({"row_id": self.row_id} if self.row_id else {})
 
 
 def numbered(k: int) -> tuple[str, ...]:

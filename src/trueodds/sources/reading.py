@@ -33,6 +33,7 @@ def read(
     weight: Any = None,
     group: Any = None,
     cluster: Any = None,
+    row_id: str | None = None,
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
     batch_rows: int = 65536,
@@ -67,6 +68,9 @@ def read(
         The columns of how many people (or which share of them) chose each class, matched to `probs` likewise.
     weight, group, cluster : str, optional
         Their columns; `group` may be a list of names.
+    row_id : str, optional
+        The column of a number or text that no other row has: samples of rows too many to hold then do not depend on
+        how the rows lie in files or partitions. Without it the place of a row in its file or partition is its id.
     classes : sequence, optional
         The names of the classes in the order of the columns. Without it they are what the star stands for if
         labels are text, and numbers else; columns numbered otherwise than 0..K−1 are matched by their number.
@@ -92,7 +96,7 @@ def read(
         raise InputError("TO203", "batch_rows must be a whole number of at least 1.", repr(batch_rows), "Leave it out.")
     if isinstance(data, Source):
         return data
-    choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster)
+    choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
     if choice.kind in ("logits", "confidence", "multilabel") and sum_tolerance is not None:
         raise _pointless("sum_tolerance", choice.kind)
     if choice.kind == "confidence" and classes is not None:
@@ -150,6 +154,7 @@ def _named(choice: Choice) -> Choice:
         ("correct", choice.correct),
         ("weight", choice.weight),
         ("cluster", choice.cluster),
+        ("row_id", choice.row_id),
     ):
         if name is not None and not isinstance(name, str):
             raise _no_name(use, name)

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from numpy.typing import NDArray
+
 from trueodds.core.errors import Note
 from trueodds.problem.predictions import Predictions
 
+Array = NDArray[Any]
 Progress = Callable[[int, int | None], None]
 
 
@@ -40,13 +43,20 @@ class Source(ABC):
     def describe(self) -> dict[str, Any]:
         """What is read: file, format, rows, columns and notes."""
 
-    def reduce(self, step: Callable[[Predictions], Any], progress: Progress | None = None) -> Any:
-        """Run `step` on each batch and add the answers up with +, in the order of the rows."""
+    @abstractmethod
+    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+        """The batches, each with the ids of its rows, (n,) uint64."""
+
+    def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
+        """Run `step` on each batch and add the answers up with +, in the order of the rows.
+
+        With `keyed` the step gets the batch and the ids of its rows.
+        """
         total, done = None, 0
-        for batch in self.batches():
-            part = step(batch)
+        for given in self.keyed() if keyed else ((batch,) for batch in self.batches()):
+            part = step(*given)
             total = part if total is None else total + part
-            done += batch.n
+            done += given[0].n
             if progress is not None:
                 progress(done, self.rows)
         return total

@@ -6,14 +6,18 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.blocks import Block, Sameness, block_of, joined
 from trueodds.sources.columns import Choice
+from trueodds.sources.ids import ids_of
 from trueodds.sources.plan import Plan, numbered, numbers_apart
 from trueodds.sources.source import Progress, Source
 from trueodds.sources.table import Table
 
+Array = NDArray[Any]
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
 
 
@@ -53,6 +57,12 @@ class TableSource(Source):
         """The batches without the first ones, which had so many rows; whole files of them are not read."""
         for block in self._weighted(rows):
             yield self.predictions(block, part=True)
+
+    def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
+        """Each batch with the ids of its rows, (n,) uint64: of the column that has them, else by place."""
+        numbers = {table.name: first + number for number, table in enumerate(self.tables)}
+        for block in self._weighted(0):
+            yield self.predictions(block, part=True), ids_of(block, numbers)
 
     def stamps(self) -> list[list[Any]]:
         """Name, size and time of change of each file, by which a count that was stopped knows them again."""

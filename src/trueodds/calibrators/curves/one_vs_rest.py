@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -75,6 +78,29 @@ def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
     return tuple(fit(P[:, c], Y[:, c], w) for c in which)
 
 
+def each_class_over(fit: Callable[[Passes], Any], data: Passes) -> tuple[Any, ...]:
+    """The same from passes over rows `Given`, which the classes share: `fit` gets passes over `Score`."""
+    which = [1] if data.facts.k == 2 else range(data.facts.k)
+    return tuple(data.side_by_side([partial(_of_class, fit=fit, c=c) for c in which]))
+
+
+def _of_class(data: Passes, fit: Callable[[Passes], Any], c: int) -> Any:
+    return fit(data.prepared(partial(_score, c=c)))
+
+
+class Score(NamedTuple):
+    """One class against the rest."""
+
+    x: Array  # (n,) its probabilities
+    y: Array  # (n,) its shares
+    w: Array
+    floor: float
+
+
+def _score(given: Given, c: int) -> Score:
+    return Score(given.P[:, c], given.Y[:, c], given.w, given.floor)
+
+
 def as_rows(w: Array) -> tuple[float, Array]:
     """For how many rows weights w > 0 stand, and the weights with that sum; what is no count is scaled.
 
@@ -89,12 +115,22 @@ def as_rows(w: Array) -> tuple[float, Array]:
 
 def exact_zeros(Q: Array) -> list[Note]:
     """Recalibrated probabilities of exactly 0: if that class comes, the log loss is infinite."""
-    rows = int((Q == 0).any(axis=1).sum())
+    return _zeros(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
+
+
+def zeros_in_cells(curves: Sequence[Curve], views: Sequence[View]) -> list[Note]:
+    """The same for curves that were fitted to cells, where other classes' scores are not known."""
+    said = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
+    lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in said]
+    rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))
+    more = "" if len(views) == 1 else " or more"
+    return _zeros(rows, f"{more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip())
+
+
+def _zeros(rows: int, of: str) -> list[Note]:
     if rows == 0:
         return []
-    return [
-        Note(
-            "TN505",
-            f"The map gives probability 0 to some class in {rows:,} of the {len(Q):,} rows it was fitted on; should that class come, the log loss is infinite.",
-        )
-    ]
+    text = (
+        f"The map gives probability 0 to some class in {rows:,} {of}; should that class come, the log loss is infinite."
+    )
+    return [Note("TN505", text)]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
+from trueodds.calibrators.likelihood.passes import Here, Passes
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood
 
 Array = NDArray[Any]
 
 _BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
-_ALIKE = 1e-9  # a column that varies by less, relative to its size, is constant
-_SAME = 1e-8  # the share of the variance below which columns are linear in each other
 
 
 def logistic(X: Array, y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
@@ -69,6 +70,7 @@ class Best:
     passes: int
     converged: bool  # whether they are finite
     told: int  # in how many directions the rows say something
+    means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
 def best(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
@@ -77,34 +79,73 @@ def best(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -
     Directions of which the rows say nothing stay as in `rest`. Newton's method on columns that are turned so that
     they are uncorrelated: scores close to each other, or columns close to each other, are no worse than others.
     """
-    found, theta, told = _highest(X, y, w, rest, intercept)
-    return Best(theta, found.at.value, found.passes, found.converged, told)
+    return best_over(Here(Lines(X, y, w)), rest, intercept=intercept)
 
 
 def tame(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
     """The θ of largest likelihood of the `held` shares, which is always finite."""
-    found, theta, told = _highest(X, held(y, w), w, rest, intercept)
-    return Best(theta, found.at.value, found.passes, found.slope <= 100 * STEEP, told)
+    return tame_over(Here(Lines(X, y, w)), rest, intercept=intercept)
 
 
 def finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
     """The best coefficients; where none are finite the tame ones, with `converged` False."""
-    found = best(X, y, w, rest, intercept=intercept)
-    return found if found.converged else replace(tame(X, y, w, rest, intercept=intercept), converged=False)
+    return finite_over(Here(Lines(X, y, w)), rest, intercept=intercept)
 
 
-def _highest(X: Array, y: Array, w: Array, rest: Array, intercept: bool) -> tuple[Minimum, Array, int]:
-    columns, turn, back = _turned(X, w, intercept)
-    start = -back @ rest
+def best_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+    """`best` from passes over `Lines`."""
+    return _best(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+
+
+def tame_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+    """`tame` from passes over `Lines`."""
+    return _tame(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+
+
+def finite_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+    """`finite` from passes over `Lines`."""
+    moments = data.sum(partial(Moments.of, intercept=intercept))
+    found = _best(data, moments, rest, intercept)
+    return found if found.converged else replace(_tame(data, moments, rest, intercept), converged=False)
+
+
+def _best(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
+    found, theta, told = _highest(data, moments, (moments.came, moments.gone), rest, intercept)
+    return Best(theta, found.at.value, found.passes, found.converged, told, moments.means)
+
+
+def _tame(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
+    kept = data.prepared(partial(_held, came=moments.came, gone=moments.gone))
+    came, gone = moments.came, moments.gone
+    imagined = came * ((came + 1) / (came + 2)) + gone / (gone + 2)
+    found, theta, told = _highest(kept, moments, (imagined, came + gone - imagined), rest, intercept)
+    return Best(theta, found.at.value, found.passes, found.slope <= 100 * STEEP, told, moments.means)
+
+
+def _highest(
+    data: Passes, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
+) -> tuple[Minimum, Array, int]:
+    """From the weight of what came, and of what did not."""
+    turns = moments.turns
+    start = -turns.back @ rest
     if intercept:
-        came, gone = float(w @ y), float(w @ (1 - y))
-        start = start + back[:, 0] * np.log((came + 1) / (gone + 1))
-    offset = X @ rest
+        start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
+    turned = data.prepared(partial(turns.turned, rest=rest))
     if not len(start):  # no column says anything
-        at = logistic(columns, y, w, start, offset)
-        return Minimum(start, at, 1, True, 0.0), rest, 0
-    found = minimum(lambda beta: logistic(columns, y, w, beta, offset), start)
-    return found, rest + turn @ found.theta, len(start)
+        return Minimum(start, turned.sum(partial(_at, theta=start)), 1, True, 0.0), rest, 0
+    found = minimum(
+        lambda theta: turned.sum(partial(_at, theta=theta)), start,
+        several=lambda places: turned.sums(partial(_at, theta=theta) for theta in places),
+    )  # fmt: skip
+    return found, rest + turns.turn @ found.theta, len(start)
+
+
+def _at(lines: Lines, theta: Array) -> Likelihood:
+    return logistic(lines.X, lines.y, lines.w, theta, lines.offset)
+
+
+def _held(lines: Lines, came: float, gone: float) -> Lines:
+    return lines._replace(y=_shares(lines.y, came, gone))
 
 
 def held(y: Array, w: Array) -> Array:
@@ -115,30 +156,11 @@ def held(y: Array, w: Array) -> Array:
     >>> held(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
     [0.6667, 0.25, 0.25]
     """
-    came, gone = float(w @ y), float(w @ (1 - y))
+    return _shares(y, float(w @ y), float(w @ (1 - y)))
+
+
+def _shares(y: Array, came: float, gone: float) -> Array:
     return y * ((came + 1) / (came + 2)) + (1 - y) / (gone + 2)
-
-
-def _turned(X: Array, w: Array, intercept: bool) -> tuple[Array, Array, Array]:
-    """Uncorrelated columns Z = X·turn of variance 1, the turn (m, r), and the way back (r, m), for which back·turn = 1."""
-    m, total = X.shape[1], float(w.sum())
-    center = np.eye(m)
-    if intercept:
-        center[0, 1:] = [-(w @ column) / total for column in X.T[1:]]
-    Z = X.T + np.where(np.arange(m) > 0, center[0], 0.0)[:, None]
-    size, whole = (np.sqrt([w @ column**2 / total for column in columns]) for columns in (Z, X.T))
-    told = size > _ALIKE * whole
-    Z, size = Z * told[:, None], np.where(told, size, 1.0)
-    spread = np.array([[(w * one) @ other for other in Z] for one in Z]) / total / np.outer(size, size)
-    values, turns = np.linalg.eigh(spread)
-    live = values > _SAME * max(float(values[-1]), _SAME)
-    values, turns = np.sqrt(values[live]), turns[:, live]
-    turn = turns / size[:, None] / values
-    back = (turns * size[:, None] * values).T @ np.linalg.inv(center)
-    turned = np.zeros((len(values), len(X)))
-    for i, j in np.ndindex(turned.shape[0], m):
-        turned[i] += turn[j, i] * Z[j]
-    return turned.T, center @ turn, back
 
 
 def log_ratio(P: Array, floor: float) -> Array:

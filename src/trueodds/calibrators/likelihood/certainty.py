@@ -19,7 +19,7 @@ from trueodds.core.errors import InputError
 Array = NDArray[Any]
 
 SURE = ("curvature", "weights", "votes", "clusters")  # how standard errors were made: the last three by the sandwich
-UNSURE = ("infinite", "absent", "untold", "many", "few")  # or why there are none
+UNSURE = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
 
 PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothing is told of them
 

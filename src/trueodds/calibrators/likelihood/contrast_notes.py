@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]
@@ -14,9 +17,8 @@ Array = NDArray[Any]
 _TURNED = 1000.0  # times that differing slopes and a tiny baseline may move the odds of two other classes, unsaid
 
 
-def ruled_out(P: Array, Y: Array) -> list[Note]:
-    """That outcomes came that had probability 0."""
-    count = int(((P == 0) & (Y > 0)).any(axis=1).sum())
+def ruled_out(count: int) -> list[Note]:
+    """That so many outcomes came that had probability 0."""
     if not count:
         return []
     text = f"{count:,} outcomes came that had probability 0, which no calibrated model has: evidence of its own. How far they bend this map is decided by the floor; fit with another one to see."
@@ -37,15 +39,19 @@ def never_came(absent: list[int], baseline: int) -> list[Note]:
     return [Note("TN540", text)]
 
 
-def turned(gamma: Array, baseline: int, floor: float, P: Array) -> list[Note]:
-    """That differing slopes decide rows in which the baseline is tiny."""
+def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
+    """That differing slopes decide rows in which the baseline is tiny, from passes over rows `Given`."""
     apart = float(np.ptp(gamma))
-    with np.errstate(divide="ignore"):
-        small = -np.log(P[:, baseline] / P.sum(axis=1))
-    count = int((apart * np.minimum(small, -np.log(floor)) > np.log(_TURNED)).sum())
+    count = data.sum(partial(_tiny, baseline=baseline, apart=apart)) if apart > 0 else 0
     if not count:
         return []
-    safer = int(np.argmax(np.quantile(P, 0.05, axis=0)))
-    text = f"In {count:,} of {len(P):,} rows class {baseline}, the baseline, is so small that slopes which differ by {apart:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
+    safer = baseline if data.rows is None else int(np.argmax(np.quantile(data.rows.P, 0.05, axis=0)))
+    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {apart:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
     better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
     return [Note("TN542", text + better)]
+
+
+def _tiny(given: Given, baseline: int, apart: float) -> int:
+    with np.errstate(divide="ignore"):
+        small = -np.log(given.P[:, baseline] / given.P.sum(axis=1))
+    return int((apart * np.minimum(small, -np.log(given.floor)) > np.log(_TURNED)).sum())

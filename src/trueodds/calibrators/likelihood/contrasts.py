@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from trueodds.calibrators.likelihood.certainty import Certainty
 from trueodds.calibrators.likelihood.descent import descent
 from trueodds.calibrators.likelihood.evidence import Evidence
-from trueodds.calibrators.likelihood.likeliest import MANY, SLIGHT
+from trueodds.calibrators.likelihood.likeliest import MANY, SLIGHT, Rows
 from trueodds.calibrators.likelihood.logs import softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.spread import Scores
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood
@@ -25,14 +27,30 @@ _EQUAL = 1e-12  # of log odds: those that lie so close together are equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Where log odds lie, in a form that adds."""
+
+    total: Array  # (K,) Σwx
+    low: Array  # (K,)
+    high: Array  # (K,)
+
+    @classmethod
+    def of(cls, rows: Rows) -> Reach:
+        """Those of some rows."""
+        return cls(rows.w @ rows.x, rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf))
+
+    def __add__(self, other: Reach) -> Reach:
+        return Reach(self.total + other.total, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Contrasts:
     """Log odds around their means, and the slopes and shifts that are best for them."""
 
-    x: Array  # (n, K) less their means
-    Y: Array  # (n, K)
-    w: Array  # (n,)
+    data: Passes  # over Rows with x (n, K) less the means
     free: Array  # (K,) whether a class has parameters: all but the baseline
     means: Array  # (K − 1,)
+    even: Array  # (K − 1,) whether the log odds reach both sides of 0
     penalty: float  # λ in nats over all rows
     found: Minimum  # (γ, τ′) of each free class, with τ = τ′ − γ mean
     before: float  # minus the log-likelihood of γ = 1, τ = 0
@@ -47,17 +65,15 @@ class Contrasts:
         """τ of each free class."""
         return self.found.theta[1::2] - self.slopes * self.means
 
-    def certainty(self, cluster: Array | None) -> Certainty:
+    def certainty(self) -> Certainty:
         """How sure they are. Cost: O(nK + K³), little beside the fit; the sandwich O(nK²)."""
         if not self.found.converged:
             return Certainty("infinite")
         if not self.found.at.hessian.size:
             return Certainty("many")
-        x = self.x[:, self.free]
-        even = (x.min(axis=0) + self.means <= 0) & (x.max(axis=0) + self.means >= 0)
         return Evidence(
-            self.Y, self.w, cluster, self.found.at.hessian, self.means, even, self.penalty,
-            self._scores, self._squares, self._ratio,
+            self.data.facts, self.found.at.hessian, self.means, self.even, self.penalty,
+            None if self.data.rows is None else self._scores, self._squares, self._ratio,
         ).certainty()  # fmt: skip
 
     def _ratio(self) -> float:
@@ -65,37 +81,44 @@ class Contrasts:
 
     def _squares(self) -> Array:
         ties = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
-        return by_class(self.x[:, :, None], self.Y, self.w**2, self.found.theta, ties=ties).hessian
+        found: Array = self.data.sum(partial(_squared, theta=self.found.theta, ties=ties))
+        return found
 
     def _scores(self) -> Scores:
-        eta = np.zeros_like(self.x)
-        eta[:, self.free] = self.x[:, self.free] * self.slopes + self.found.theta[1::2]
-        return Scores(self.x[:, self.free], softmax(eta)[:, self.free], self.Y[:, self.free], self.w)
+        rows, free = self.data.rows, self.free
+        eta = np.zeros_like(rows.x)
+        eta[:, free] = rows.x[:, free] * self.slopes + self.found.theta[1::2]
+        return Scores(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
 
 
-def contrasts(x: Array, Y: Array, w: Array, free: Array, penalty: float) -> Contrasts:
-    """Slope and shift of each class that is free, from log odds x (n, K) against the baseline; that of it is 0."""
-    k, mass = Y.shape[1], float(w.sum()) or 1.0
+def contrasts(data: Passes, free: Array, penalty: float) -> Contrasts:
+    """Slope and shift of each class that is free, from passes over log odds (n, K) against the baseline; its are 0."""
+    k, mass = len(free), data.facts.mass
+    reach: Reach = data.sum(Reach.of)
     # Around their means, where the rows alone decide: then log odds that are all equal leave the slope as it is.
-    means = np.zeros(k) if penalty else w @ x / mass
-    x = x - means
-    x[:, np.abs(x).max(axis=0, initial=0.0) <= _EQUAL * (1 + np.abs(means))] = 0.0
-    at_identity, means = partial(softmax, x + means), means[free]
-    target = np.column_stack([np.ones(len(means)), means]).reshape(-1)
-    x, Y = np.asfortranarray(x), np.asfortranarray(Y)
+    means = np.zeros(k) if penalty else reach.total / mass
+    equal = np.maximum(reach.high - means, means - reach.low) <= _EQUAL * (1 + np.abs(means))
+    low, high = (np.where(equal, means, end)[free] for end in (reach.low, reach.high))
+    centered = data.prepared(partial(_around, means=means, equal=equal))
+    target = np.column_stack([np.ones(k), means])[free].reshape(-1)
     ties, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
 
+    def step(theta: Array, *, curved: bool = True) -> Callable[[Rows], Likelihood]:
+        return partial(_sums, theta=theta, ties=ties, curved=curved)
+
     def sums(theta: Array, *, curved: bool = True) -> Likelihood:
-        at = by_class(x[:, :, None], Y, w, theta, ties=ties, curved=curved)
+        at: Likelihood = centered.sum(step(theta, curved=curved))
         values.append(at.value)
         return at
 
     def least(strength: float, nothing: float) -> Minimum:
         pull = np.full(len(target), strength / mass)
         if len(target) <= MANY:
-            return minimum(sums, target, Ridge(pull, target), nothing=nothing)
-        q = at_identity()
-        bend = (w / mass) @ np.stack([q * (1 - q) * x**2, q * (1 - q)], axis=2).reshape(len(x), -1) @ ties
+            return minimum(
+                sums, target, Ridge(pull, target), nothing=nothing,
+                several=lambda places: centered.sums(map(step, places)),
+            )  # fmt: skip
+        bend = centered.sum(partial(_bend, means=means)) @ ties / mass
         scale = 1 / np.sqrt(bend + 2 * pull + 1e-9 * bend.max())
         return descent(partial(sums, curved=False), target, Ridge(pull, target), scale)
 
@@ -103,4 +126,27 @@ def contrasts(x: Array, Y: Array, w: Array, free: Array, penalty: float) -> Cont
     if not found.converged:
         slight = least(penalty + SLIGHT, 0.0)
         found = Minimum(slight.theta, slight.at, found.passes + slight.passes, False, slight.slope)
-    return Contrasts(x, Y, w, free, means, penalty, found, before=values[0])  # both searches begin at no change
+    even = (low <= 0) & (high >= 0)
+    return Contrasts(centered, free, means[free], even, penalty, found, values[0])  # both searches begin at no change
+
+
+def _around(rows: Rows, means: Array, equal: Array) -> Rows:
+    x = rows.x - means
+    x[:, equal] = 0.0
+    return Rows(np.asfortranarray(x), np.asfortranarray(rows.Y), rows.w)
+
+
+def _sums(rows: Rows, theta: Array, ties: Array, curved: bool) -> Likelihood:
+    return by_class(rows.x[:, :, None], rows.Y, rows.w, theta, ties=ties, curved=curved)
+
+
+def _squared(rows: Rows, theta: Array, ties: Array) -> Array:
+    """The curvature with squared weights."""
+    return by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, ties=ties).hessian
+
+
+def _bend(rows: Rows, means: Array) -> Array:
+    """The curvature by each slope and shift at no change."""
+    q = softmax(rows.x + means)
+    spread = q * (1 - q)
+    return np.asarray(rows.w @ np.stack([spread * rows.x**2, spread], axis=2).reshape(len(q), -1))

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import PAIR, SURE, Certainty, proper
+from trueodds.calibrators.likelihood.given import Facts, Given
 from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import TOLD
 
 Array = NDArray[Any]
-
-_EQUAL = 1e-9  # relative: weights that differ by less are the same, and so small a share of votes is none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,26 +26,15 @@ class Evidence:
     those that are all equal say nothing, and with others χ² is no law for the likelihood ratio.
     """
 
-    Y: Array  # (n, K)
-    w: Array  # (n,) above 0
-    cluster: Array | None
+    facts: Given | Facts
     curvature: Array  # (d, d) of minus the log-likelihood
     means: Array  # (m,)
     even: Array  # (m,) whether the log odds reach both sides of 0
     penalty: float  # λ, which pulls by λθ²
-    scores: Callable[[], Scores]
+    scores: Callable[[], Scores] | None  # None where the rows are far
     squares: Callable[[], Array]  # the curvature with squared weights
     ratio: Callable[[], float]
     told: int | None = None  # in how many directions the rows say something, where that is known
-
-    @property
-    def errors(self) -> str:
-        """How their standard errors are made."""
-        if self.cluster is not None:
-            return "clusters"
-        if (self.Y.max(axis=1) < 1 - _EQUAL).any():
-            return "votes"
-        return "curvature" if np.ptp(self.w) <= _EQUAL * self.w[0] else "weights"
 
     def certainty(self) -> Certainty:
         """How sure the parameters are."""
@@ -56,16 +44,18 @@ class Evidence:
         values = np.linalg.eigvalsh(H * np.outer(unit, unit))
         seen = int((values > TOLD * max(float(values[-1]), 1e-300)).sum())
         told = min(d if self.told is None else self.told, seen)
-        errors, pulled = self.errors, self.penalty > 0
+        errors, pulled = self.facts.errors, self.penalty > 0
         # Equal weights of any size: those of 1 are meant.
-        gain = self.ratio() / float(self.w[0]) if told and errors == "curvature" and not pulled else None
+        gain = self.ratio() / self.facts.weight if told and errors == "curvature" and not pulled else None
 
         def found(errors: str, V: Array | None = None, units: float | None = None) -> Certainty:
             even = None if V is None else self.even
-            return Certainty(errors, V, gain, told, float(len(self.w)), pulled, units, even)
+            return Certainty(errors, V, gain, told, float(self.facts.n), pulled, units, even)
 
         if told < d and not pulled:
             return found("untold")
+        if errors in ("votes", "clusters") and self.scores is None:
+            return found("far")
         spread = self._spread(errors)
         if spread is None or (spread.units is not None and not spread.units > PAIR):
             return found("few")
@@ -81,10 +71,13 @@ class Evidence:
         unit = 1 / np.sqrt(bend.diagonal())
         bread = np.linalg.inv(bend * np.outer(unit, unit)) * np.outer(unit, unit)
         if errors == "curvature":
-            return Spread(bread * float(self.w[0]))
+            return Spread(bread * self.facts.weight)
         if errors == "weights":
-            return by_model(bread, self.squares()) if len(self.w) > d else None
-        units = Units.of_rows(self.w) if self.cluster is None else Units.of_clusters(self.w, self.cluster)
+            return by_model(bread, self.squares()) if self.facts.n > d else None
+        assert isinstance(self.facts, Given)
+        assert self.scores is not None
+        w, cluster = self.facts.w, self.facts.cluster
+        units = Units.of_rows(w) if cluster is None else Units.of_clusters(w, cluster)
         return by_units(bread, bend, self.scores(), units) if units.count > d else None
 
     def _pairs(self, V: Array) -> Array:

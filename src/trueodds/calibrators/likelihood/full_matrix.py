@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likelihood.likeliest import MANY, Rows, few, fitted, rows, sureness, unfinished
-from trueodds.calibrators.likelihood.log_linear import LogLinearMap, replaced
+from trueodds.calibrators.base import Map, SummedRule
+from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, laid_out, sureness, unfinished
+from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
 from trueodds.calibrators.likelihood.newton import Minimum
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, odir, ridge, scaled
 from trueodds.core.errors import InputError, Note
 
@@ -29,7 +30,7 @@ class FullMatrixMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class FullMatrixRule(Rule):
+class FullMatrixRule(SummedRule):
     """A weight of every class's log for every class, pulled towards the map that changes nothing."""
 
     map: ClassVar[type[Map] | None] = FullMatrixMap
@@ -74,17 +75,17 @@ class FullMatrixRule(Rule):
                 "Leave penalty out.",
             )
 
-    def fit(self, P: Array, Y: Array, w: Array) -> Any:
+    def over(self, data: Passes) -> Any:
         """The matrix and the biases of these rows."""
-        k = P.shape[1]
+        k = data.facts.k
         self.check_classes(k)
-        seen = rows(P, Y, w, self.floor, self._takes_logits)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
-        start = np.eye(k, k + 1) * sureness(P, Y, w, self.floor, self._takes_logits)
+        start = np.eye(k, k + 1) * sureness(data, self.floor, self._takes_logits)
+        seen = data.prepared(laid_out)
         if self.penalty == "auto":
             found, chosen = _least_criterion(seen, target, start)
         else:
-            found, chosen = fitted(seen, self._strength(k, seen.mass), target, start, shared=True), None
+            found, chosen = fitted(seen, self._strength(k, seen.facts.mass), target, start, shared=True), None
         theta = found.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
         if self.penalty == 0 or self.bias_penalty == 0:
@@ -99,25 +100,25 @@ class FullMatrixRule(Rule):
         given = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir if self.shrink == "odir" else ridge)(k, self.penalty, given)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
         assert isinstance(fitted, FullMatrixMap)
-        told = [*replaced(P, Y, self.floor, self._takes_logits), *unfinished(fitted)]
+        told = [*data.facts.floored.notes(), *unfinished(fitted)]
         if fitted.chosen is not None:
             told.append(Note("TN534", f"Of the grid of penalties, {fitted.chosen:g} times the scaled one was chosen."))
-        k = P.shape[1]
-        return told + (few(int((w > 0).sum()), (k - 1) * (k + 1)) if self.penalty == 0 else [])
+        k = data.facts.k
+        return told + (few(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 
 
-def _least_criterion(seen: Rows, target: Array, start: Array) -> tuple[Minimum, float]:
+def _least_criterion(seen: Passes, target: Array, start: Array) -> tuple[Minimum, float]:
     """The fit of least −log-likelihood + effective parameters along the grid, each begun where the last one ended."""
     k, best, passes = len(target), None, 0
     for factor in GRID:
-        strength = scaled(k, seen.mass, factor)
+        strength = scaled(k, seen.facts.mass, factor)
         found = fitted(seen, strength, target, start, shared=True)
         start, passes = found.theta, passes + found.passes
         bend = found.at.hessian
-        held = bend + 2 * seen.mass * np.diag(strength.reshape(-1))
+        held = bend + 2 * seen.facts.mass * np.diag(strength.reshape(-1))
         criterion = found.at.value + float(np.trace(np.linalg.solve(held, bend)))
         if best is None or criterion < best[0]:
             best = criterion, found, factor

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.descent import descent
+from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.likelihood.logs import floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
+from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import Note
 from trueodds.tally.by_class import by_class
+from trueodds.tally.likelihood import Likelihood
 
 Array = NDArray[Any]
 
@@ -34,32 +38,31 @@ class Rows:
     Y: Array  # (n, K)
     w: Array  # (n,)
 
-    @property
-    def mass(self) -> float:
-        """The weight of all rows."""
-        return float(self.w.sum()) or 1.0
 
-
-def rows(P: Array, Y: Array, w: Array, floor: float, logits: bool = False, *, relative: bool = False) -> Rows:
+def laid_out(given: Given, *, relative: bool = False) -> Rows:
     """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
-    if (w == 0).any():
-        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
-    x = levels(P, floor) if logits else floored(P, floor)
+    x = levels(given.P, given.floor) if given.logits else floored(given.P, given.floor)
     if relative:
         x -= x.max(axis=1, keepdims=True)
-    return Rows(np.asfortranarray(x), np.asfortranarray(Y, dtype=np.float64), w.astype(np.float64, copy=False))
+    Y, w = np.asfortranarray(given.Y, dtype=np.float64), given.w.astype(np.float64, copy=False)
+    return Rows(np.asfortranarray(x), Y, w)
 
 
-def sureness(P: Array, Y: Array, w: Array, floor: float, logits: bool = False) -> float:
+def sureness(data: Passes, floor: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
-    beta = TemperatureRule(floor=floor).fit(softmax(P) if logits else P, Y, w).beta
+    beta = TemperatureRule(floor=floor).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 
+def _as_stated(given: Given) -> Given:
+    """The probabilities of logits."""
+    return replace(given, P=softmax(given.P), logits=False)
+
+
 def fitted(
-    seen: Rows, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+    seen: Passes, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
-    r"""The parameters of least mean loss per row plus Σ strength (θ − target)².
+    r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `Rows`.
 
     θ are the weights of each class and its bias, (K, d + 1): of the class's own log (d = 1), or, `shared`, of every
     class's (d = K). `ties` T says θ = Tφ; then strength, target and start are those of φ. What a softmax cannot tell
@@ -69,23 +72,35 @@ def fitted(
     found = _least(seen, strength, target, start, shared, ties, nothing=_SOON)
     if found.converged:
         return found
-    slight = _least(seen, strength + SLIGHT / seen.mass, target, start, shared, ties, nothing=0.0)
+    slight = _least(seen, strength + SLIGHT / seen.facts.mass, target, start, shared, ties, nothing=0.0)
     return Minimum(slight.theta, slight.at, found.passes + slight.passes, False, slight.slope)
 
 
 def _least(
-    seen: Rows, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+    seen: Passes, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
 ) -> Minimum:
-    k = seen.Y.shape[1]
-    F = seen.x if shared else seen.x[:, :, None]
-    sums = partial(by_class, F, seen.Y, seen.w, ties=ties)
+    k = seen.facts.k
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
-    if max(a.size, k * (F.shape[-1] + 1)) <= MANY:
-        return minimum(sums, begin, Ridge(_pinned(a, k, shared, ties), c), nothing=nothing)
-    bend = _bend(F, seen)
+
+    def step(theta: Array, *, curved: bool = True) -> Callable[[Rows], Likelihood]:
+        return partial(likelihood, theta=theta, shared=shared, ties=ties, curved=curved)
+
+    if max(a.size, k * (k + 1 if shared else 2)) <= MANY:
+        ridge = Ridge(_pinned(a, k, shared, ties), c)
+        return minimum(
+            lambda theta: seen.sum(step(theta)), begin, ridge, nothing=nothing,
+            several=lambda places: seen.sums(map(step, places)),
+        )  # fmt: skip
+    bend = seen.sum(partial(_bend, shared=shared)) / seen.facts.mass
     bend = bend.reshape(-1) if ties is None else ties.T**2 @ bend.reshape(-1)
     scale = 1 / np.sqrt(bend + 2 * a + 1e-9 * bend.max())
-    return descent(partial(sums, curved=False), begin, Ridge(a, c), scale)
+    return descent(lambda theta: seen.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
+
+
+def likelihood(rows: Rows, theta: Array, shared: bool, ties: Array | None, curved: bool = True) -> Likelihood:
+    """What rows add to the likelihood of θ and its derivatives."""
+    F = rows.x if shared else rows.x[:, :, None]
+    return by_class(F, rows.Y, rows.w, theta, ties=ties, curved=curved)
 
 
 def _pinned(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
@@ -105,10 +120,10 @@ def _pinned(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
     return full
 
 
-def _bend(F: Array, seen: Rows) -> Array:
-    """The curvature by each parameter at the identity, (K, d + 1)."""
-    q = softmax(seen.x)
-    v = seen.w[:, None] * q * (1 - q) / seen.mass
+def _bend(seen: Rows, shared: bool) -> Array:
+    """What rows add to the curvature by each parameter at the identity, (K, d + 1)."""
+    q, F = softmax(seen.x), seen.x if shared else seen.x[:, :, None]
+    v = seen.w[:, None] * q * (1 - q)
     own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
     return np.concatenate([own, v.sum(axis=0)[:, None]], axis=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,22 +61,55 @@ def softmax(eta: Array) -> Array:
     return q
 
 
+@dataclass(frozen=True, slots=True)
+class Floored:
+    """Which probabilities the floor of a fit moved, in a form that adds."""
+
+    floor: float
+    size: int = 0  # probabilities in all
+    moved: int = 0
+    came: int = 0  # of those
+    impossible: int = 0  # rows whose outcome had probability 0
+
+    @classmethod
+    def of(cls, P: Array, Y: Array, floor: float) -> Floored:
+        """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
+        rows = max(1, _VALUES // P.shape[1])
+        least = _at_least(floor, P.dtype)
+        moved, came, impossible = 0, 0, 0
+        for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
+            low = P[part] < least
+            if (count := int(np.count_nonzero(low))) > 0:
+                moved += count
+                y = Y[part]
+                hit = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
+                if hit.any():
+                    came += int(np.count_nonzero(hit))
+                    zero = P[part][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[part] == 0
+                    impossible += int((hit & zero).any(axis=1).sum())
+        return cls(floor, P.size, moved, came, impossible)
+
+    def __add__(self, other: Floored) -> Floored:
+        return Floored(
+            self.floor,
+            self.size + other.size,
+            self.moved + other.moved,
+            self.came + other.came,
+            self.impossible + other.impossible,
+        )
+
+    def notes(self) -> list[Note]:
+        """How many were moved, and how many of those came."""
+        if not self.moved:
+            return []
+        text = f"The fit's floor {self.floor:g} touched {self.moved:,} of {self.size:,} probabilities, {self.came:,} of which came"
+        more = ": those weigh heavily, and by how much the floor decides." * (self.came > 0) or "."
+        return [Note("TN502", text + more)]
+
+
 def touched(P: Array, Y: Array, floor: float) -> list[Note]:
     """How many probabilities the floor of the fit moved, and how many of those came; Y shares (n, K) or labels (n,)."""
-    rows = max(1, _VALUES // P.shape[1])
-    parts = [slice(start, start + rows) for start in range(0, len(P), rows)]
-    least = _at_least(floor, P.dtype)
-    moved, came = 0, 0
-    for part in parts:
-        low = P[part] < least
-        if (count := int(np.count_nonzero(low))) > 0:
-            moved += count
-            y = Y[part]
-            came += int(np.count_nonzero(low[np.arange(len(y)), y] if y.ndim == 1 else low & (y > 0)))
-    if not moved:
-        return []
-    text = f"The fit's floor {floor:g} touched {moved:,} of {P.size:,} probabilities, {came:,} of which came"
-    return [Note("TN502", text + (": those weigh heavily, and by how much the floor decides." * (came > 0) or "."))]
+    return Floored.of(P, Y, floor).notes()
 
 
 def _at_least(floor: float, dtype: np.dtype[Any]) -> Any:

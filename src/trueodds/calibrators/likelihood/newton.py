@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ Array = NDArray[Any]
 
 STEEP = 1e-10  # the largest slope per row that is left, in any direction
 PASSES = 100
+SHORTER = 4  # halvings of a step that are looked at together, where that saves passes
 ROUNDING = 1e-14  # of the largest curvature, below which another one is noise
 FALLING = 0.6  # curvature along a step that is left of what it was: near a minimum 1, on the way to none 1/e
 NOTHING = 1e-4  # nats in all that there are left to gain where the minimum is taken to be at infinity
@@ -51,11 +53,17 @@ class Minimum:
 
 
 def minimum(
-    sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge | None = None, *, nothing: float = NOTHING
+    sums: Callable[[Array], Likelihood],
+    start: Array,
+    ridge: Ridge | None = None,
+    *,
+    nothing: float = NOTHING,
+    several: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
 ) -> Minimum:
     r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, from sums F with its derivatives.
 
-    One call of `sums` is one pass over the rows. Directions in which F has no curvature are left where they started.
+    One call of `sums` is one pass over the rows; `several` gives those at several places, in one pass where rows are
+    far, and is asked where a step has to be shortened. Directions in which F has no curvature are left where they started.
     Where no finite θ is best (the outcomes are separated) the sums fall towards a limit while θ grows by about one
     step per pass, and the curvature along it falls by a factor e each time: it stops where there are less than
     `nothing` nats left to gain over all rows, and `converged` is False.
@@ -78,17 +86,17 @@ def minimum(
         promise = -float(slope @ step)
         if promise <= 0:  # no direction has both a slope and a curvature
             break
-        far = 1.0
+        far, there, shorter = 1.0, theta + step, None
+        following = sums(there)
         while True:
-            there = theta + far * step
-            following = sums(there)
             passes += 1
             drag, pull = ridge.at(there)
             reached = following.value / w + drag
             # A value that rounding hides is as good as a lower one.
             if reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value)) or passes >= PASSES:
                 break
-            far /= 2
+            shorter = shorter or _halved(theta, step, several or partial(map, sums))
+            far, there, following = next(shorter)
         if not reached <= value + 1e-13 * (1 + abs(value)):
             break
         before = float(step @ bend @ step)
@@ -100,6 +108,16 @@ def minimum(
             break
     steepest = float(np.abs(slope).max(initial=0.0))
     return Minimum(theta, at, passes, steepest <= 100 * STEEP and not endless, steepest)
+
+
+def _halved(
+    theta: Array, step: Array, several: Callable[[Sequence[Array]], Iterable[Likelihood]]
+) -> Iterator[tuple[float, Array, Likelihood]]:
+    """The step halved ever again, where that leads, and the sums there."""
+    for first in range(1, PASSES, SHORTER):
+        lengths = [0.5**j for j in range(first, first + SHORTER)]
+        places = [theta + far * step for far in lengths]
+        yield from zip(lengths, places, several(places), strict=False)
 
 
 def _solved(bend: Array, slope: Array) -> Array:

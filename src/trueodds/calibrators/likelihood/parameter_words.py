@@ -21,6 +21,7 @@ _WITHHELD = {
     "untold": "the rows take too few values to tell every shift from its slope.",
     "many": f"beyond {MANY // 2 + 1} classes the fit does without the curvature that gives them.",
     "few": "there are no more independent rows, or clusters, than parameters, or a few of them tell nearly all. Bring more of them.",
+    "far": "with votes or clusters they need rows or clusters left out one by one, which sums over a source do not tell. Fit rows in memory for them.",
 }
 _CURABLE = ("infinite", "absent", "untold")  # by a penalty
 _SANDWICH = {

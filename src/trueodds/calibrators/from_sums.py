@@ -1,0 +1,184 @@
+"""What fixes rows that do not fit into memory? A map fitted in passes over their source, or from the cells of a tally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import Rule, SummedRule, TalliedRule
+from trueodds.calibrators.fitted import Fitted, arrays, fit, for_classes, never_seen, settings_of, suited
+from trueodds.calibrators.likelihood.given import Facts, Given
+from trueodds.calibrators.likelihood.passes import Counted, Far, Step
+from trueodds.core.errors import InputError, Note
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.counts import Counts
+from trueodds.tally.tally import Tally
+
+Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
+
+
+def fitted(rule: Rule, rows: Any, *, repeated: bool = False) -> Fitted:
+    """The rule fitted to rows in memory, to a tally, or in passes over what has the verb `reduce`."""
+    if isinstance(rows, Predictions):
+        return fit(rule, rows)
+    return from_tally(rule, rows) if isinstance(rows, Tally) else from_source(rule, rows.reduce, repeated=repeated)
+
+
+def sums_fit(rule: Rule) -> bool:
+    """Whether it needs no rows in memory."""
+    return isinstance(rule, (SummedRule, TalliedRule))
+
+
+def from_source(rule: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted:
+    """The rule fitted in passes over a source; the parameters are those of a fit in memory.
+
+    `reduce(step)` runs a step on the Predictions of every batch and adds up what comes of them; steps can be pickled.
+    With `repeated` weights are numbers of rows. Raises InputError TO530 for a rule that sums do not fit.
+    """
+    if isinstance(rule, TalliedRule):
+        return from_tally(rule, reduce(partial(_tallied, repeated=repeated)))
+    if not isinstance(rule, SummedRule):
+        raise _not_by_sums(rule, "a source that is not held in memory")
+    over = Counted(reduce)
+    census: Census = over(partial(Census.of, rule=rule, repeated=repeated))
+    rule, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
+    assert isinstance(rule, SummedRule)
+    # Weights say which rows matter, and not how many there are: their mean is made 1, as in memory.
+    scale = census.facts.n / census.facts.mass if census.weighted else 1.0
+    data = Far(over, census.facts.scaled(scale), (partial(_given, rule=rule, scale=scale, repeated=repeated),))
+    found = rule.over(data)
+    notes = [
+        *census.notes(),
+        *never_seen(data.facts.came, census.classes),
+        *rule.told(found, data),
+        _passes(over.passes, data.facts.errors),
+    ]
+    return Fitted(found, census.classes, data.facts.n, settings, tuple(notes))
+
+
+def from_tally(rule: Rule, tally: Tally) -> Fitted:
+    """The rule fitted to the cells of a tally, each as one score with its outcomes.
+
+    Raises InputError TO502 for labels that do not exclude each other, TO403 for a rule that needs more than cells.
+    """
+    if not isinstance(rule, TalliedRule):
+        raise _not_by_cells(rule)
+    for_classes(rule, tally.kind, tally.k)
+    lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
+    views = tally.views(lens)
+    found = rule.of_views(views)
+    came = np.array([float(view.w @ view.y) for view in views])
+    if len(views) == 1:
+        came = np.append(tally.weight - came, came)
+    text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell count as one."
+    notes = [
+        *tally.notes(),
+        *never_seen(came, tally.classes),
+        *rule.told_of_views(found, views),
+        Note("TN561", text),
+    ]
+    return Fitted(found, tally.classes, tally.n, settings_of(rule), tuple(notes))
+
+
+def by_sums() -> tuple[str, ...]:
+    """The names of the methods that need no rows in memory."""
+    return tuple(name for name in CALIBRATORS.names() if issubclass(CALIBRATORS.load(name), (SummedRule, TalliedRule)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Census:
+    """What the first pass tells of all rows."""
+
+    classes: tuple[Any, ...]
+    weighted: bool
+    lowered: Rule  # the rule with the floor for these rows
+    facts: Facts
+    counts: Counts = field(default_factory=Counts)
+    others: Mapping[str, Note] = field(default_factory=dict)  # that batches bring, by code
+
+    @classmethod
+    def of(cls, batch: Predictions, rule: SummedRule, repeated: bool) -> Census:
+        """Of one batch."""
+        lowered = suited(rule, batch)
+        assert isinstance(lowered, SummedRule)
+        facts = Facts.of(_given(batch, lowered, 1.0, repeated))
+        told = {note.code: note for note in batch.notes}
+        counts = _special(batch) if told.keys() & _COUNTED else Counts()
+        others = {code: note for code, note in told.items() if code not in _COUNTED}
+        return cls(batch.classes, batch.weight is not None and not repeated, lowered, facts, counts, others)
+
+    def __add__(self, other: Census) -> Census:
+        if self.classes != other.classes:
+            got = f"{_short(self.classes)} and {_short(other.classes)}"
+            raise InputError("TO531", "All batches must have the same classes.", got, "Name them: classes=[…].")
+        return Census(
+            self.classes,
+            self.weighted or other.weighted,
+            self.lowered,
+            self.facts + other.facts,
+            self.counts + other.counts,
+            {**other.others, **self.others},
+        )
+
+    def notes(self) -> list[Note]:
+        """Those that Predictions of all rows would carry."""
+        others = [Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.others.items())]
+        return [*self.counts.notes(), *others]
+
+
+_COUNTED = {"TN101", "TN102"}  # notes on how many rows do not quite sum to 1, or exceed it
+
+
+def _given(batch: Predictions, rule: SummedRule, scale: float, repeated: bool) -> Given:
+    """The rows of a batch as the rule takes them."""
+    batch = batch.repeated() if repeated else batch
+    P, Y, w = arrays(rule, batch)
+    return rule.given(P, Y, w if scale == 1 else w * scale, batch.cluster)
+
+
+def _special(batch: Predictions) -> Counts:
+    p, dtype = batch.p, np.dtype(batch.dtype)
+    eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+    off = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
+    return Counts(
+        above=int((p > 1).sum()),
+        off_sums=int((off > batch.k * eps).sum()),
+        excess=max(float(p.max()) - 1, 0.0),
+        worst_sum=float(off.max()),
+    )
+
+
+def _tallied(batch: Predictions, repeated: bool) -> Tally:
+    return Tally.of(batch.repeated() if repeated else batch, bins=1)
+
+
+def _passes(passes: int, errors: str) -> Note:
+    text = f"Fitted from sums, in {passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
+    if errors in ("votes", "clusters"):
+        text += "; how sure they are is not told, since rows with votes or in clusters are left out one by one for that"
+    return Note("TN560", text + ". A choice among methods (auto) and its confirmation on untouched rows need the rows.")
+
+
+def _not_by_sums(rule: Rule, got: str) -> InputError:
+    return InputError(
+        "TO530",
+        f"{rule.name} needs all rows at once; sums over a source fit {', '.join(by_sums())}.",
+        got,
+        "Take one of these, or collect the rows with mode='exact'.",
+    )
+
+
+def _not_by_cells(rule: Rule) -> InputError:
+    names = ", ".join(name for name in by_sums() if issubclass(CALIBRATORS.load(name), TalliedRule))
+    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(rule, SummedRule) else ".")
+    return InputError("TO403", f"{rule.name} needs more than a tally keeps, which fits {names}.", "a tally", fix)
+
+
+def _short(classes: Sequence[Any]) -> str:
+    text = ", ".join(map(str, classes))
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,40 @@
+"""Which row is it? A number for each row that stays what it is however the rows are cut into batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.sources.blocks import Block
+
+Array = NDArray[Any]
+
+_TABLE = 40  # bits for the row; the number of its table stands above them
+
+
+def ids_of(block: Block, numbers: Mapping[str, int]) -> Array:
+    """Ids (n,) uint64: those of the rows' own column, else the number of their table and their place in it."""
+    if block.row_id is not None:
+        return named(block.row_id)
+    parts = [
+        np.arange(each.start, each.start + each.n, dtype=np.uint64) + np.uint64(numbers[each.name] << _TABLE)
+        for each in block.stretches
+    ]
+    return np.concatenate(parts)
+
+
+def named(ids: Array) -> Array:
+    """Whole numbers as they are, anything else by a hash of its text.
+
+    >>> named(np.array(["a", "b", "a"])).tolist()[0] == named(np.array(["a"])).tolist()[0]
+    True
+    """
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.uint64)
+    texts, where = np.unique(ids.astype(np.str_), return_inverse=True)
+    found = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()]
+    return np.array(found, dtype=np.uint64)[where.reshape(-1)]

@@ -1,0 +1,120 @@
+"""Which rows stand for all? A sample that does not depend on how the rows were cut into batches or spread over machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.core.results import percent
+from trueodds.problem.joined import joined
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
+
+Array = NDArray[Any]
+
+MOST = 2_000_000  # probabilities
+_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservoir:
+    """The rows whose keys, hashes of a seed and the row's id, are smallest: a simple random sample without replacement.
+
+    `+` keeps the smallest of both, so that the rows are the same whatever the order and the grouping of the sums.
+
+    >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
+    >>> whole = Reservoir.of(preds, np.arange(1000), seed=0, most=20)
+    >>> half = Reservoir.of(preds[:500], np.arange(500), seed=0, most=20)
+    >>> other = Reservoir.of(preds[500:], np.arange(500, 1000), seed=0, most=20)
+    >>> whole.rows.n, (other + half).keys.tolist() == whole.keys.tolist()
+    (10, True)
+    """
+
+    most: int  # rows it holds at most
+    parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; together they hold the sample
+    ceiling: np.uint64  # no row with a key above it is in the sample
+    seen: int  # rows that it stands for
+
+    @classmethod
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int = MOST) -> Reservoir:
+        """The sample of one batch, of at most so many probabilities; `ids` (n,) are whole numbers that no other row has.
+
+        Rows of weight 0 are none.
+        """
+        keys = hashed(ids, seed)
+        if preds.weight is not None and not preds.weight.all():
+            keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
+        rows = max(1, most // preds.k)
+        found = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
+        return found._cut() if preds.n > rows else found
+
+    def __add__(self, other: Reservoir) -> Reservoir:
+        ceiling = min(self.ceiling, other.ceiling)
+        parts = tuple(part for each in (*self.parts, *other.parts) if (part := _below(each, ceiling)) is not None)
+        found = Reservoir(self.most, parts, ceiling, self.seen + other.seen)
+        # Copied only now and then: most batches of a long stream add a handful of rows.
+        return found._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.most else found
+
+    @property
+    def keys(self) -> Array:
+        """Of the sample, rising."""
+        return self._cut().parts[0][0]
+
+    @property
+    def rows(self) -> Predictions:
+        """The sample, in the order of its keys."""
+        return self._cut().parts[0][1]
+
+    def _cut(self) -> Reservoir:
+        """The same sample as one part that holds nothing else."""
+        keys, rows = np.concatenate([each for each, _ in self.parts]), joined([rows for _, rows in self.parts])
+        order = np.argsort(keys, kind="stable")[: self.most]
+        ceiling = keys[order[-1]] if len(order) == self.most else self.ceiling
+        return Reservoir(self.most, ((keys[order], rows[order]),), ceiling, self.seen)
+
+    @property
+    def note(self) -> Note | None:
+        """What rests on the sample, unless it holds all rows."""
+        n = min(self.most, self.seen)
+        if n == self.seen:
+            return None
+        share = percent(float(f"{n / self.seen:.2g}"))
+        text = f"The fix was looked for on a random sample of {n:,} of {self.seen:,} rows ({share}); all else rests on all rows."
+        return Note("TN171", text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """A tally and a sample of the same rows, made in one pass."""
+
+    tally: Tally
+    sample: Reservoir
+
+    @classmethod
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int = MOST) -> Counted:
+        """Both of one batch."""
+        return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, most=most))
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(self.tally + other.tally, self.sample + other.sample)
+
+
+def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
+    keys, rows = part
+    kept = keys <= ceiling
+    if kept.all():
+        return part
+    return (keys[kept], rows[kept]) if kept.any() else None
+
+
+def hashed(ids: Array, seed: int) -> Array:
+    """Ids as 64 bits without any order left (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
+    with np.errstate(over="ignore"):
+        x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,103 @@
+"""Is the sample of a stream a fair one, and the same however the stream was cut?"""
+
+from __future__ import annotations
+
+import pickle
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+from trueodds import InputError, Predictions, read
+from trueodds.problem.joined import joined
+from trueodds.tally.reservoir import Counted, Reservoir, hashed
+from trueodds.tally.tally import Tally
+
+
+def rows(n: int = 5_000) -> Predictions:
+    draw = np.random.default_rng(0)
+    P = draw.dirichlet(np.ones(4), n)
+    return Predictions(draw.integers(0, 4, n), P, group={"site": draw.choice(["a", "b"], n)})
+
+
+def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reservoir:
+    parts = [
+        Reservoir.of(preds[start : start + size], np.arange(start, min(start + size, preds.n)), **how)
+        for start in range(0, preds.n, size)
+    ]
+    return reduce(add, parts[::order])
+
+
+@pytest.mark.parametrize("size", [1, 7, 333, 4_999, 5_000])
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of_the_sum(size: int, order: int) -> None:
+    preds = rows(5_000 if size > 1 else 700)
+    whole = Reservoir.of(preds, np.arange(preds.n), seed=3, most=400)
+    found = sampled(preds, size, order, seed=3, most=400)
+    assert found.seen == preds.n
+    assert found.keys.tolist() == whole.keys.tolist()
+    np.testing.assert_array_equal(found.rows.p, whole.rows.p)
+    np.testing.assert_array_equal(found.rows.y, whole.rows.y)
+    np.testing.assert_array_equal(found.rows.group["site"], whole.rows.group["site"])
+
+
+def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
+    preds, ids = rows(1_000), np.arange(1_000)
+    a, b, c = (Reservoir.of(preds[part], ids[part], most=200) for part in np.array_split(ids, 3))
+    one, two = (a + b) + c, a + (pickle.loads(pickle.dumps(b)) + c)
+    assert one.keys.tolist() == two.keys.tolist()
+
+
+def test_every_row_is_drawn_with_the_same_probability() -> None:
+    # 100 of 500 rows in 400 samples: 80 expected; standard deviation 8; the largest of 500 stays within 4.5.
+    preds, ids = rows(500), np.arange(500)
+    seen = np.zeros(500)
+    for seed in range(400):
+        keys = hashed(ids, seed)
+        chosen = Reservoir.of(preds, ids, seed=seed, most=400).keys
+        seen[np.isin(keys, chosen)] += 1
+    assert seen.sum() == 400 * 100
+    assert np.abs(seen - 80).max() < 4.5 * 8
+    # Neighbors are no likelier to be drawn together: a correlation of 499 pairs has a standard deviation of .045.
+    assert abs(np.corrcoef(seen[:-1], seen[1:])[0, 1]) < 4 * 0.045
+
+
+def test_a_sample_that_has_room_for_all_rows_is_all_rows() -> None:
+    preds = rows(100)
+    found = sampled(preds, 30)
+    assert (found.rows.n, found.note) == (100, None)
+    short = sampled(preds, 30, most=40).note
+    assert short is not None
+    assert short.text.startswith("The fix was looked for on a random sample of 10 of 100 rows (10%)")
+
+
+def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
+    n = 600
+    draw = np.random.default_rng(1)
+    table = {"p_0": (p := draw.random(n)), "p_1": 1 - p, "label": draw.integers(0, 2, n), "id": np.arange(n) + 10**6}
+    turned = {name: column[::-1] for name, column in table.items()}
+    texts = turned | {"id": np.array([f"row {i}" for i in turned["id"]])}
+
+    def ps(data: object, size: int) -> list[float]:
+        found = read(data, row_id="id", batch_rows=size).reduce(lambda p, ids: Reservoir.of(p, ids, most=100), keyed=True)
+        return found.rows.p[:, 0].tolist()
+
+    assert ps(table, 50) == ps(turned, 37)
+    assert ps(texts, 50) == ps(texts, 601)
+    assert ps(texts, 50) != ps(table, 50)
+
+
+def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:
+    preds = rows(900)
+    ids = np.arange(900)
+    both = Counted.of(preds[:300], ids[:300], most=40) + Counted.of(preds[300:], ids[300:], most=40)
+    assert both.tally.n == Tally.of(preds).n == 900
+    assert both.sample.rows.n == 10
+
+
+def test_rows_of_another_make_are_not_joined() -> None:
+    with pytest.raises(InputError, match="TO401"):
+        joined([rows(10), Predictions([0, 1], [0.2, 0.7])])
+    with pytest.raises(InputError, match="TO401"):
+        joined([Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])] * 1 + [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])])

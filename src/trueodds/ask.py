@@ -23,7 +23,7 @@ from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import Sureness
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, looked_at, member_of, said_of, seeded
+from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
@@ -168,7 +168,8 @@ def test(
         said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         of_it = f"the probability that the hypothesis {said['hypothesis']} gives it"
         verdict = replace(verdict, null=verdict.null.replace("its stated probability", of_it))
-    return replace(verdict, settings=dict(verdict.settings) | said)
+    notes = dict.fromkeys([*notes_of(rows), *verdict.notes])
+    return replace(verdict, settings=dict(verdict.settings) | said, notes=tuple(notes))
 
 
 def power(
@@ -299,12 +300,13 @@ def draw(
     models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
     rows = next(iter(models.values()))
     picture = member.of_models(models, lens_for(rows, lens, member), rng)
-    if any(isinstance(each, Predictions) and each.cluster is not None for each in models.values()):
-        note = Note(
-            "TN248", "The bars take the rows as independent, and these come in clusters: the bars are too short."
-        )
-        picture = replace(picture, notes=(*picture.notes, note))
-    picture = replace(picture, settings=dict(picture.settings) | said_of(rng, rows, weight_kind))
+    notes = [*notes_of(*models.values()), *picture.notes]
+    clustered = any(isinstance(each, Predictions) and each.cluster is not None for each in models.values())
+    if clustered and not member.clusters:
+        text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
+        notes.append(Note("TN248", text))
+    said = dict(picture.settings) | said_of(rng, rows, weight_kind)
+    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)))
     if ax is not None:
         picture.draw(ax)
     return picture

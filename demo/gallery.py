@@ -110,6 +110,7 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     yield chapter, one("corp_honest", adult, "adult", "corp", band="honest")
     yield chapter, one("calibration_belt", adult, "adult", "calibration_belt", **BELT)
     yield chapter, one("cumulative", vgg16, "vgg16", "cumulative")
+    yield chapter, one("selective_risk", vgg16, "vgg16", "selective_risk")
 
     chapter = "Where in the simplex?"
     yield chapter, one("simplex_25", vgg16, "vgg16", "simplex", lens=GROUPS, bins=5)

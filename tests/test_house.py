@@ -26,7 +26,7 @@ REGISTRIES = {
 
 # Where an optional library may be imported at the top of a file; everywhere else it is imported where it is used.
 OPTIONAL = {
-    "pyarrow": ("sources/arrow", "sources/feather.py", "sources/parquet.py"),
+    "pyarrow": ("sources/arrow", "sources/feather.py", "sources/parquet.py", "sources/spark.py"),
     "pandas": ("sources/frames.py",),
     "polars": ("sources/frames.py",),
     "dask": ("sources/dask.py",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,12 +25,12 @@ from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import Sureness
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, looked_at, member_of, said_of, seeded
+from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.reading import read
-from trueodds.sources.resolve import IN_MEMORY, resolved
+from trueodds.sources.resolve import IN_MEMORY, in_passes, resolved
 from trueodds.sources.source import Source
 from trueodds.tally.tally import Tally
 
@@ -172,7 +171,8 @@ def test(
         said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         of_it = f"the probability that the hypothesis {said['hypothesis']} gives it"
         verdict = replace(verdict, null=verdict.null.replace("its stated probability", of_it))
-    return replace(verdict, settings=dict(verdict.settings) | said)
+    notes = dict.fromkeys([*notes_of(rows), *verdict.notes])
+    return replace(verdict, settings=dict(verdict.settings) | said, notes=tuple(notes))
 
 
 def power(
@@ -276,17 +276,8 @@ def fit(
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     rule = member_of(CALIBRATORS, Rule, method, settings)
-    rows = _to_fit(data, mode, weight_kind, IN_MEMORY if sums_fit(rule) else None)
+    rows = in_passes(data, mode, weight_kind, IN_MEMORY if sums_fit(rule) else None)
     return fitted(rule, rows, repeated=weight_kind == "frequency")
-
-
-def _to_fit(data: Any, mode: str | None, weight_kind: str, limit: int | None) -> Predictions | Source | Tally:
-    """Rows in memory, however many there are without a limit; else a source that is read in passes, or a tally."""
-    if isinstance(data, Tally) or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
-        return resolved(data, mode, weight_kind)
-    source = data if isinstance(data, Source) else read(data)
-    found = None if mode == "tally" else source.collect_or(sys.maxsize if limit is None else limit)
-    return source if found is None else resolved(found, "exact", weight_kind)
 
 
 def draw(
@@ -314,12 +305,13 @@ def draw(
     models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
     rows = next(iter(models.values()))
     picture = member.of_models(models, lens_for(rows, lens, member), rng)
-    if any(isinstance(each, Predictions) and each.cluster is not None for each in models.values()):
-        note = Note(
-            "TN248", "The bars take the rows as independent, and these come in clusters: the bars are too short."
-        )
-        picture = replace(picture, notes=(*picture.notes, note))
-    picture = replace(picture, settings=dict(picture.settings) | said_of(rng, rows, weight_kind))
+    notes = [*notes_of(*models.values()), *picture.notes]
+    clustered = any(isinstance(each, Predictions) and each.cluster is not None for each in models.values())
+    if clustered and not member.clusters:
+        text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
+        notes.append(Note("TN248", text))
+    said = dict(picture.settings) | said_of(rng, rows, weight_kind)
+    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)))
     if ax is not None:
         picture.draw(ax)
     return picture
@@ -365,11 +357,7 @@ def tally(
     step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
     if resume is not None:
         from trueodds.sources.resumed import resumed
-        from trueodds.sources.tabled import TableSource
 
-        if not isinstance(source, TableSource):
-            fix = "An engine repeats what fails by itself; rows in memory take no time."
-            raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
         settings = {"lenses": [str(as_lens(each)) for each in lenses], "grid": grid, "bins": bins}
         return resumed(source, step, resume, settings, progress)
     total: Tally = source.reduce(step, progress=progress)

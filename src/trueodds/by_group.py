@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.groups import ByGroup, Gap, Group
+from trueodds.core.errors import InputError
+from trueodds.core.groups import ByGroup
 from trueodds.core.registry import near
-from trueodds.core.results import percent
 from trueodds.core.rng import as_generator
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.hypotests.among_groups import judge
+from trueodds.hypotests.standing import answered, taken
 from trueodds.inference.comparing import gaps
-from trueodds.inference.comparing.sides import Side
 from trueodds.inference.estimate import Sureness
 from trueodds.inference.measured import measured
 from trueodds.meant import lens_for, member_of, said_of, seeded
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.subgroups import Partition, partitions
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
 REDRAWS = 999
-NAMED = 5  # subgroups that a note names one by one
 
 
 def by_group(
@@ -43,6 +40,7 @@ def by_group(
     aggregate: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
+    progress: Callable[[float, str], None] | None = None,
     **settings: Any,
 ) -> ByGroup:
     r"""The error of every subgroup of the group columns, judged together.
@@ -84,6 +82,8 @@ def by_group(
         As for `measure`; 1 − level is also the family-wise level.
     resamples : int, optional
         999 redraws and 2,000 resamples if not said.
+    progress : callable, optional
+        Called with the share done, from 0 to 1, and with what is going on.
     **settings
         The estimator's own.
 
@@ -114,118 +114,46 @@ def by_group(
     rows = preds if isinstance(preds, Tally) else resolved(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
-    _check(rows, crossings, least, against, aggregate)
+    _check(rows, against, aggregate)
     chosen = lens_for(rows, lens, member)
     combine = aggregate or chosen.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
-    found = partitions(
-        preds if isinstance(preds, Predictions) else rows, 2 if crossings is True else max(1, int(crossings))
-    )
+    found = taken(preds if isinstance(preds, Predictions) else rows, crossings, least)
     groups = [group for each in found for group in each.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    judged = judge(rows, groups, member, chosen, combine, redraws, 1 - level, generator)
+    say = progress or (lambda share, what: None)  # noqa: ARG005
+    say(0.0, "redrawing labels")
+    judged = judge(
+        rows, groups, member, chosen, combine, redraws, 1 - level, generator,
+        lambda share: say(0.4 * share, "redrawing labels"),
+    )  # fmt: skip
     question = gaps.Question(member, chosen, combine, sure, seed)
-    sides = [question.side(rows, group, number) for number, group in enumerate(groups)]
-    columns = [group.column for group in groups]
-    told = tuple(
-        Group(
-            group.column, group.value, group.label, side.estimate, p, joint, seen, _standing(side, joint, least, level)
-        )
-        for group, side, p, joint, seen in zip(
-            groups, sides, judged.pvalues, judged.joint, judged.seen_from, strict=True
-        )
-    )
-    differences, widest = _gaps(question, rows, found, sides, against)
+    told = answered(
+        question, rows, found, judged, least, 1 - level, against,
+        lambda share: say(0.4 + 0.4 * share, "measuring groups"),
+    )  # fmt: skip
+    say(0.85, "measuring all rows")
     whole = measured(rows, member, chosen, combine, sure, generator)
     said = dict(whole.settings) | {
-        "columns": list(dict.fromkeys(columns)), "least": least, "against": against, "redraws": redraws,
-        "floor": judged.floor, "correction": "step-down min-p",
+        "columns": list(dict.fromkeys(group.column for group in groups)), "least": least, "against": against,
+        "redraws": redraws, "floor": judged.floor, "correction": "step-down min-p",
     }  # fmt: skip
-    notes = [*whole.notes, *judged.notes, *_notes(found, told, level)]
+    notes = [*whole.notes, *judged.notes, *told.notes]
+    say(1.0, "done")
     return ByGroup(
-        member.name, str(chosen), told, whole, differences, widest, judged.multicalibration, level, judged.null,
-        said | said_of(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
+        member.name, str(chosen), told.groups, whole, told.gaps, told.widest, judged.multicalibration, level,
+        judged.null, said | said_of(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 
-def _check(rows: Predictions, crossings: Any, least: Any, against: Any, aggregate: str | None) -> None:
+def _check(rows: Predictions, against: Any, aggregate: str | None) -> None:
     if not rows.group:
         raise InputError(
             "TO409", "There is no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."
         )
-    whole = isinstance(crossings, (bool, int, np.integer)) and 0 <= crossings
-    if not whole or (crossings if crossings is not True else 2) > len(rows.group):
-        raise InputError(
-            "TO203",
-            "crossings is False, True, or how many group columns are taken together at most.",
-            f"{crossings!r} with {len(rows.group)} group columns",
-            "Use 2 for every two columns.",
-        )
-    if isinstance(least, bool) or not isinstance(least, (int, float, np.number)) or not 0 <= float(least) < np.inf:
-        raise InputError("TO203", "least is the least error that matters, ≥ 0.", repr(least), "For instance 0.05.")
     if against not in ("pairs", "rest"):
         raise InputError("TO203", "against is 'pairs' or 'rest'.", repr(against), near(str(against), ("pairs", "rest")))
     if aggregate is not None and aggregate not in AGGREGATES:
         raise InputError(
             "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
         )
-
-
-def _standing(side: Side, joint: float, least: float, level: float) -> str:
-    """Never within where the interval is missing: what cannot be seen is not fine."""
-    if joint <= 1 - level + 1e-12:
-        return "off"
-    ends, best = side.estimate.interval, side.asked.estimator.best
-    if ends is not None and max(abs(ends.low - best), abs(ends.high - best)) < least:
-        return "within"
-    return "undecided"
-
-
-def _gaps(
-    question: gaps.Question, rows: Predictions, found: Sequence[Partition], sides: Sequence[Side], against: str
-) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
-    """The gaps asked for, and the widest of each column."""
-    every, widest, start = [], [], 0
-    for partition in found:
-        mine, names = sides[start : start + len(partition.groups)], [each.label for each in partition.groups]
-        start += len(mine)
-        two = gaps.every_two(question, rows, partition.groups, mine)
-        shown = two if against == "pairs" else gaps.from_the_rest(question, rows, partition.groups, mine)
-        every += [
-            Gap(partition.column, names[each.first], names[each.second] if against == "pairs" else "rest", each.value, each.interval)
-            for each in shown
-        ]  # fmt: skip
-        if (most := gaps.widest(two, question.sure.level)) is not None:
-            widest.append(Gap(partition.column, names[most[0]], names[most[1]], most[2], most[3]))
-    return tuple(every), tuple(widest)
-
-
-def _notes(found: Sequence[Partition], told: Sequence[Group], level: float) -> list[Note]:
-    """What was not judged, or could not be."""
-    notes = []
-    single = [each.label for each in told if each.n == 1]
-    if single:
-        text = f"One row tells nothing of how rows vary, so there is no interval for {_named(single)}."
-        notes.append(Note("TN150", text))
-    for each in found:
-        for left, why in ((each.smaller, "smaller than the largest 50"), (each.weightless, "without any weight")):
-            if left:
-                text = f"Groups of {each.column} that are not judged, {why}: {len(left):,} ({_named([one.label for one in left])})."
-                notes.append(Note("TN151", text))
-        if each.empty:
-            notes.append(Note("TN152", f"Combinations of {each.column} without a row: {each.empty:,}."))
-    open_ = [each for each in told if each.standing == "undecided"]
-    if open_:
-        blind = [each.label for each in open_ if each.seen_from is None]
-        more = f" Whatever their outcomes, {_named(blind)} could not have been called off." if blind else ""
-        text = (
-            f"Undecided at {percent(level)}: {len(open_)} of {len(told)} groups. Not seen to be off is not shown to be "
-            f"calibrated; `seen_from` says which error would have been seen.{more}"
-        )
-        notes.append(Note("TN153", text))
-    return notes
-
-
-def _named(labels: Sequence[str]) -> str:
-    more = [f"{len(labels) - NAMED} more"] if len(labels) > NAMED else []
-    return "; ".join([*labels[:NAMED], *more])

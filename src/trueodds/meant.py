@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
@@ -93,3 +93,8 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said
+
+
+def notes_of(*rows: Predictions | Tally) -> list[Note]:
+    """What was noted of the rows when they were read."""
+    return [note for each in rows if isinstance(each, Predictions) for note in each.notes]

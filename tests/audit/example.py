@@ -39,7 +39,7 @@ def unremarkable() -> dict[str, Any]:
         "accuracy_after": 0.9611,
         "summary": "identity",
     }
-    audit["groups"] = []
+    audit["groups"], audit["among_groups"] = [], None
     audit["notes"] = []
     return audit
 
@@ -270,26 +270,56 @@ _AUDIT: dict[str, Any] = {
         {
             "column": "site",
             "value": "north",
+            "label": "site=north",
             "n": 512,
             "accuracy": 0.9668,
-            "ece": 0.2611,
+            "error": 0.2611,
             "interval": _interval(0.2457, 0.2766),
             "noise_floor": 0.0421,
             "pvalue": 0.001,
-            "holm": 0.002,
+            "joint": 0.001,
+            "seen_from": 0.0633,
+            "standing": "off",
         },
         {
             "column": "site",
             "value": "south",
+            "label": "site=south",
             "n": 387,
             "accuracy": 0.9535,
-            "ece": 0.2369,
+            "error": 0.2369,
             "interval": None,
             "noise_floor": 0.0487,
             "pvalue": 0.001,
-            "holm": 0.002,
+            "joint": 0.001,
+            "seen_from": 0.0718,
+            "standing": "off",
         },
     ],
+    "among_groups": {
+        "pvalue": 0.001,
+        "floor": 0.001,
+        "correction": "step-down min-p",
+        "least": 0.05,
+        "level": 0.95,
+        "widest": [
+            {
+                "column": "site",
+                "first": "site=north",
+                "second": "site=south",
+                "difference": 0.0242,
+                "interval": _interval(0.0, 0.0513, "simultaneous"),
+                "settled": False,
+            }
+        ],
+        "multicalibration": {
+            "value": 0.2519,
+            "sigma": 17.4,
+            "pvalue": 0.001,
+            "worst": "all rows",
+            "noise_floor": 0.0212,
+        },
+    },
     "diagrams": [
         {
             "diagram": "reliability",

@@ -86,8 +86,10 @@ def test_every_class_group_note_and_name_is_on_the_page() -> None:
     words = Read(page.render(audit, PICTURES)).words
     for said in (
         audit["verdict"]["sentence"],
-        "site = north",
-        "site = south",
+        "site=north",
+        "site=south",
+        "widest gap of site",
+        "multicalibration error",
         "digits.parquet",
         "T = 0.38",
         "T = 0.38",

@@ -93,11 +93,11 @@ def test_groups_are_audited_and_belong_to_the_family():
     y = np.where((site == "B") & (rng.random(2000) < 0.5), rng.integers(0, 3, 2000), preds.y)
     found = to.audit(to.Predictions(y, preds.p, group={"site": site}), resamples=199)
     groups = {group["value"]: group for group in found.to_dict()["groups"]}
-    assert groups["A"]["holm"] > 0.05
-    assert groups["B"]["holm"] <= 0.05
+    assert groups["A"]["joint"] > 0.05
+    assert groups["B"]["joint"] <= 0.05
     assert found.verdict["rejected"]
     alone = to.Predictions(y, preds.p)[site == "B"]
-    assert groups["B"]["ece"] == to.measure(alone, "ece", interval=None).value
+    assert groups["B"]["error"] == to.measure(alone, "ece", interval=None).value
 
 
 def test_votes_clusters_weights_and_other_kinds_are_audited():
@@ -132,8 +132,8 @@ def test_a_tally_is_audited_without_a_fix_and_says_so():
     for m in exact["measures"]:
         if (m["estimator"], m["lens"]) in told:
             assert told[m["estimator"], m["lens"]] == pytest.approx(m["value"], rel=1e-10)
-    assert [g["ece"] for g in found.to_dict()["groups"]] == pytest.approx(
-        [g["ece"] for g in exact["groups"]], rel=1e-10
+    assert [g["error"] for g in found.to_dict()["groups"]] == pytest.approx(
+        [g["error"] for g in exact["groups"]], rel=1e-10
     )
 
 
@@ -163,7 +163,7 @@ def test_the_sentence_names_the_group_that_is_off():
     y = (rng.random(4000) < np.where(site == "A", 0.5 + 0.4 * (p < 0.5) - 0.2, p)).astype(int)
     found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
     assert found["verdict"]["rejected"]
-    assert min(found["groups"], key=lambda g: g["holm"])["value"] == "A"
+    assert min(found["groups"], key=lambda g: g["joint"])["value"] == "A"
 
 
 def test_one_row_and_one_class_are_answered_too():
@@ -212,7 +212,7 @@ def test_a_test_that_cannot_reject_is_no_pass():
 
 
 def test_many_labels_and_groups_can_still_be_named():
-    # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made
+    # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made; groups need no more
     rng = np.random.default_rng(7)
     P = np.full((200, 60), 0.75)
     found = to.audit(to.Predictions.from_multilabel((rng.random((200, 60)) < 0.25).astype(int), P)).to_dict()
@@ -222,7 +222,7 @@ def test_many_labels_and_groups_can_still_be_named():
     p = rng.random(3000)
     y = rng.random(3000) < np.where(site == 7, 1 - p, p)
     groups = to.audit(to.Predictions(y.astype(int), p, group={"site": site})).to_dict()["groups"]
-    assert "7" in [group["value"] for group in groups if group["holm"] <= 0.05]
+    assert "7" in [group["value"] for group in groups if group["standing"] == "off"]
 
 
 def test_rows_of_weight_zero_decide_nothing():
@@ -267,10 +267,11 @@ def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
     rng = np.random.default_rng(11)
     p = rng.uniform(0.2, 0.8, 400)
     yes = rng.binomial(10, p)
-    site = np.repeat(["A", "B"], 200)
-    found = to.audit(to.Predictions(np.stack([10 - yes, yes], axis=1), p, group={"site": site}), resamples=99).to_dict()
-    parts = found["tests"][0]["parts"]
-    assert [group["pvalue"] for group in found["groups"]] == [parts[f"positive | site={v}"]["pvalue"] for v in "AB"]
+    votes = np.stack([10 - yes, yes], axis=1)
+    found = to.audit(to.Predictions(votes, p, group={"site": ["A"] * 400}), resamples=99).to_dict()
+    (group,) = found["groups"]
+    # A group of all rows is the claim of all rows, judged on the same drawn votes.
+    assert group["pvalue"] == group["joint"] == found["tests"][1]["pvalue"] == found["tests"][0]["pvalue"]
 
 
 def test_certainty_that_is_wrong_has_a_direction():

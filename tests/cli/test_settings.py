@@ -50,11 +50,12 @@ def test_each_command_lists_its_own_options_only() -> None:
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
     assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor", "--group"}
     assert "--mode" not in options("tally")
-    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "tally"]
+    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "groups", "tally"]
     assert [name for name in main.commands if "--weight-kind" in options(name)] == [
         "audit",
         "measure",
         "test",
+        "groups",
         "compare",
         "power",
         "draw",
@@ -65,7 +66,7 @@ def test_each_command_lists_its_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("measure x.csv --group site", "TO601", "only audit, tally take it"),
+        ("measure x.csv --group site", "TO601", "only audit, groups, tally take it"),
         ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),

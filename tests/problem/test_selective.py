@@ -102,10 +102,68 @@ def test_clusters_are_resampled_whole() -> None:
     assert copies == pytest.approx(single / np.sqrt(5), rel=0.25)
 
 
-def test_weights_and_settings_out_of_range_are_refused() -> None:
+def test_a_weight_of_two_is_two_rows_and_between_whole_numbers_the_sum_goes_on() -> None:
+    c, z, w = [0.9, 0.7, 0.7, 0.4], [0, 1, 0, 1], [2.0, 1.0, 2.0, 1.0]
+    weighted = selective_risk(Predictions.from_confidence(c, z, weight=w), at=[0.5, 1.0], resamples=0)
+    rows = np.repeat(np.arange(4), [2, 1, 2, 1])
+    copies = selective_risk(
+        Predictions.from_confidence(np.array(c)[rows], np.array(z)[rows]), at=[0.5, 1.0], resamples=0
+    )
+    assert float(weighted) == pytest.approx(float(copies), rel=1e-14)
+    np.testing.assert_allclose(weighted.at["risk"], copies.at["risk"], rtol=1e-14)
+    # One right answer of weight 1, one wrong of 1/2: (H(3/2) − H(1) times the errors before, less what they replace)
+    # = e + (E − N e/g)(H(1.5) − H(1)) = .5 + (0 − 1)(H(1.5) − 1) with H(1.5) = 8/3 − 2 log 2, divided by 1.5.
+    half = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[1.0, 0.5]), resamples=0)
+    assert float(half) == pytest.approx((0.5 - (8 / 3 - 2 * np.log(2) - 1)) / 1.5, rel=1e-12)
+
+
+def test_the_risk_at_a_coverage_by_hand() -> None:
+    """Of 10 asked 8 are answered: 4 at .9 of which one is wrong, 4 at .6 of which three are.
+
+    At .2 of the questions, two answers of the first four: 1/4. At .6, four and two of the others: (1 + 1.5)/6.
+    At .8 all: 4/8. At 1 nothing is known.
+    """
+    preds = Predictions.from_confidence([0.9] * 4 + [0.6] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
+    at = selective_risk(preds, asked=10, at=[0.2, 0.6, 0.8, 1.0], resamples=0).at
+    np.testing.assert_allclose(at["risk"], [1 / 4, 2.5 / 6, 1 / 2, np.nan], rtol=1e-14)
+    np.testing.assert_array_equal(at["threshold"], [0.9, 0.6, 0.6, np.nan])
+
+
+def test_where_no_answer_is_wrong_the_limit_is_the_exact_one_and_not_zero() -> None:
+    # 50 answers, none wrong: (1 − high)^50 = .025
+    at = selective_risk(Predictions.from_confidence([0.9] * 50, [1] * 50), at=[1.0], resamples=50).at
+    assert (at["low"].item(), at["high"].item()) == (0.0, pytest.approx(1 - 0.025 ** (1 / 50), rel=1e-12))
+    wrong = selective_risk(Predictions.from_confidence([0.9] * 50, [0] * 50), at=[1.0], resamples=50).at
+    assert (wrong["low"].item(), wrong["high"].item()) == (pytest.approx(0.025 ** (1 / 50), rel=1e-12), 1.0)
+
+
+def test_the_limits_at_a_coverage_hold_the_truth() -> None:
+    """Confidences uniform on [.5, 1], right as often as they say: the surest share c is wrong in c/4 of its answers.
+
+    Of 50 intervals at 95 % the number that hold the truth is Binomial(50, .95): at least 41 with chance 99.9 %.
+    """
+    held = np.zeros(3)
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        c = rng.uniform(0.5, 1, 400)
+        preds = Predictions.from_confidence(c, rng.random(400) < c)
+        at = selective_risk(preds, at=[0.3, 0.6, 1.0], resamples=200, rng=seed).at
+        held += (at["low"] <= at["coverage"] / 4) & (at["coverage"] / 4 <= at["high"])
+    assert (held >= 41).all()
+
+
+def test_an_order_with_sense_gains_on_a_random_one_and_one_against_it_loses() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.random(500)
+    right = rng.random(500) < c
+    good, bad = (selective_risk(Predictions.from_confidence(s, right), resamples=200).gain for s in (c, 1 - c))
+    assert good is not None
+    assert bad is not None
+    assert good.low > 0 > bad.high
+
+
+def test_settings_out_of_range_are_refused() -> None:
     preds = Predictions.from_confidence([0.9, 0.6], [1, 0])
-    with refused("TO205"):
-        selective_risk(Predictions.from_confidence([0.9], [1], weight=[2.0]))
-    for settings in ({"asked": 1}, {"resamples": -1}, {"level": 1.0}):
+    for settings in ({"asked": 1}, {"asked": 2.5}, {"resamples": -1}, {"level": 1.0}):
         with refused("TO203"):
             selective_risk(preds, **settings)

@@ -126,7 +126,7 @@ def test_a_name_that_two_options_have_or_a_list_of_another_length_is_refused() -
     row = {"logprobs": [-1.0, -2.0], "label": "yes", "names": ["yes", "yes"]}
     with refused("TO318", "'yes'"):
         answers([row], choices="names")
-    with refused("TO318", "3 names and 2"):
+    with refused("TO318", "3 names and 2", "row 0"):
         answers([row | {"names": ["yes", "no", "x"]}], choices="names")
 
 
@@ -294,9 +294,9 @@ def test_what_holds_no_records_is_refused(tmp_path: Path) -> None:
         answers(7, confidence="c")
     with refused("TO302", "list"):
         answers([[1, 2]], confidence="c")
-    (tmp_path / "a.csv").write_text("confidence,correct\n0.5,1\n")
-    with refused("TO302", "a.csv"):
-        answers(tmp_path / "a.csv", confidence="confidence")
+    (tmp_path / "a.txt").write_text("confidence,correct\n0.5,1\n")
+    with refused("TO302"):
+        answers(tmp_path / "a.txt", confidence="confidence")
     (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence":\n')
     with refused("TO311"):
         answers(tmp_path / "b.jsonl", confidence="confidence")
@@ -306,3 +306,65 @@ def test_several_files_are_read_as_one(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"samples_{name}.jsonl").write_text('{"confidence": 0.5, "correct": true}\n')
     assert answers(tmp_path / "samples_*.jsonl", confidence="confidence").predictions.n == 2
+
+
+def test_a_row_is_counted_in_its_own_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"confidence": 0.5, "correct": true}\n' * 3)
+    (tmp_path / "b.jsonl").write_text('{"confidence": 0.5, "correct": true}\n{"confidence": 7, "correct": true}\n')
+    with refused("TO317", "row 1 (line 2) of", "b.jsonl"):
+        answers(tmp_path / "*.jsonl", confidence="confidence")
+
+
+def test_a_table_is_read_as_records_empty_cells_and_all(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("q,c,ok,skip\n007,70%,Yes,no\n7,,,yes\n007,40,0,no\n")
+    found = answers(file, confidence="c", correct="ok", percent=True, abstained="skip", question="q")
+    assert found.predictions.p.tolist() == [0.7, 0.4]
+    assert found.predictions.y.tolist() == [1, 0]
+    assert found.predictions.cluster.tolist() == [0, 0]  # 007 twice; 7 is another question, which got no answer
+    assert (found.asked, found.abstained) == (3, 1)
+    with refused("TO308", "row 1 of", "a.csv"):
+        answers(file, confidence="c", correct="ok", percent=True)
+
+
+def test_a_parquet_of_lists_says_what_the_lines_say(write: Write, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [{"logprobs": [-1.0, -2.0, -3.0], "label": 0}, {"logprobs": [-2.0, -0.5], "label": 1}]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert answers(tmp_path / "a.parquet").predictions.p.tolist() == answers(write(rows)).predictions.p.tolist()
+
+
+def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path: Path) -> None:
+    file = tmp_path / "judged.json"
+    for whole in (JUDGED, {row["id"]: {"judge_response": row["judge_response"]} for row in JUDGED}):
+        file.write_text(json.dumps(whole))
+        found = answers(file, **HLE, percent=True, group="id")
+        assert found.predictions.p.tolist() == [0.85, 1.0, 0.0]
+        assert found.predictions.group["id"].tolist() == ["66e", "66f", "670"]
+    for text, code in (("[1]", "TO302"), ("3", "TO302"), ("{", "TO303")):
+        file.write_text(text)
+        with refused(code):
+            answers(file, **HLE)
+    with refused("TO301"):
+        answers(tmp_path / "nowhere.json", **HLE)
+
+
+def test_the_notes_travel_with_the_predictions_and_are_told_once() -> None:
+    rows = [{"c": 0.9, "correct": i % 3 > 0, "skip": False} for i in range(30)] + [{"skip": True}]
+    found = answers(rows, confidence="c", abstained="skip")
+    assert [note.code for note in found.notes] == [note.code for note in found.predictions.notes] == ["TN146"]
+    assert [note.code for note in to.measure(found.predictions, "ece").notes].count("TN146") == 1
+    assert [note["code"] for note in to.audit(found.predictions, resamples=99).to_dict()["notes"]].count("TN146") == 1
+
+
+def test_a_row_that_abstains_may_hold_anything_and_a_confidence_in_it_is_noted() -> None:
+    rows = [{"c": 0.9, "correct": 1, "skip": 0}, {"c": {"x": []}, "correct": 7, "skip": 1}, {"c": None, "skip": 1}]
+    found = answers(rows, confidence="c", abstained="skip")
+    assert (found.predictions.n, found.abstained) == (1, 2)
+    assert [note.code for note in found.notes] == ["TN169", "TN146"]
+    assert "1 row that abstains holds 'c' all the same" in found.notes[0].text
+    assert "row 1 of the list" in found.notes[0].text
+    with refused("TO116", "row 0"):
+        answers([{"c": 0.9, "correct": 1, "skip": "perhaps"}], confidence="c", abstained="skip")

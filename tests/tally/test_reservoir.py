@@ -80,7 +80,9 @@ def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
     texts = turned | {"id": np.array([f"row {i}" for i in turned["id"]])}
 
     def ps(data: object, size: int) -> list[float]:
-        found = read(data, row_id="id", batch_rows=size).reduce(lambda p, ids: Reservoir.of(p, ids, most=100), keyed=True)
+        found = read(data, row_id="id", batch_rows=size).reduce(
+            lambda p, ids: Reservoir.of(p, ids, most=100), keyed=True
+        )
         return found.rows.p[:, 0].tolist()
 
     assert ps(table, 50) == ps(turned, 37)
@@ -100,4 +102,6 @@ def test_rows_of_another_make_are_not_joined() -> None:
     with pytest.raises(InputError, match="TO401"):
         joined([rows(10), Predictions([0, 1], [0.2, 0.7])])
     with pytest.raises(InputError, match="TO401"):
-        joined([Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])] * 1 + [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])])
+        joined(
+            [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])] * 1 + [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])]
+        )

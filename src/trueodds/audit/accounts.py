@@ -126,7 +126,7 @@ def _answers(found: Audit, facts: Audit) -> list[tuple[str, str]]:
 def settings(audit: Audit) -> Table:
     """How everything was made, read back from what ran."""
     rows = [("audit", pairs(audit.get("settings") or {}))]
-    for each in audit["measures"]:
+    for each in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
         how = dict(each.get("settings") or {})
         if each["interval"]:
             how["interval"] = each["interval"]["method"]

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.audit import class_order, repeats
+from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
 from trueodds.core.errors import Note
-from trueodds.core.holm import holm
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.among_groups import Claims, Judged, judged_on
 from trueodds.hypotests.judging import claim_on, one_label, settings_said, verdict_on
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
 from trueodds.inference.redraw_cells import by_bins
-from trueodds.problem.lens import Canonical, Classwise, Lens, accuracy, default_lens
+from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
-from trueodds.problem.within import Within
 
 Array = NDArray[Any]
 Progress = Callable[[float, str], None]
 
 CANONICAL_UP_TO = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
-GROUPS_UP_TO = 50  # values of a group column that are audited apart, the largest ones
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class Facts:
     scores: list[Estimate]
     errors: list[Estimate]  # ECE by lens, the default lens first
     tests: list[Verdict]  # the family first, then by lens in the order of the errors
-    groups: list[dict[str, Any]]
     gap: float | None  # mean prediction − outcome rate: of the second of two classes, else of the predicted one
     gap_z: float | None  # in standard errors under the null
     resamples: int  # redraws behind the p-values
     notes: list[Note]
+    groups: Groups = field(default_factory=Groups)
 
     @property
     def headline(self) -> Verdict:
@@ -67,142 +66,115 @@ def enough(resamples: int | None, claims: int, alpha: float) -> int:
 
 
 def of_rows(
-    preds: Predictions, resamples: int | None, level: float, alpha: float, rng: np.random.Generator, progress: Progress
+    preds: Predictions,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    whom: Whom = Whom(),  # noqa: B008 - frozen
 ) -> Facts:
     """Measure and test everything on rows in memory."""
     ece = ESTIMATORS.make("ece", {})
     lenses = lenses_of(preds)
-    subgroups, notes = _subgroups(preds, lenses[0])
-    notes += [*class_order.doubt(preds), *repeats.copies(preds)]
+    notes = [*class_order.doubt(preds), *repeats.copies(preds)]
     if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
     asked = [Asked.of(ece, lens, preds) for lens in lenses]
-    within = [Asked.of(ece, lens, preds) for lens in subgroups]
-    drawn = enough(resamples, max(len(within), *(len(each.views) for each in asked)), alpha)
+    claims = Claims.of(preds, whom.groups, ece, lenses[0], "mean")
+    # Groups of several labels are corrected by Holm, which needs more draws; else they are judged on the draws they share.
+    held = len(claims.asked) if _apart(preds) else 1
+    drawn = enough(resamples, max(held, *(len(each.views) for each in asked)), alpha)
 
     def say(share: float) -> None:
         progress(min(0.3, 0.02 + 0.28 * share), "redrawing labels")
 
     say(0.0)
-    draws = null_draws(preds, [*asked, *within], drawn, rng, progress=say)
+    draws = null_draws(preds, [*asked, *claims.every], drawn, rng, progress=say)
     progress(0.30, "resampling rows")
     scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
     null: list[Array | None] = [None, None, *draws[: len(asked)]]
     answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, lambda _every: null)
     progress(0.55, "judging")
-    tests, pvalues = _tests(preds, [*asked, *within], draws, len(asked), rng)
-    groups = _groups(preds, subgroups, pvalues, draws[len(asked) :], level, rng, progress)
+    tests, judged = _tests(preds, asked, claims, whom, draws, alpha, rng)
+    groups = Groups()
+    if judged is not None:
+        groups = among_rows(
+            preds, whom, judged, level, alpha, rng, lambda share: progress(0.55 + 0.15 * share, "measuring groups")
+        )
     gap, z = _gap(preds)
-    return Facts(answered[:2], answered[2:], tests, groups, gap, z, drawn, notes)
+    return Facts(
+        answered[:2],
+        answered[2:],
+        tests,
+        gap,
+        z,
+        drawn,
+        [*notes, *(each for each in groups.notes if each not in tests[0].notes)],
+        groups,
+    )
 
 
 def _whole(preds: Predictions) -> Lens:
     return Canonical() if preds.kind == "classes" else default_lens(preds)
 
 
+def _apart(preds: Predictions) -> bool:
+    """Whether several labels are drawn apart, so that errors over them have no joint null law."""
+    return preds.kind == "multilabel" and preds.k > 1
+
+
 def _tests(
-    preds: Predictions, asked: Sequence[Asked], draws: Sequence[Array], lenses: int, rng: np.random.Generator
-) -> tuple[list[Verdict], list[float]]:
-    """The family over all lenses, classes and groups, then each lens, and the p-value of each group.
+    preds: Predictions,
+    asked: Sequence[Asked],
+    claims: Claims,
+    whom: Whom,
+    draws: Sequence[Array],
+    alpha: float,
+    rng: np.random.Generator,
+) -> tuple[list[Verdict], Judged | None]:
+    """The family over all lenses, classes and groups, then each lens, and what the same draws say of the groups.
 
     With votes all are judged on one drawn vote per row; with clusters on two nulls, of which the larger p counts.
     """
-    resamples = draws[0].shape[1]
+    resamples, lenses = draws[0].shape[1], len(asked)
     hard, notes = one_label(preds, rng)
     if hard is not preds:
         asked = [Asked.of(each.estimator, each.lens, hard) for each in asked]
-        draws = null_draws(hard, asked, resamples, rng)
+        claims = Claims.of(hard, whom.groups, asked[0].estimator, asked[0].lens, "mean")
+        draws = null_draws(hard, [*asked, *claims.every], resamples, rng)
+    family, every = [*asked, *claims.asked], [*asked, *claims.every]
     again: Sequence[Array] | None = None
     if hard.cluster is not None and hard.kind != "multilabel":
-        again = null_draws(hard, asked, resamples, rng, share=within_clusters(hard, asked))
+        again = null_draws(hard, every, resamples, rng, share=within_clusters(hard, family))
     settings = {"statistic": "ece", "redraw": "labels", "resamples": resamples}
-    if by_bins(hard, asked):
+    if by_bins(hard, every):
         settings["drawn"] = "bins"
 
     def verdict(some: slice) -> Verdict:
-        said = settings | settings_said(asked[0].estimator, asked[some])
+        said = settings | settings_said(asked[0].estimator, family[some])
         return verdict_on(
-            hard, asked[some], draws[some], rng, null_of(hard), said, notes, None if again is None else again[some]
+            hard, family[some], draws[some], rng, null_of(hard), said, notes, None if again is None else again[some]
         )
 
     found = [verdict(slice(i, i + 1)) for i in range(lenses)]
-    if len(asked) > 1:
-        found.insert(0, verdict(slice(None)))
+    if len(family) > 1:
+        whole = verdict(slice(len(family)))
+        if claims.asked:  # lenses are corrected among themselves, as the subgroups are
+            alone = verdict(slice(lenses))
+            whole = replace(whole, notes=alone.notes, parts=alone.parts if lenses > 1 else {})
+        found.insert(0, whole)
     elif len(asked[0].views) > 1:
         found.insert(0, replace(found[0], lens="family", pvalue=found[0].family_pvalue or found[0].pvalue, parts={}))
-    judged = [draws] if again is None else [draws, again]
-    joint = hard.kind != "multilabel"
-    pvalues = [
-        max(claim_on(asked[i], each[i], joint=joint).pvalue for each in judged) for i in range(lenses, len(asked))
+    if not claims.asked:
+        return found, None
+    laws = [draws] if again is None else [draws, again]
+    if not _apart(hard):
+        return found, judged_on(hard, claims, [law[lenses:] for law in laws], alpha)
+    single = [
+        claim_on(each, drawn, joint=False).pvalue for each, drawn in zip(claims.asked, draws[lenses:], strict=False)
     ]
-    return found, pvalues
-
-
-def _subgroups(preds: Predictions, lens: Lens) -> tuple[list[Within], list[Note]]:
-    """The default lens within each value of each group column."""
-    found, notes = [], []
-    for column, labels in preds.group.items():
-        values, counts = np.unique(labels, return_counts=True)
-        kept = np.sort(np.argsort(-counts, kind="stable")[:GROUPS_UP_TO])
-        if len(kept) < len(values):
-            notes.append(
-                Note(
-                    "TN206",
-                    f"Column {column} has {len(values):,} values; the {GROUPS_UP_TO} largest groups are audited.",
-                )
-            )
-        weighty = [values[i] for i in kept if preds.w[labels == values[i]].any()]
-        found += [Within(lens, column, value) for value in weighty]
-    return found, notes
-
-
-def _groups(
-    preds: Predictions,
-    lenses: Sequence[Within],
-    pvalues: Sequence[float],
-    draws: Sequence[Array],
-    level: float,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> list[dict[str, Any]]:
-    """Each subgroup's own error, with Holm's p over all of them."""
-    ece = ESTIMATORS.make("ece", {})
-    found: list[dict[str, Any]] = []
-    for i, (lens, p, null) in enumerate(zip(lenses, pvalues, draws, strict=True)):
-        rows = preds[lens.rows(preds)]
-        alone = [Asked.of(ece, lens.lens, rows)]
-        (estimate,) = estimates(rows, alone, Sureness(level=level), rng, lambda _every, null=null: [null])  # type: ignore[misc]
-        right = accuracy(rows) if preds.kind != "multilabel" else None
-        found.append(group_said(lens.column, str(lens.value), estimate, right, p, 1 / (1 + null.shape[1])))
-        progress(0.55 + 0.15 * (i + 1) / len(lenses), "auditing groups")
-    return corrected(found)
-
-
-def group_said(
-    column: str, value: str, estimate: Estimate, right: float | None, pvalue: float, floor: float
-) -> dict[str, Any]:
-    """One line of the table of subgroups."""
-    return {
-        "column": column,
-        "value": value,
-        "n": estimate.n,
-        "accuracy": right,
-        "ece": estimate.value,
-        "interval": estimate.interval.to_dict() if estimate.interval else None,
-        "noise_floor": estimate.noise_floor,
-        "pvalue": pvalue,
-        "floor": floor,
-    }
-
-
-def corrected(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The table with Holm's p over its lines, and the smallest that correction can give."""
-    for group, adjusted in zip(
-        groups, holm([float(group["pvalue"]) for group in groups]) if groups else [], strict=True
-    ):
-        group["holm"] = adjusted
-        group["floor"] = min(1.0, group["floor"] * len(groups))
-    return groups
+    return found, apart(single, 1 / (1 + resamples))
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:

@@ -172,34 +172,81 @@ def class_of(view: str) -> str:
 
 
 def groups(audit: Audit) -> Table:
-    """Each subgroup for itself."""
+    """Each subgroup for itself, judged among all of them."""
     found = audit.get("groups") or []
-    floor = _floor(audit)
+    together = audit.get("among_groups") or {}
+    floor = together.get("floor")
     columns = (
         Column("group", NAMES),
         Column("n"),
-        Column("accuracy" if is_binary(audit["data"]) else "is right"),
+        Column("accuracy" if is_binary(audit["data"]) else "is right", detail=DETAIL),
         Column("error"),
         Column("interval"),
         Column("noise floor"),
-        Column("p"),
-        Column("Holm p"),
+        Column("p", detail=DETAIL),
+        Column("joint p"),
+        Column("seen from"),
+        Column("standing", NAMES),
     )
     rows = zip(
-        (f"{clean(each['column'])} = {clean(each['value'])}" for each in found),
+        (clean(each["label"]) for each in found),
         (f"{each['n']:,}" for each in found),
         (share(each.get("accuracy")) for each in found),
-        aligned([each.get("ece") for each in found]),
+        aligned([each.get("error") for each in found]),
         spans([each.get("interval") for each in found]),
         aligned([each.get("noise_floor") for each in found]),
-        (pvalue(each.get("pvalue"), floor) for each in found),
-        (_holm(each.get("pvalue"), each.get("holm"), floor) for each in found),
+        (pvalue(each.get("pvalue"), _floor(audit)) for each in found),
+        (pvalue(each.get("joint"), floor) for each in found),
+        aligned([each.get("seen_from") for each in found]),
+        (each["standing"] for each in found),
         strict=True,
     )
-    marks = tuple(_mark(each.get("ece"), each.get("interval"), each.get("noise_floor")) for each in found)
-    return Table(
-        "Group by group", columns, tuple(rows), "The same question for each part of the rows.", marks=marks
-    ).filled()
+    marks = tuple(_mark(each.get("error"), each.get("interval"), each.get("noise_floor")) for each in found)
+    return Table("Group by group", columns, tuple(rows), _on_groups(audit), marks=marks).filled()
+
+
+def _on_groups(audit: Audit) -> str:
+    """How the table of subgroups is read."""
+    together = audit.get("among_groups") or {"least": None, "correction": ""}
+    alpha = figure(audit["verdict"]["alpha"])
+    seen = any(each.get("seen_from") is not None for each in audit.get("groups") or ())
+    return (
+        "The same question for each part of the rows. Joint p allows for all groups looked at "
+        f"({together['correction']}). off: joint p at most {alpha}. within: not off, and the interval ends below "
+        f"{figure(together['least'])}. undecided: these rows tell neither"
+        + ("; seen from is the smallest error that would have been called off." if seen else ".")
+    )
+
+
+def between(audit: Audit) -> Table:
+    """What is said of all subgroups together: the widest gap of each column, and the multicalibration error."""
+    together = audit.get("among_groups") or {}
+    rows = []
+    for gap in together.get("widest") or ():
+        pair = f"{clean(gap['first'])} − {clean(gap['second'])}, {figure(gap['difference'])}"
+        told = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
+        ends = gap["interval"]
+        reach = f"[{figure(ends['low'])}, {figure(ends['high'])}]"
+        rows.append(
+            (
+                f"widest gap of {clean(gap['column'])}",
+                f"{told}; the largest true gap lies in {reach} {percent(ends['level'])}",
+            )
+        )
+    if error := together.get("multicalibration"):
+        told = f"{figure(error['value'])}, p {_said(error['pvalue'], _floor(audit))}; noise floor {figure(error['noise_floor'])}"
+        worst = f"worst: {clean(error['worst'])}, {figure(error['sigma'])} standard errors"
+        rows.append(("multicalibration error", f"{told}; {worst}"))
+    intro = (
+        "The intervals of a column's gaps hold together. The multicalibration error is the largest drift of any group, "
+        "in units of its own chance."
+    )
+    return Table("Between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
+
+
+def _said(p: float | None, floor: float | None) -> str:
+    told = pvalue(p, floor)
+    return told if told[:1] in "≤<" else f"= {told}"
 
 
 def verdicts(audit: Audit) -> Table:
@@ -218,14 +265,11 @@ def verdicts(audit: Audit) -> Table:
     )
     tests = audit["tests"]
     parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
-    single = {
-        claimed: part for claimed, part in parts.items() if claimed not in {test["lens"] for test in tests}
-    }  # the groups, which have no test of their own
     expected = [_tested(audit, test["lens"]).expected for test in tests]
     numbers = zip(
-        aligned([each.get("statistic") for each in (*tests, *single.values())]),
-        aligned([*expected, *(part.get("noise_floor") for part in single.values())]),
-        aligned([*(test.get("effect") for test in tests), *(None for _ in single)]),
+        aligned([each.get("statistic") for each in tests]),
+        aligned(expected),
+        aligned([each.get("effect") for each in tests]),
         strict=True,
     )
     rows = []
@@ -243,10 +287,6 @@ def verdicts(audit: Audit) -> Table:
                 f"{test['n']:,}",
             )
         )
-    for claimed, part in single.items():
-        p, holm = part.get("pvalue"), part.get("holm")
-        told = pvalue(p, _floor(audit)), _holm(p, holm, _floor(audit))
-        rows.append(("consistency", clean(claimed), *next(numbers), *told, "–", "–", "–"))
     nulls = dict.fromkeys(clean(test["null"]) for test in tests if test.get("null"))
     intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
     if parts:

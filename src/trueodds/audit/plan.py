@@ -14,6 +14,8 @@ import trueodds
 from trueodds.ask import draw
 from trueodds.audit.decisions import priced
 from trueodds.audit.facts import Progress, of_rows
+from trueodds.audit.for_whom import Whom
+from trueodds.audit.people import beside_people
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
 from trueodds.core import saved
@@ -85,6 +87,8 @@ def audit(
     alpha: float = 0.05,
     level: float = 0.95,
     resamples: int | None = None,
+    crossings: bool | int = False,
+    least: float = 0.05,
     cost: Any = None,
     actions: Any = None,
     mode: str | None = None,
@@ -99,12 +103,17 @@ def audit(
     data : Predictions, Source or Tally
         What fits into memory is audited row by row, more is tallied first (`mode` decides by hand).
     alpha : float
-        The level of the family-wise test: default lens, every class, the whole vector, and every subgroup.
+        The level of the family-wise test: default lens, every class, the whole vector, and every subgroup; and of the
+        joint p of the subgroups among themselves.
     level : float
         Of every interval.
     resamples : int, optional
         Label redraws; the smallest p-value they can give is 1/(1 + resamples). If not said 999, and more where so
-        many classes or groups are judged that Holm's correction needs them, up to 9,999.
+        many classes are judged that Holm's correction needs them, up to 9,999.
+    crossings : bool or int
+        How many group columns are taken together: 2 (or True) adds the subgroups of every two columns.
+    least : float
+        The least error that matters: a subgroup that was not called off is `within` where its interval ends below it.
     cost, actions : optional
         `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
     weight_kind : {"importance", "frequency"}
@@ -149,24 +158,26 @@ def audit(
         weight_kind,
         progress=lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
     )
+    whom = Whom.of(data, rows, crossings, least, rng)
     say(0.02, "pricing what is done")
     decided = priced(rows, cost, actions, level, rng)
     generator = as_generator(rng)
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
     if isinstance(rows, Tally):
-        facts = of_tally(rows, resamples, level, alpha, generator, say)
+        facts = of_tally(rows, resamples, level, alpha, generator, say, whom.least)
     else:
-        facts = of_rows(rows, resamples, level, alpha, generator, say)
+        facts = of_rows(rows, resamples, level, alpha, generator, say, whom)
         say(0.70, "looking for a fix")
         fix, fix_notes = _fix(rows, alpha, rng)
+    people, people_notes = beside_people(rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency")
     say(0.9, "drawing")
     diagrams = _diagrams(rows)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
     state = state_of(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
-    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes])
+    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
     found = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
@@ -186,7 +197,9 @@ def audit(
         "tests": [each.to_dict() for each in facts.tests],
         "recalibration": fix,
         "decisions": decided,
-        "groups": facts.groups,
+        "people": people,
+        "groups": facts.groups.lines(),
+        "among_groups": facts.groups.together(),
         "diagrams": [each.to_dict() for each in diagrams],
         "settings": {
             "alpha": alpha,
@@ -194,6 +207,8 @@ def audit(
             "resamples": facts.resamples,
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
+            "crossings": int(crossings) + (crossings is True),
+            "least": least,
         },
         "notes": [note.to_dict() for note in notes],
     }

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueodds.audit import accounts, decisions, findings
+from trueodds.audit import accounts, decisions, findings, people_tables
 from trueodds.audit.short import Fact, short
 from trueodds.audit.table import Table
 from trueodds.audit.words import clean, glued, size
@@ -14,7 +14,8 @@ from trueodds.audit.words import clean, glued, size
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 WIDTH = 88
 MOST_ROWS = 20
-_LONGEST_NAME = 28
+_LONGEST_NAME, _LONGEST_FIRST = 28, 40  # what a row is about says more than its other names
+_MOST = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
 
 
 def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
@@ -41,6 +42,10 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
         findings.errors(audit),
         findings.classes(audit),
         findings.groups(audit),
+        findings.between(audit),
+        people_tables.measures(audit),
+        people_tables.targets(audit),
+        people_tables.furthest(audit),
         decisions.account(audit),
         decisions.by_action(audit),
         accounts.candidates(audit),
@@ -81,7 +86,8 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
 
 def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
     """Numbers to the right, names to the left; long names give way in their middle."""
-    cells = [[column.name for column in table.columns], *([_fit(cell) for cell in row] for row in table.rows)]
+    names = [column.name for column in table.columns]
+    cells = [names, *([_fit(cell, most) for cell, most in zip(row, _MOST, strict=False)] for row in table.rows)]
     if not any(cells[0]):  # a list of facts: the second column is text and may wrap
         return "\n".join([paint(table.title, "title"), *_list(table, width)])
     widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
@@ -108,10 +114,10 @@ def _list(table: Table, width: int) -> list[str]:
     return lines
 
 
-def _fit(cell: str) -> str:
-    if len(cell) <= _LONGEST_NAME:
+def _fit(cell: str, most: int) -> str:
+    if len(cell) <= most:
         return cell
-    half = (_LONGEST_NAME - 1) // 2
+    half = (most - 1) // 2
     return f"{cell[:half]}…{cell[-half:]}"
 
 

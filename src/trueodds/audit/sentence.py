@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.audit.facts import Facts
+from trueodds.audit.for_whom import worst_off
 from trueodds.audit.words import chance, points
 from trueodds.core.results import Verdict, figure, percent
 
@@ -75,10 +76,8 @@ def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
     if facts.headline.pvalue <= alpha:
         return f", but off by {points(facts.errors[0].value)} from place to place"
-    off = [group for group in facts.groups if group["holm"] <= alpha]
-    if off:
-        worst = max(off, key=lambda group: group["ece"])
-        return f" on average, but off by {points(worst['ece'])} where {worst['column']} is {worst['value']}"
+    if worst := worst_off(facts.groups.lines()):
+        return f" on average, but off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
         classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if classes:

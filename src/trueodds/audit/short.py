@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trueodds.audit.for_whom import worst_off
+from trueodds.audit.people_tables import apart
 from trueodds.audit.words import chance, claim, clean, count, hundredths, is_binary, points, share
 from trueodds.core.results import figure, percent
 
@@ -45,7 +47,7 @@ def short(audit: Mapping[str, Any]) -> list[Fact]:
     tone = {True: "bad", False: "good"}.get(rejected, "plain")
     facts.append(Fact("Is that chance?", answer, told, tone))
     facts.append(_fix(audit.get("recalibration"), data))
-    facts += _impossible(data) + _worst_group(audit)
+    facts += _impossible(data) + _worst_group(audit) + _people(audit)
     return facts
 
 
@@ -114,17 +116,23 @@ def _impossible(data: Mapping[str, Any]) -> list[Fact]:
 
 
 def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
-    alpha = audit["verdict"]["alpha"]
-    groups = audit.get("groups") or []
-    off = [group for group in groups if group.get("holm") is not None and group["holm"] <= alpha]
+    groups, together = audit.get("groups") or [], audit.get("among_groups") or {}
     if not groups:
         return []
-    tested = count(len(groups), "group")
-    if not off and max(group.get("floor") or 0.0 for group in groups) > alpha:
-        return [Fact("Groups that are off", "cannot be told", f"too few redraws for {tested}: see the notes")]
-    if not off:
-        return [Fact("Groups that are off", f"none of {len(groups)}", "as far as these rows can tell")]
-    worst = max(off, key=lambda group: group["ece"] or 0.0)
-    name = f"{clean(worst['column'])} = {clean(worst['value'])}"
-    remark = f"worst: {name}, off by {points(worst['ece'])}"
-    return [Fact("Groups that are off", f"{len(off)} of {tested}", remark, "bad")]
+    tested, label = count(len(groups), "group"), "Groups that are off"
+    worst = worst_off(groups)
+    off, open_ = (sum(each["standing"] == name for each in groups) for name in ("off", "undecided"))
+    if worst is None and (together.get("floor") or 0.0) > audit["verdict"]["alpha"]:
+        return [Fact(label, "cannot be told", f"too few clusters or redraws for {tested}: see the notes")]
+    left = f"{open_:,} undecided" if open_ else "none undecided"
+    if worst is None:
+        within = f"the others within {points(together['least'])}"
+        return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
+    remark = f"worst: {clean(worst['label'])}, off by {points(worst['error'])}; {left}"
+    return [Fact(label, f"{off} of {tested}", remark, "bad")]
+
+
+def _people(audit: Mapping[str, Any]) -> list[Fact]:
+    """How far it is from people's votes, where there are votes."""
+    told = apart(audit)
+    return [Fact("Apart from people", *told)] if told else []

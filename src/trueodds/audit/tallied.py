@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from trueodds.audit.facts import Facts, Progress, corrected, enough, group_said, in_errors
+from trueodds.audit.facts import Facts, Progress, enough, in_errors
+from trueodds.audit.for_whom import HOLM, Groups, apart
 from trueodds.core.errors import Note
+from trueodds.core.groups import Group
 from trueodds.core.holm import holm
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
+from trueodds.hypotests.standing import notes_on, standing
 from trueodds.inference import tallied
 from trueodds.inference.estimate import Sureness
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
@@ -20,7 +22,13 @@ from trueodds.tally.tally import Tally
 
 
 def of_tally(
-    tally: Tally, resamples: int | None, level: float, alpha: float, rng: np.random.Generator, progress: Progress
+    tally: Tally,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    least: float = 0.05,
 ) -> Facts:
     """Measure and test everything that the tally's cells can tell."""
     first = default_lens(tally)
@@ -47,8 +55,8 @@ def of_tally(
         progress(0.1 + 0.6 * i / len(lenses), f"judging {lens}")
         errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
         tests.append(test.from_tally(tally, [lens], rng))
-    groups = _groups(tally, first, test, level, rng)
-    claims = [each.family_pvalue or each.pvalue for each in tests] + [group["pvalue"] for group in groups]
+    groups = _groups(tally, first, test, level, least, alpha, rng)
+    claims = [each.family_pvalue or each.pvalue for each in tests] + [group.pvalue for group in groups.told]
     if len(claims) > 1:
         strongest = tests[int(np.argmin([each.pvalue for each in tests]))]
         joint = min(holm(claims))
@@ -56,7 +64,7 @@ def of_tally(
         family = replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={})
         tests.insert(0, family)
     gap, z = _gap(tally, first)
-    return Facts(scores, errors, tests, groups, gap, z, drawn, notes)
+    return Facts(scores, errors, tests, gap, z, drawn, [*notes, *groups.notes], groups)
 
 
 def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, rng: np.random.Generator) -> Estimate:
@@ -64,16 +72,30 @@ def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, r
 
 
 def _groups(
-    tally: Tally, lens: Lens, test: Consistency, level: float, rng: np.random.Generator
-) -> list[dict[str, Any]]:
-    found = []
-    for column, values in tally.groups.items():
-        for value, part in values.items():
-            estimate = _estimate(part, "ece", lens, test.resamples, level, rng)
-            right = part.accuracy if np.isfinite(part.accuracy) else None
-            p = test.from_tally(part, [lens], rng).pvalue
-            found.append(group_said(column, value, estimate, right, p, 1 / (1 + test.resamples)))
-    return corrected(found)
+    tally: Tally, lens: Lens, test: Consistency, level: float, least: float, alpha: float, rng: np.random.Generator
+) -> Groups:
+    """Each subgroup by itself: their cells are drawn apart, so that Holm's correction takes the place of a joint p."""
+    parts = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
+    if not parts:
+        return Groups()
+    estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
+    judged = apart([test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples))
+    told = []
+    for (column, value, _), estimate, p, joint in zip(parts, estimates, judged.pvalues, judged.joint, strict=True):
+        ends = estimate.interval
+        low, high = (None, None) if ends is None else (ends.low, ends.high)
+        name = str(value)
+        told.append(
+            Group(column, name, f"{column}={name}", estimate, p, joint, None, standing(joint, low, high, least, alpha))
+        )
+    note = Note(
+        "TN166",
+        "A tally holds each group apart: joint p is Holm's, and what lies between groups (seen from, gaps, crossings, "
+        "multicalibration) is unknown; mode='exact' (--mode exact) tells it.",
+    )
+    right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
+    notes = (note, *notes_on(told, alpha, together=False))
+    return Groups(tuple(told), right, judged.floor, HOLM, least, level, notes=notes)
 
 
 def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from trueodds import __version__
+from trueodds.cli.answers import answers
 from trueodds.cli.audits import audit
 from trueodds.cli.comparing import compare
 from trueodds.cli.fixes import apply, fit
+from trueodds.cli.grouping import groups
 from trueodds.cli.listing import list_members
 from trueodds.cli.planning import power
 from trueodds.cli.program import Program
@@ -34,5 +36,20 @@ def main() -> None:
     """
 
 
-for _command in (audit, measure, test, compare, power, draw, fit, apply, tally, merge, study, list_members):
+for _command in (
+    audit,
+    answers,
+    measure,
+    test,
+    groups,
+    compare,
+    power,
+    draw,
+    fit,
+    apply,
+    tally,
+    merge,
+    study,
+    list_members,
+):
     main.add_command(_command)

@@ -8,6 +8,7 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.costs import COST, priced
+from trueodds.cli.grouping import CROSSINGS, LEAST, crossed
 from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.program import GATE_FAILED
 from trueodds.cli.progress import Progress
@@ -24,6 +25,8 @@ from trueodds.cli.progress import Progress
 @click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
 @WEIGHT_KIND
+@CROSSINGS
+@LEAST
 @COST
 @click.option(
     "--fail-on",
@@ -43,6 +46,8 @@ def audit(
     level: float,
     resamples: int | None,
     weight_kind: str,
+    crossings: bool,
+    least: float,
     cost_path: str | None,
     fail_on: tuple[str, ...],
     mode: str | None,
@@ -57,6 +62,7 @@ def audit(
     gates = [Gate.of(text) for text in fail_on]
     named = given_columns(columns)
     output.ready(files, html=html_path, json=json_path)
+    crossed(files, named, crossings)
     with Progress() as progress:
         data, costs = priced(opened(files, named), cost_path, mode, weight_kind)
         from trueodds.audit import audit as audited
@@ -69,6 +75,8 @@ def audit(
             resamples=resamples,
             mode=mode,
             weight_kind=weight_kind,
+            crossings=crossings,
+            least=least,
             progress=progress,
             **costs,
         )

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from trueodds.cli import records
 from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,6 +40,7 @@ COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--cluster", {"metavar": "C", "help": "Column of what makes rows depend on each other, such as a patient."}),
     ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
     ("--sum-tolerance", {"type": float, "metavar": "X", "help": "How far a row may be from sum 1 (rounded tables)."}),
+    *records.RECORDS,
 )
 _NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
 _LISTS = ("probs", "logits", "votes", "multilabel")
@@ -70,7 +72,7 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
 def given_columns(given: dict[str, Any]) -> dict[str, Any]:
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
     said = {name: given.pop(name) for name in _NAMES if name in given}
-    said = {name: each for name, each in said.items() if each not in (None, ())}
+    said = {name: each for name, each in said.items() if each not in (None, ()) and each is not False}
     _sensible(said)
     for name in _LISTS:
         if name in said and "," in said[name]:
@@ -84,11 +86,12 @@ def given_columns(given: dict[str, Any]) -> dict[str, Any]:
 
 def _sensible(said: Mapping[str, Any]) -> None:
     """Refuse what would be ignored, or read as two things at once."""
+    records.sensible(said)
     for one, other, why in _EXCLUDING:
         if one in said and other in said:
             raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
     for one, other in (("confidence", "correct"), ("correct", "confidence")):
-        if one in said and other not in said:
+        if one in said and other not in said and (one, "samples" in said) != ("correct", True):
             raise InputError(
                 "TO601", f"--{one} needs --{other}.", f"--{one} {said[one]} alone", f"Add --{other} C, a column."
             )
@@ -119,6 +122,8 @@ def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "A tally has its columns already.", f"--{name}", f"Leave --{name} out.")
         return added(files)
+    if records.meant(files, columns):
+        return records.source(files, columns)
     from trueodds.sources import read
 
     return read(files[0] if len(files) == 1 else list(files), **columns)

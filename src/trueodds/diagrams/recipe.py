@@ -30,6 +30,7 @@ class Recipe:
     lens: ClassVar[str | None] = None  # the claim it is about where none is said; None is the usual one
     several: ClassVar[bool] = False  # whether it is about several models
     vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
+    clusters: ClassVar[bool] = False  # whether its ranges resample whole clusters
     by_chance: ClassVar[tuple[str, ...]] = ()  # columns that draws by chance made, which the order of rows changes
     by_count: ClassVar[tuple[str, ...]] = (
         "n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,35 @@ class Judged:
     seen_from: list[float | None]
     floor: float  # the smallest p there can be
     multicalibration: MulticalibrationError | None
-    null: str
+    null: str  # nothing where the subgroups were drawn apart
     notes: list[Note]
+
+    @property
+    def together(self) -> bool:
+        """Whether the draws of all subgroups hang together, so that what would have been seen is known."""
+        return bool(self.null)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What is claimed of the subgroups: the error of each, and the cumulative errors behind multicalibration."""
+
+    labels: list[str]
+    asked: list[Asked]
+    cumulative: list[Asked]  # none where the lens has several views, or vectors
+
+    @classmethod
+    def of(
+        cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
+    ) -> Claims:
+        """About these rows."""
+        asked = [Asked.of(estimator, group.of(lens), preds, aggregate) for group in groups]
+        return cls([group.label for group in groups], asked, cumulative_of(preds, lens, groups) if groups else [])
+
+    @property
+    def every(self) -> list[Asked]:
+        """All that has to be drawn together."""
+        return [*self.asked, *self.cumulative]
 
 
 def judge(
@@ -45,6 +72,7 @@ def judge(
     resamples: int,
     alpha: float,
     rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
 ) -> Judged:
     """Each subgroup's error among those of redrawn labels; rows that two subgroups share have the same labels in both.
 
@@ -52,32 +80,38 @@ def judge(
     `consistency`.
     """
     hard, notes = one_label(preds, rng)
-    asked = [Asked.of(estimator, group.of(lens), hard, aggregate) for group in groups]
-    if hard.kind == "multilabel" and len(asked[0].views) > 1:
+    claims = Claims.of(hard, groups, estimator, lens, aggregate)
+    if hard.kind == "multilabel" and len(claims.asked[0].views) > 1:
         raise InputError(
             "TO408",
             "Labels that do not exclude each other are drawn apart, so their common error has no null law by group.",
             f"{hard.k} labels through {lens}",
             "Ask about one label: lens='class:NAME'.",
         )
-    cumulative = cumulative_of(hard, lens, groups)
-    every = [*asked, *cumulative]
-    laws = [null_draws(hard, every, resamples, rng)]
+    laws = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
-        laws.append(null_draws(hard, every, resamples, rng, share=within_clusters(hard, asked)))
-    off = estimator.off
+        laws.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.asked)))
+    return judged_on(hard, claims, laws, alpha, notes)
+
+
+def judged_on(
+    hard: Predictions, claims: Claims, laws: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
+) -> Judged:
+    """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
+    asked, cumulative, notes = claims.asked, claims.cumulative, list(notes)
+    off = asked[0].estimator.off
     observed = np.array([float(each.combined(off(each.values))) for each in asked])
     together = [
         Together(observed, np.array([each.combined(off(drawn)) for each, drawn in zip(asked, law, strict=False)]))
         for law in laws
     ]
-    floor = 1 / (1 + resamples)
+    floor = 1 / (1 + laws[0][0].shape[1])
     if hard.cluster is not None:
         floor = max(floor, 2.0 ** -float(hard.cluster.max()))
     seen = [each.seen_from(alpha) for each in together]
     error = None
     if cumulative:
-        error = multicalibration(cumulative, [law[len(asked) :] for law in laws], [each.label for each in groups])
+        error = multicalibration(cumulative, [law[len(asked) :] for law in laws], claims.labels)
         if np.isinf(error.sigma):
             notes.append(Note("TN223", f"Chance has no part in {error.worst}: one outcome against it makes p = 0."))
     return Judged(

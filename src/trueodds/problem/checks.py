@@ -281,7 +281,12 @@ def votes(y: Array, k: int) -> tuple[Array, Array | None]:
     bad = ~np.isfinite(v) | (v < 0)
     if bad.any():
         refuse(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Mend those rows.")
-    m = v.sum(axis=1)
+    with np.errstate(over="ignore"):
+        m = v.sum(axis=1)
+    if (m > EXACT).any():
+        row = int(np.argmax(m))
+        got = f"{v[row].max():g} in row {row}"
+        raise InputError("TO111", "The votes of a row are too many to be counted.", got, "Mend it.")
     if (m <= 0).any():
         raise InputError(
             "TO111",
@@ -289,16 +294,19 @@ def votes(y: Array, k: int) -> tuple[Array, Array | None]:
             f"none in row {int(np.argmin(m))} ({int((m <= 0).sum()):,} such rows)",
             "Remove rows that nobody labelled.",
         )
-    whole = bool((v == np.rint(v)).all())
-    if not whole and (np.abs(m - 1) > 1e-5).any():
-        row = int(np.argmax(np.abs(m - 1)))
+    counted, shared = (v == np.rint(v)).all(axis=1), np.abs(m - 1) <= 1e-5
+    if not counted.all() and not shared.all():
+        neither = ~counted & ~shared
+        row = int(np.argmax(neither if neither.any() else ~counted))
+        part = int(np.argmax(v[row] != np.rint(v[row])))
+        got = f"{m[row]:.6g} in row {row}" if m[row] % 1 else f"{v[row, part]:g} in row {row}, class {part}"
         raise InputError(
             "TO111",
-            "Votes are whole counts, or shares that sum to 1.",
-            f"{m[row]:.6g} in row {row}",
+            "Votes are whole counts, or shares that sum to 1, in all rows alike.",
+            got if neither.any() else f"shares in row {row}, and counts in others",
             "Pass the counts.",
         )
-    return v / m[:, None], m if whole else None
+    return v / m[:, None], m if counted.all() else None
 
 
 def correctness(z: Array) -> Array:

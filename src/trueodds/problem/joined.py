@@ -40,4 +40,11 @@ def joined(parts: Sequence[Predictions]) -> Predictions:
 def _made(preds: Predictions) -> tuple[object, ...]:
     """What must agree; rows in clusters agree with none, as their numbers mean nothing elsewhere."""
     has = tuple(name for name in _ROWS if getattr(preds, name) is not None)
-    return preds.kind, preds.classes, preds.p.shape[1:], has, tuple(sorted(preds.group)), preds.cluster is None or id(preds)
+    return (
+        preds.kind,
+        preds.classes,
+        preds.p.shape[1:],
+        has,
+        tuple(sorted(preds.group)),
+        preds.cluster is None or id(preds),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval, figure, percent
 from trueodds.core.rng import as_generator
+from trueodds.problem.checks import numbers
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
@@ -42,8 +45,10 @@ class SelectiveRisk:
     random: float
     ideal: float
     interval: Interval | None
+    gain: Interval | None  # of random − aurc: above 0 the order is better than one by chance; none if all end alike
     answered: int
     asked: int
+    at: Mapping[str, Array]  # coverage threshold risk low high, at the coverages asked for; NaN beyond the last answer
 
     @property
     def table(self) -> dict[str, Array]:
@@ -65,60 +70,161 @@ def selective_risk(
     preds: Predictions,
     *,
     asked: int | None = None,
+    at: Sequence[float] = (),
     resamples: int = 2000,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SelectiveRisk:
     """The curve of the chosen answers, and AURC with its percentile interval from resampled rows, or whole clusters.
 
-    `asked` is how many questions there were, with those that got no answer; `resamples=0` leaves the interval out.
-    Cost: O(n log n), and O(n) for each resample: .6 s for 10,000 answers, 11 s for 100,000. Raises TO205 for weights, TO203 for settings out of range.
+    `asked` is how many questions there were, with those that got no answer; `at` are coverages at which the risk is
+    wanted with an interval of its own, in (0, 1]; `resamples=0` leaves the intervals out. A weight of two is two rows,
+    and a row of weight 0 is none.
+    Cost: O(n log n), and O(n) for each resample: .9 s of CPU for 10,000 answers, 17 s for 100,000. Raises TO203 for settings out of range.
 
-    >>> curve = selective_risk(Predictions.from_confidence([0.9, 0.8, 0.8, 0.6], [1, 1, 0, 1]), resamples=0)
+    >>> curve = selective_risk(Predictions.from_confidence([0.9, 0.8, 0.8, 0.6], [1, 1, 0, 1]), at=[0.5], resamples=0)
     >>> curve.coverage.tolist(), round(float(curve), 4)  # (0 + (0/2 + 1/2)/2 + 1/3 + 1/4)/4
     ([0.25, 0.75, 1.0], 0.2083)
+    >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
+    [0.25]
     """
-    if preds.weight is not None:
-        raise InputError("TO205", "A curve of risk counts rows.", "weights", "Leave weight= out.")
-    asked = preds.n if asked is None else asked
-    if asked < preds.n or resamples < 0 or not 0 < level < 1:
-        got = f"asked={asked}, resamples={resamples}, level={level}"
-        raise InputError("TO203", "asked, resamples or level is out of its range.", got, "Leave them out.")
     (view,) = as_lens("confidence").views(preds)
-    wrong = 1 - view.y.astype(np.float64)
+    return risk_of(view, preds.cluster, asked=asked, at=at, resamples=resamples, level=level, rng=rng)
+
+
+def risk_of(
+    view: View,
+    cluster: Array | None = None,
+    *,
+    asked: int | None = None,
+    at: Sequence[float] | Array | None = (),
+    resamples: int = 2000,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> SelectiveRisk:
+    """The same of a binary view of answers, rows or cells of a tally; `at=None` is every step, and 200 even coverages.
+
+    Between steps equal confidences come in random order. The limits at a coverage are percentiles, each coverage by
+    itself; where no answer so far is wrong, or all are, resamples cannot vary and the exact binomial limit holds.
+    Where that is so of all answers, the limit of AURC is what that error rate could make of it at worst, or at best.
+    """
+    if view.is_rows and not (kept := view.w > 0).all():
+        view = view.take(np.flatnonzero(kept))
+        cluster = None if cluster is None else np.unique(cluster[kept], return_inverse=True)[1].reshape(-1)
+    answered = view.n_rows
+    asked = answered if asked is None else asked
+    _check(asked, answered, resamples, level)
     threshold, step = np.unique(-view.p, return_inverse=True)
-    step, m = step.reshape(-1), len(threshold)
-    n, errors = np.bincount(step, minlength=m).astype(np.float64), np.bincount(step, wrong, m)
-    reached, total = np.cumsum(n), np.array([float(preds.n)])
-    ends = np.array([[total[0] - wrong.sum(), wrong.sum()]])
-    aurc, ideal = _area(n[None], errors[None]), _area(ends, ends * [0, 1])
-    interval = None
+    step, m, w, wrong = step.reshape(-1), len(threshold), view.w, 1 - view.y.astype(np.float64)
+    n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
+    reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
+    covered = reached / total * (answered / asked)
+    wanted = _everywhere(covered) if at is None else _coverages(at)
+    shares = np.where(wanted <= covered[-1] * (1 + 1e-12), np.minimum(wanted * (asked / answered), 1.0), np.nan)
+    risk = _risks(n, errors, shares)
+    ends = np.array([total - lost, lost])
+    aurc, ideal = _area(n, errors), _area(ends, ends * [0, 1])
+    interval = gain = None
+    low = high = np.full(len(wanted), np.nan)
     if resamples:
-        unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
-        units, draw = int(unit.max()) + 1, as_generator(rng)
-        drawn = np.empty(resamples)
-        for i in range(resamples):
-            times = np.bincount(draw.integers(0, units, units), minlength=units)[unit].astype(np.float64)
-            drawn[i] = _area(np.bincount(step, times, m)[None], np.bincount(step, times * wrong, m)[None])[0]
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-        interval = Interval(float(low), float(high), level, "percentile")
+        drawn, better, risks = [], [], []
+        for counts, misses in _resampled(view, step, m, cluster, resamples, as_generator(rng)):
+            drawn.append(_area(counts, misses))
+            better.append(misses.sum() / counts.sum() - drawn[-1])
+            risks.append(_risks(counts, misses, shares) if len(shares) else shares)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(np.array(risks).reshape(len(risks), -1), tails, axis=0)
+        units = view.worth if cluster is None else len(np.unique(cluster))
+        few = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
+        low, high = np.where(risk == 1, few, low), np.where(risk == 0, 1 - few, high)
+        if 0 < lost < total:
+            interval, gain = (
+                Interval(*np.quantile(each, tails).tolist(), level, "percentile") for each in (drawn, better)
+            )
+        else:
+            interval = _if_all_alike(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
+    place = np.minimum(np.searchsorted(reached, np.nan_to_num(shares) * total * (1 - 1e-12)), m - 1)
+    found = np.where(np.isnan(shares), np.nan, -threshold[place].astype(np.float64))
     return SelectiveRisk(
-        -threshold.astype(np.float64), reached / asked, np.cumsum(errors) / reached,
-        float(aurc[0]), float(wrong.mean()), float(ideal[0]), interval, preds.n, asked,
+        -threshold.astype(np.float64), covered, np.cumsum(errors) / reached,
+        aurc, lost / total, ideal, interval, gain, answered, int(asked),
+        {"coverage": wanted, "threshold": found, "risk": risk, "low": low, "high": high},
     )  # fmt: skip
 
 
-def _area(n: Array, errors: Array) -> Array:
-    """AURC from the answers and errors of each step (…, m), surest first.
+def _check(asked: Any, answered: int, resamples: Any, level: Any) -> None:
+    whole = all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in (asked, resamples))
+    if not whole or asked < answered or resamples < 0 or not (isinstance(level, (int, float)) and 0 < level < 1):
+        got = f"asked={asked!r}, resamples={resamples!r}, level={level!r}"
+        raise InputError("TO203", "asked, resamples or level is out of its range.", got, "Leave them out.")
+
+
+def _coverages(at: Any) -> Array:
+    wanted = numbers(np.atleast_1d(at), "at").astype(np.float64)
+    if not ((wanted > 0) & (wanted <= 1)).all():
+        raise InputError("TO203", "A coverage lies above 0 and is at most 1.", f"at={at!r}", "For 80 % give 0.8.")
+    return wanted
+
+
+def _if_all_alike(wrong: bool, rate: float, level: float) -> Interval:
+    """AURC where no answer was wrong but a share `rate` may be, and with those first: r + ∫ r/c dc from r to 1.
+
+    Where all were wrong, the same share may be right and come first, and what is left of 1 is the least.
+    """
+    most = rate * (1 - float(np.log(rate)))
+    return Interval(1 - most, 1.0, level, "exact") if wrong else Interval(0.0, most, level, "exact")
+
+
+def _everywhere(covered: Array) -> Array:
+    """Even coverages up to the last, and the end of each step where there are few."""
+    even = np.arange(1, 201) / 200 * covered[-1]
+    return np.unique(np.round(np.concatenate((even, covered)) if len(covered) <= 200 else even, 12))
+
+
+def _resampled(
+    view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
+) -> Iterator[tuple[Array, Array]]:
+    """Answers and errors of each step in each resample: of rows, of whole clusters, or of the rows that a tally counts."""
+    w, wrong = view.w, 1 - view.y.astype(np.float64)
+    if not view.is_rows:
+        size = max(1, round(view.worth))
+        n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
+        share = np.clip(np.concatenate([errors, n - errors]), 0.0, None)
+        for _ in range(resamples):
+            drawn = rng.multinomial(size, share / share.sum()).astype(np.float64)
+            yield drawn[:m] + drawn[m:], drawn[:m]
+        return
+    unit = np.arange(len(step)) if cluster is None else cluster
+    units = int(unit.max()) + 1
+    for _ in range(resamples):
+        times = np.bincount(rng.integers(0, units, units), minlength=units)[unit] * w
+        if times.any():  # a resample whose rows all have weight 0 says nothing
+            yield np.bincount(step, times, m), np.bincount(step, times * wrong, m)
+
+
+def _risks(n: Array, errors: Array, shares: Array) -> Array:
+    """The expected risk of the surest share of the answers."""
+    upto, lost = (np.concatenate(([0.0], np.cumsum(each))) for each in (n, errors))
+    k = shares * upto[-1]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.clip(np.interp(k, upto, lost) / k, 0.0, 1.0))
+
+
+def _area(n: Array, errors: Array) -> float:
+    """AURC from the answers and errors of each step (m,), surest first.
 
     Of g tied answers with e errors after N answers with E, the j-th in random order brings the expected risk
     (E + j e/g)/(N + j); summed over j that is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
     """
-    upto, before = np.cumsum(n, axis=-1), np.cumsum(errors, axis=-1) - errors
-    total = upto[..., -1]
-    harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, int(total.max()) + 1))))
+    upto, before = np.cumsum(n), np.cumsum(errors) - errors
     start = upto - n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(n > 0, errors / n, 0.0)
-    rise = harmonic[np.rint(upto).astype(np.int64)] - harmonic[np.rint(start).astype(np.int64)]
-    return np.asarray((errors + (before - start * rate) * rise).sum(axis=-1) / total)
+    rise = np.diff(_harmonic(np.concatenate(([0.0], upto))))
+    rate = np.divide(errors, n, out=np.zeros(len(n)), where=n > 0)
+    return float((errors + (before - start * rate) * rise).sum() / upto[-1])
+
+
+def _harmonic(x: Array) -> Array:
+    """H(x) = 1 + 1/2 + … + 1/x, and between whole numbers, where weights lead, its continuation: ψ(x + 1) + γ."""
+    from scipy.special import digamma
+
+    return np.asarray(digamma(np.maximum(x, 0.0) + 1) + np.euler_gamma)

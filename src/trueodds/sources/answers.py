@@ -19,7 +19,7 @@ from trueodds.sources.records import Record, records
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers that were given, as Predictions, and how many questions got none."""
+    """The answers that were given, as Predictions that carry the notes, and how many questions got none."""
 
     predictions: Predictions
     asked: int  # rows, or questions where several samples make one answer
@@ -32,10 +32,15 @@ class Answers:
         return (self.asked - self.abstained) / self.asked
 
     def selective_risk(
-        self, *, resamples: int = 2000, level: float = 0.95, rng: int | np.random.Generator = 0
+        self,
+        *,
+        at: Sequence[float] = (),
+        resamples: int = 2000,
+        level: float = 0.95,
+        rng: int | np.random.Generator = 0,
     ) -> SelectiveRisk:
         """How often answers of at least each confidence are wrong; what was not answered counts in the coverage."""
-        return selective_risk(self.predictions, asked=self.asked, resamples=resamples, level=level, rng=rng)
+        return selective_risk(self.predictions, asked=self.asked, at=at, resamples=resamples, level=level, rng=rng)
 
     def __str__(self) -> str:
         return f"{self.predictions!r} · {self.asked:,} asked, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
@@ -74,7 +79,8 @@ def answers(
     Parameters
     ----------
     data : path, pattern, list of paths, or list of dicts
-        Files of .jsonl or .ndjson, one record per line.
+        Files of .jsonl or .ndjson, one record per line; .json, a list of records or one under the name of each
+        question, which is then their field `id`; or a table, a record per row. All is held in memory.
     options, confidence, samples : str
         The field; without any of them `options="logprobs"`.
     answer : str
@@ -89,7 +95,8 @@ def answers(
         The field that tells questions apart. Where a question has several rows they become a cluster, since they are
         not independent; where none has, nothing changes.
     abstained : str, optional
-        The field that says yes where no answer was given. Those rows are counted, and nothing else of them is read.
+        The field that says yes where no answer was given. Those rows are counted, and nothing else of them is read;
+        where they say all the same how sure they are, note TN169 tells it.
     group : str or sequence of str, optional
         Fields of subgroups, such as the subject.
 
@@ -114,8 +121,9 @@ def answers(
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
-    given = [each for each in rows if not _abstains(each, abstained)]
+    given = [each for each in rows if abstained is None or not each.yes(abstained)]
     asked, left = len(rows), len(rows) - len(given)
+    notes += _silent(rows, abstained, samples or confidence or options or "logprobs")
     if given and samples is not None:
         first, share, right = agreed(given, samples, answer, correct, question)
         if len(first) < len(given):  # one record per sample: questions are what was asked
@@ -136,7 +144,7 @@ def answers(
     elif confidence is not None:
         stated = np.array([_stated(each, confidence, percent) for each in given])
         if percent and stated.max() <= 0.01:
-            text = f"No confidence is above 1 %, the greatest being {stated.max():.2%}: were they not percentages, percent=True is wrong."
+            text = f"No confidence is above 1 %, the greatest being {stated.max():.2%}: were they shares, and no percentages?"
             notes.append(Note("TN147", text))
         preds = Predictions.from_confidence(stated, [each.yes(correct or "correct") for each in given], **extras)
     else:
@@ -151,7 +159,7 @@ def answers(
     if left:
         text = f"{left:,} of {asked:,} questions got no answer (coverage {in_percent(round(1 - left / asked, 4))}); what is measured holds for those that did."
         notes.append(Note("TN146", text))
-    return Answers(preds, asked, left, tuple(notes))
+    return Answers(preds.noted(*notes) if notes else preds, asked, left, tuple(notes))
 
 
 def _settled(
@@ -176,8 +184,14 @@ def _settled(
             )
 
 
-def _abstains(record: Record, field: str | None) -> bool:
-    return field is not None and record.yes(field)
+def _silent(rows: list[Record], abstained: str | None, field: str) -> list[Note]:
+    """Rows that abstain and say how sure they are all the same."""
+    said = [each for each in rows if abstained is not None and each.yes(abstained) and each.holds(field)]
+    if not said:
+        return []
+    who = "1 row that abstains holds" if len(said) == 1 else f"{len(said):,} rows that abstain hold"
+    text = f"{who} {field!r} all the same, which was not read; the first is {said[0].place}."
+    return [Note("TN169", text)]
 
 
 def _key(record: Record, field: str) -> str:
@@ -197,7 +211,9 @@ def _clusters(given: list[Record], question: str | None) -> Any:
 
 def _stated(record: Record, field: str, percent: bool) -> float:
     value = record.value(field)
-    if percent and isinstance(value, str):
+    if isinstance(value, str) and value.strip().endswith("%"):
+        if not percent:
+            raise record.wrong(field, value, "Say percent=True, which reads 70 and 70% alike.")
         value = value.strip().removesuffix("%")
     said, most = record.number(field, value), 100 if percent else 1
     if not 0 <= said <= most:

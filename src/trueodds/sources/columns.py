@@ -57,7 +57,12 @@ class Choice:
         row_id = find.one(self.row_id, "row_id")
         taken = {
             name: use
-            for name, use in [(weight, "weight"), (cluster, "cluster"), (row_id, "row_id"), *((g, "group") for g in group)]
+            for name, use in [
+                (weight, "weight"),
+                (cluster, "cluster"),
+                (row_id, "row_id"),
+                *((g, "group") for g in group),
+            ]
             if name
         }
         for name in group:

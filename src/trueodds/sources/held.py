@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.source import Progress, Source
 
-
 Array = NDArray[Any]
 
 

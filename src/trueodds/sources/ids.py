@@ -36,5 +36,7 @@ def named(ids: Array) -> Array:
     if ids.dtype.kind in "iu":
         return ids.astype(np.uint64)
     texts, where = np.unique(ids.astype(np.str_), return_inverse=True)
-    found = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()]
+    found = [
+        int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()
+    ]
     return np.array(found, dtype=np.uint64)[where.reshape(-1)]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.sources import files
 from trueodds.sources.lines import JsonLinesTable
 from trueodds.sources.spelling import readable
+from trueodds.sources.table import Table
+from trueodds.sources.writers import listed, writer_of
 
 YES = ("yes", "true", "1", "correct")
 NO = ("no", "false", "0", "incorrect")
@@ -38,21 +45,27 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        found = _inside(self.fields, field)
+        found = _plain(_inside(self.fields, field))
         if found is _ABSENT:
             fix = near(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
-        if found is None:
+        if _empty(found):
             raise self.missing(field)
         return found
 
+    def holds(self, field: str) -> bool:
+        """Whether the field is there and says anything."""
+        found = _plain(_inside(self.fields, field))
+        return not _empty(found) and found not in (_ABSENT, "", [], {})
+
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
-        fix = "Nothing is dropped for you; name the field that tells abstentions with abstained=, or remove the row."
+        fix = "Nothing is dropped for you: say by abstained= which field tells abstentions, or remove the row."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
 
     def number(self, field: str, value: Any) -> float:
         """A value of the field as a number; a numeral, which some evaluations write instead, is one."""
+        value = _plain(value)
         if isinstance(value, str) and readable(value.strip(), "number"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -68,7 +81,7 @@ class Record:
 
     def yes(self, field: str, value: Any = _ABSENT) -> bool:
         """Whether the field says yes: a boolean, 0 or 1, or yes and no in words."""
-        value = self.value(field) if value is _ABSENT else value
+        value = self.value(field) if value is _ABSENT else _plain(value)
         word = str(value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in YES + NO:
@@ -84,19 +97,66 @@ class Record:
 
 
 def records(data: Any) -> Iterator[Record]:
-    """The records of a .jsonl file, of several, or of objects that are in memory."""
+    """The records of a .jsonl file, of several, of any table's rows, or of objects that are in memory."""
     paths = files.paths(data)
     if paths is None:
         yield from _held(data)
         return
-    row = 0
-    for table in [table for path in paths for table in files.opened(path)]:
-        if not isinstance(table, JsonLinesTable):
-            fix = "Convert it to .jsonl, one object per question; a table of probabilities is read by trueodds.read."
-            raise InputError("TO302", "Answers are read from .jsonl.", table.name, fix)
-        for line, fields in table.records():
-            yield Record(table.name, row, line, fields)
-            row += 1
+    for path in paths:
+        if str(path).lower().endswith(".json"):
+            yield from _whole(os.fspath(path))
+            continue
+        for table in files.opened(path):
+            for row, (line, fields) in enumerate(_rows(table)):
+                yield Record(table.name, row, line, fields)
+
+
+def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    """The rows of a table by the names of its columns; an empty cell of text holds nothing."""
+    if isinstance(table, JsonLinesTable):
+        yield from table.records()
+        return
+    for chunk in table.chunks((), 65536):
+        columns = [listed(cells) for cells in chunk.values()]
+        for row in zip(*columns, strict=True):
+            yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
+
+
+def _whole(path: str) -> Iterator[Record]:
+    """The objects of one JSON document: a list of them, or, as exams are judged, one under the name of each question."""
+    fix = "Write a list of objects, or one object that holds an object for each question."
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InputError("TO303", f"{path} cannot be read as json.", str(problem)[:200], fix) from None
+    if isinstance(found, Mapping):
+        found = [{"id": name, **each} if isinstance(each, Mapping) else each for name, each in found.items()]
+    if not isinstance(found, list):
+        raise InputError("TO302", f"{path} holds no records.", type(found).__name__, fix)
+    for row, fields in enumerate(found):
+        if not isinstance(fields, Mapping):
+            raise InputError("TO302", "A record must be an object.", f"{_said(fields)} in row {row} of {path}", fix)
+        yield Record(path, row, None, fields)
+
+
+def write(path: str, columns: Mapping[str, Any]) -> None:
+    """A table of these columns in the format of the suffix; it is there as a whole or not at all."""
+    target = Path(path).expanduser()
+    form = files.format_of(str(target), "TO314")
+    if form in ("parquet", "arrow"):
+        files.needs_pyarrow(str(target))
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with writer_of(form, str(part), str(target)) as writer:
+            writer.write(columns, 0)
+        os.replace(part, target)
+    except OSError as problem:
+        raise InputError("TO314", f"{target} cannot be written.", str(problem), "Choose another place.") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _held(data: Any) -> Iterator[Record]:
@@ -121,6 +181,16 @@ def _inside(fields: Any, name: str) -> Any:
     if isinstance(fields, list) and first.isdigit() and int(first) < len(fields):
         return _inside(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy's wrapping."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def _empty(value: Any) -> bool:
+    """Whether nothing is there: null, or NaN, as frames write it."""
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def _said(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from trueodds.core.errors import InputError
@@ -53,3 +54,12 @@ def _rows(data: Any, mode: str | None, progress: Any) -> Predictions | Tally:
             return found
     total: Tally = source.reduce(Tally.of, progress=progress)
     return total
+
+
+def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int | None) -> Predictions | Source | Tally:
+    """Rows in memory, however many there are without a limit; else a source that is read in passes, or a tally."""
+    if isinstance(data, Tally) or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
+        return resolved(data, mode, weight_kind)
+    source = data if isinstance(data, Source) else read(data)
+    found = None if mode == "tally" else source.collect_or(sys.maxsize if limit is None else limit)
+    return source if found is None else resolved(found, "exact", weight_kind)

@@ -10,7 +10,7 @@ from typing import Any
 from trueodds.core import saved
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
-from trueodds.sources.source import Progress
+from trueodds.sources.source import Progress, Source
 from trueodds.sources.tabled import TableSource
 from trueodds.tally import wire
 from trueodds.tally.tally import Tally
@@ -20,7 +20,7 @@ EVERY = 10.0  # seconds of work that a machine's end may cost
 
 
 def resumed(
-    source: TableSource,
+    source: Source,
     step: Callable[[Predictions], Tally],
     state: str | Path,
     settings: Mapping[str, Any],
@@ -32,8 +32,11 @@ def resumed(
     The batches are added up in the same order as without a stop, so that the answer is the same to the last bit. The
     file is written every so many seconds, when the work is interrupted, and at the end.
 
-    Raises InputError: TO331 for a state of other files or settings, TO402 for no state, TO407 where it cannot be kept.
+    Raises InputError: TO205 for what is no file, TO331 for a state of other files or settings, TO402 for no state, TO407 where it cannot be kept.
     """
+    if not isinstance(source, TableSource):
+        fix = "An engine repeats what fails by itself; rows in memory take no time."
+        raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
     place, about = Path(state), {"files": source.stamps(), "settings": dict(settings)}
     total, done = _kept(place, about)
     written, last = done, time.monotonic()

@@ -111,6 +111,7 @@ CASES = _cases(
     Case("entce", worlds="crowds"),
     Case("distce", worlds="crowds"),
     Case("rankcs", worlds="crowds"),
+    Case("human_distance", worlds="crowds"),
     Case("cross_fitted", target="l1", from_below=True),
     Case("decision_regret", worlds="binary", most=1000),
     Case("utility", worlds="vectors"),

@@ -19,14 +19,19 @@ from trueodds.sources.files import needs_pyarrow
 
 SOURCES = {
     "adult_features.parquet": "UCI Adult (archive.ics.uci.edu, CC BY 4.0)",
+    "aigen_cifar100_resnet110.npz": "github.com/AIgen/df-posthoc-calibration, data/cifar100_resnet110",
     "aigen_cifar10_resnet50.npz": "github.com/AIgen/df-posthoc-calibration, data/cifar10_resnet50",
     "aigen_focal_cifar10_wide_resnet.npz": "github.com/AIgen/df-posthoc-calibration, data/focal_cifar10_wide_resnet",
     "cifar10h.npz": "github.com/jcpeterson/cifar-10h",
     "chaosnli_snli.npz": "github.com/jsbaan/calibration-on-disagreement-data",
     "ecology_tree_species.parquet": "the R package PresenceAbsence, data/SPDATA",
     "brcal_hockey.parquet": "the R package BRcal, data/hockey",
+    "ferrer_adrenalmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/adrenalmnist_resnet50",
+    "ferrer_agnews_gpt2.npz": "github.com/luferrer/expected_cost, notebooks/data/agnews_gpt2",
+    "ferrer_pathmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/pathmnist_resnet50",
     "obesity_features.parquet": "UCI Estimation of Obesity Levels (archive.ics.uci.edu, CC BY 4.0)",
     "plambda_cifar10_vgg16.npz": "github.com/p-lambda/verified_calibration, data/cifar_probs.dat",
+    "psr_emotion_final.npz": "github.com/luferrer/psr-calibration, data/emotion_final",
     "tcal_imagenet_top1.npz": "github.com/dh7401/T-Cal",
     "widmann_cifar10_4nets.npz": "github.com/devmotion/CalibrationPaper",
 }

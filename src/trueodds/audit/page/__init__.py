@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from trueodds.audit import accounts, decisions, findings
+from trueodds.audit import accounts, decisions, findings, people_tables
 from trueodds.audit.short import short
 from trueodds.audit.table import Mark, Table
 from trueodds.audit.words import claim, clean, glued, is_binary, share, size
@@ -41,6 +41,7 @@ def render(
     scripts = list(dict.fromkeys([_part("script.js"), *(each[1] for each in live if each)]))
     lists = {"data": accounts.data(audit), "fix": accounts.fix(audit), "settings": accounts.settings(audit)}
     lists["acting"] = decisions.account(audit)
+    lists["between"] = findings.between(audit)
     tables = {
         "scores": findings.scores(audit),
         "errors": findings.errors(audit),
@@ -49,6 +50,9 @@ def render(
         "tests": findings.verdicts(audit),
         "candidates": accounts.candidates(audit),
         "actions": decisions.by_action(audit),
+        "people": people_tables.measures(audit),
+        "targets": people_tables.targets(audit),
+        "furthest": people_tables.furthest(audit),
     }
     return str(
         _template().render(

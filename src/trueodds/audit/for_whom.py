@@ -1,0 +1,135 @@
+"""For whom is it off? The subgroups of an audit: judged together as `by_group` judges them, or as far as sums can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.groups import Gap, Group
+from trueodds.core.holm import holm
+from trueodds.core.results import strict
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.among_groups import Judged
+from trueodds.hypotests.multicalibration import MulticalibrationError
+from trueodds.hypotests.standing import answered, columns_together, taken
+from trueodds.inference.comparing import gaps
+from trueodds.inference.estimate import Sureness
+from trueodds.problem.lens import accuracy, default_lens
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.subgroups import Partition, Subgroup
+from trueodds.tally.tally import Tally
+
+JOINT, HOLM = "step-down min-p", "Holm"
+
+
+@dataclass(frozen=True)
+class Whom:
+    """What is asked about subgroups: which ones, and from which error on it matters."""
+
+    partitions: Sequence[Partition] = ()
+    least: float = 0.05
+    seed: int | None = None  # of the intervals, as in `by_group`; None draws one
+
+    @classmethod
+    def of(
+        cls, data: Any, rows: Predictions | Tally, crossings: Any, least: Any, rng: int | np.random.Generator
+    ) -> Whom:
+        """The subgroups of these rows; a tally has only those that it was made with."""
+        seed = int(rng) if isinstance(rng, (int, np.integer)) else None
+        if not isinstance(rows, Tally):
+            # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
+            return cls(taken(data if isinstance(data, Predictions) else rows, crossings, least), float(least), seed)
+        if columns_together(len(rows.groups), crossings, least) > 1:
+            raise InputError(
+                "TO323",
+                "Crossings of group columns need the rows: a tally holds each column apart.",
+                f"crossings={crossings!r} with a tally",
+                "Use mode='exact', or tally with a column that holds both values.",
+            )
+        return cls((), float(least), seed)
+
+    @property
+    def groups(self) -> list[Subgroup]:
+        """All subgroups, column by column."""
+        return [group for each in self.partitions for group in each.groups]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What was found about them."""
+
+    told: tuple[Group, ...] = ()
+    right: tuple[float | None, ...] = ()  # the share of right answers of each
+    floor: float = 0.0  # the smallest joint p there can be
+    correction: str = JOINT
+    least: float = 0.05
+    level: float = 0.95
+    widest: tuple[Gap, ...] = ()
+    multicalibration: MulticalibrationError | None = None
+    notes: tuple[Note, ...] = field(default=())
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One object per subgroup, as JSON holds it."""
+        return [_line(group.to_dict(), strict(right)) for group, right in zip(self.told, self.right, strict=True)]
+
+    def together(self) -> dict[str, Any] | None:
+        """What is said of all of them, as JSON holds it; nothing where there is none."""
+        if not self.told:
+            return None
+        error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
+        if error is not None:
+            error.pop("groups")  # of each by itself: `by_group` tells them
+        return {
+            "pvalue": strict(min((each.joint for each in self.told if each.joint == each.joint), default=float("nan"))),
+            "floor": self.floor,
+            "correction": self.correction,
+            "least": self.least,
+            "level": self.level,
+            "widest": [each.to_dict() for each in self.widest],
+            "multicalibration": error,
+        }
+
+
+def _line(told: dict[str, Any], right: float | None) -> dict[str, Any]:
+    return {name: told[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | told
+
+
+def among_rows(
+    preds: Predictions,
+    whom: Whom,
+    judged: Judged,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Callable[[float], None],
+) -> Groups:
+    """Of rows: each subgroup's own error beside what the shared draws said of it, and the gaps."""
+    seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
+    question = gaps.Question(ESTIMATORS.make("ece", {}), default_lens(preds), "mean", Sureness(level=level), seed)
+    found = answered(question, preds, whom.partitions, judged, whom.least, alpha, progress=progress)
+    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in found.sides)
+    return Groups(
+        found.groups, right, judged.floor, JOINT if judged.together else HOLM, whom.least, question.sure.level, found.widest,
+        judged.multicalibration, (*judged.notes, *found.notes),
+    )  # fmt: skip
+
+
+def apart(pvalues: Sequence[float], floor: float) -> Judged:
+    """Subgroups whose draws do not hang together as their rows do: Holm's correction, and no error to be seen from."""
+    m = len(pvalues)
+    note = Note(
+        "TN165",
+        "Labels that do not exclude each other have no joint null law: joint p of the groups is Holm's, and which error "
+        "would have been seen is unknown.",
+    )
+    return Judged(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, floor * m), None, "", [note])
+
+
+def worst_off(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
+    off = [each for each in groups if each["standing"] == "off"]
+    return min(off, key=lambda each: (each["joint"], each["pvalue"], -(each["error"] or 0.0)), default=None)

@@ -1,0 +1,187 @@
+"""trueodds answers: what a language model answered, how sure it was, and how much of it was wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trueodds.cli import output, records
+from trueodds.cli.options import FILES, JSON, SEED, given_columns
+from trueodds.cli.progress import Progress
+from trueodds.cli.wording import spoken
+from trueodds.core.errors import InputError
+
+if TYPE_CHECKING:
+    from trueodds.core.results import Estimate
+    from trueodds.problem.predictions import Predictions
+    from trueodds.problem.selective import SelectiveRisk
+    from trueodds.sources.answers import Answers
+
+COVERAGES = (0.5, 0.8, 0.9, 1.0)
+_CURVES = (".svg", ".png", ".pdf", ".csv", ".json")
+
+
+def _fields(command: Any) -> Any:
+    """The options of records, of which one says how sure the model was."""
+    stated = (
+        ("--confidence", {"metavar": "F", "help": "Field of the confidence that the model stated, with --correct."}),
+        ("--correct", {"metavar": "F", "help": "Field that says whether the answer, or each sample, was correct."}),
+    )
+    for option, how in reversed((*records.RECORDS[1:3], *stated, records.RECORDS[0], *records.RECORDS[3:])):
+        command = click.option(option, **how)(command)
+    return FILES(command)
+
+
+@click.command(short_help="What a language model answered: coverage, accuracy, risk if only the surest answers count.")
+@_fields
+@click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
+@click.option(
+    "--curve", metavar="F", help="Risk over coverage: a picture (.svg .png .pdf) or its numbers (.csv .json)."
+)
+@click.option("--floor", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Least doubt that BAS assumes.")
+@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
+@JSON
+@SEED
+def answers(
+    files: tuple[str, ...],
+    out: str | None,
+    curve: str | None,
+    floor: float,
+    level: float,
+    json_path: str | None,
+    seed: int,
+    **given: Any,
+) -> None:
+    """What a language model answered: how much, how much of it right, and how far its confidence can be used.
+
+    FILE holds records of an evaluation, .jsonl or .json, or a table. One of --logprobs, --confidence and --samples says
+    how sure it was. Every other command reads such files by the same options.
+    """
+    said = given_columns(given)
+    if not any(kind in said for kind in records.KINDS):
+        fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
+        raise InputError("TO601", "A field must say how sure the model was.", "none of the three", fix)
+    if curve is not None and Path(curve).suffix.lower() not in _CURVES:
+        raise InputError(
+            "TO606", "A curve is saved by the ending of its file.", repr(curve), f"One of {' '.join(_CURVES)}."
+        )
+    output.ready(files, out=out, curve=curve, json=json_path)
+    with Progress() as progress:
+        found = records.answered(files, said)
+        progress(0.2, "resampling answers")
+        risk = found.selective_risk(at=(*COVERAGES, found.coverage), level=level, rng=seed)
+        progress(0.6, "measuring")
+        measures = _measures(found.predictions, floor, level, seed)
+        if curve is not None:
+            _draw(found, curve, level, seed)
+        if out is not None:
+            _write(found.predictions, out)
+    notes = list(dict.fromkeys(note for each in (found, *measures) for note in each.notes))
+    if json_path is not None:
+        output.write(json_path, output.as_json(_told(files, found, risk, measures, notes)))
+    if json_path != "-":
+        click.echo("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
+        for note in notes:
+            click.echo(f"  {spoken(str(note))}")
+
+
+def _measures(preds: Predictions, floor: float, level: float, seed: int) -> list[Estimate]:
+    """The error in bins of 100 rows, and what the confidence is worth to one who may also not answer."""
+    from trueodds import ask
+
+    how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
+    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", floor=floor, **how)]
+
+
+def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+    from trueodds.core.results import Interval, figure, percent
+
+    (view,) = _confidence(found.predictions)
+    at = risk.at
+
+    def limits(low: float, high: float) -> str:
+        return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
+
+    low, high = float(at["low"][-1]), float(at["high"][-1])
+    rows = [
+        ("asked", f"{found.asked:,}"),
+        ("abstained", f"{found.abstained:,}"),
+        ("coverage", percent(round(found.coverage, 4))),
+        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} of {found.predictions.n:,} answers"),
+        ("mean confidence", figure(float(view.p.mean()))),
+    ]
+    for i, coverage in enumerate(COVERAGES):
+        if at["risk"][i] >= 0:
+            within = limits(float(at["low"][i]), float(at["high"][i]))
+            text = f"{figure(float(at['risk'][i]))} {within} · sure from {figure(float(at['threshold'][i]))}"
+        else:
+            text = f"– · only {percent(round(found.coverage, 4))} were answered"
+        rows.append((f"risk at {percent(coverage)}", text))
+    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *map(str, measures)]
+
+
+def _told(
+    files: tuple[str, ...], found: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
+) -> dict[str, Any]:
+    from trueodds.core.results import strict
+
+    (view,) = _confidence(found.predictions)
+    at = {name: column.tolist() for name, column in risk.at.items()}
+    low, high = at["low"][-1], at["high"][-1]
+    return {
+        "schema": "trueodds.answers/1",
+        "file": list(files),
+        "asked": found.asked,
+        "abstained": found.abstained,
+        "coverage": found.coverage,
+        "n": found.predictions.n,
+        "accuracy": {"value": 1 - risk.random, "low": 1 - high, "high": 1 - low},
+        "mean_confidence": float(view.p.mean()),
+        "selective_risk": {
+            "aurc": risk.aurc,
+            "interval": risk.interval.to_dict() if risk.interval else None,
+            "random": risk.random,
+            "ideal": risk.ideal,
+            "at": [strict(dict(zip(at, row, strict=True))) for row in zip(*at.values(), strict=True)],
+        },
+        "measures": [each.to_dict() for each in measures],
+        "notes": [note.to_dict() for note in notes],
+    }
+
+
+def _confidence(preds: Predictions) -> tuple[Any, ...]:
+    from trueodds.problem.lens import as_lens
+
+    return tuple(as_lens("confidence").views(preds))
+
+
+def _draw(found: Answers, path: str, level: float, seed: int) -> None:
+    from trueodds.diagrams.selective_risk import RiskOverCoverage
+    from trueodds.problem.lens import as_lens
+    from trueodds.sources.records import write
+
+    recipe = RiskOverCoverage(asked=found.asked, level=level)
+    diagram = recipe.of_models({"": found.predictions}, as_lens("confidence"), seed)
+    kind = Path(path).suffix.lower()
+    if kind == ".json":
+        output.write(path, output.as_json(diagram.to_dict()))
+    elif kind == ".csv":
+        write(path, {name: column.tolist() for name, column in diagram.table.items()})
+    else:
+        diagram.save(path)
+
+
+def _write(preds: Predictions, path: str) -> None:
+    """Probabilities and label, or confidence and correctness, with a number for the question of each row."""
+    from trueodds.sources.records import write
+
+    assert preds.y is not None
+    if preds.kind == "classes":
+        columns = {"label": preds.y, **{f"p_{name}": preds.P[:, j] for j, name in enumerate(preds.classes)}}
+    else:
+        columns = {"confidence": preds.p, "correct": preds.y}
+    if preds.cluster is not None:
+        columns["question"] = preds.cluster
+    write(path, {name: column.tolist() for name, column in columns.items()})

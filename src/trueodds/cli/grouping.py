@@ -1,0 +1,77 @@
+"""trueodds groups: for whom is it off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.progress import Progress
+from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.core.errors import InputError
+
+CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
+LEAST = click.option(
+    "--least", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
+    help="The least error that matters: a group is within where its interval ends below it.",
+)  # fmt: skip
+
+
+def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
+    """Refuse crossings of columns that are not named; a tally has its own columns."""
+    named = columns.get("group", ())
+    if crossings and len(named) < 2 and not any(is_tally(file) for file in files):
+        got = f"--group {named[0]} alone" if named else "no --group"
+        raise InputError(
+            "TO324", "--crossings needs two group columns or more.", got, "Add --group C for every column."
+        )
+
+
+@click.command(short_help="For whom is it off: the error of every group, and the gaps between them.")
+@data_options(group=True, mode=False)
+@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@CROSSINGS
+@click.option(
+    "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
+    help="Gaps of every two groups, or of each from all other rows.",
+)  # fmt: skip
+@LEAST
+@LENS
+@JSON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators", without=("--region", "--resample"))
+def groups(
+    files: tuple[str, ...],
+    estimator: str,
+    crossings: bool,
+    against: str,
+    least: float,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    weight_kind: str,
+    **given: Any,
+) -> None:
+    """For whom is it off: the error of every group, judged together, and the gaps between them.
+
+    Name the columns that hold the groups, each by a --group of its own.
+    """
+    said, columns = settings(given), given_columns(given)
+    output.ready(files, json=json_path)
+    if "group" not in columns:
+        raise InputError("TO601", "No column of groups is named.", "no --group", "Add --group C for every such column.")
+    crossed(files, columns, crossings)
+    if tally := next((file for file in files if is_tally(file)), None):
+        raise InputError("TO403", "Groups that overlap need the rows.", f"{tally}, a tally", "Give the predictions.")
+    from trueodds.by_group import by_group
+    from trueodds.estimators import ESTIMATORS
+
+    ESTIMATORS.check(estimator, said, [name for name in SURENESS if name not in ("region", "resample")])
+    how: dict[str, Any] = {"lens": lens, "crossings": crossings, "least": least, "against": against, "rng": seed} | said
+    with Progress() as progress:
+        found = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)
+    output.answer(str(found), found.notes, found.to_dict(), json_path)

@@ -1,0 +1,105 @@
+"""Which options say that a file holds what a language model answered, and what do they open?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds.core.errors import InputError
+
+RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--percent", {"is_flag": True, "metavar": "", "help": "A --confidence of 70 means 70 %."}),
+    ("--logprobs", {"metavar": "F", "help": "Field of the options' log-probabilities, in records of answers."}),
+    ("--samples", {"metavar": "F", "help": "Field of several answers to one question, or of one with --question."}),
+    ("--answer", {"metavar": "F", "help": "Field of the right answer, with --logprobs or --samples. [default: label]"}),
+    ("--choices", {"metavar": "F", "help": "Field of the options' names, where --answer is one of them."}),
+    ("--question", {"metavar": "F", "help": "Field that tells questions apart; several rows of one are a cluster."}),
+    ("--abstained", {"metavar": "F", "help": "Field that says yes where no answer was given."}),
+)
+KINDS = ("logprobs", "confidence", "samples")
+OWN = tuple(option.removeprefix("--") for option, _ in RECORDS)
+# With what an option goes; each needs one of them.
+_WITH = {
+    "percent": ("confidence",),
+    "answer": ("logprobs", "samples"),
+    "choices": ("logprobs",),
+    "question": KINDS,
+    "abstained": KINDS,
+}
+# Options of tables of probabilities, and what says the same of records.
+_TABLES = {
+    "label": "Name the right answer by --answer.",
+    "cluster": "Name what makes rows depend on each other by --question.",
+    **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance"), ""),
+    "weight": "Leave --weight out: records count alike.",
+}
+
+
+def sensible(said: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other, and those that nothing would read."""
+    kinds = [kind for kind in KINDS if kind in said]
+    if len(kinds) > 1:
+        got = " and ".join(f"--{kind}" for kind in kinds)
+        raise InputError("TO603", "One field says how sure it was.", got, f"Leave --{kinds[1]} out.")
+    for name, partners in _WITH.items():
+        if name in said and not any(each in said for each in partners):
+            alone = f"--{name}" if said[name] is True else f"--{name} {said[name]}"
+            wanted = " or ".join([", ".join(f"--{each}" for each in partners[:-1]), f"--{partners[-1]}"]).removeprefix(
+                " or "
+            )
+            got, fix = (
+                (f"{alone} with --{kinds[0]}", f"Leave --{name} out.")
+                if kinds
+                else (f"{alone} alone", f"Add --{partners[0]} F.")
+            )
+            raise InputError("TO601", f"--{name} needs {wanted}.", got, fix)
+    if "correct" in said and "logprobs" in said:
+        why = "With --logprobs the right option says what was correct."
+        raise InputError("TO603", why, "--correct and --logprobs", "Name the right option by --answer.")
+    if "correct" in said and "answer" in said:
+        why = "Both say which answer is right."
+        raise InputError("TO603", why, "--correct and --answer", "Leave one of them out.")
+    for name, instead in _TABLES.items():
+        if name in said and (own := next((each for each in OWN if each in said), None)):
+            option = "--" + name.replace("_", "-")
+            fix = instead or f"Leave {option} out."
+            raise InputError("TO603", f"Records of answers are read without {option}.", f"{option} and --{own}", fix)
+
+
+def meant(files: Sequence[str], said: Mapping[str, Any]) -> bool:
+    """Whether the options ask for records: one of theirs is said, or --confidence lies where only records have fields."""
+    return any(name in said for name in OWN) or ("confidence" in said and _inside(files, said))
+
+
+def _inside(files: Sequence[str], said: Mapping[str, Any]) -> bool:
+    """Whether the first record of .jsonl has such a field only inside another, or says yes and no in words."""
+    if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
+        return all(file.lower().endswith(".json") for file in files)
+    from trueodds.sources.records import records
+
+    first = next(records(files[0])).fields
+    named = [said["confidence"], said["correct"]]
+    dotted = any("." in name and name not in first for name in named)
+    return dotted or (all(name in first for name in named) and isinstance(first[said["correct"]], str))
+
+
+def answered(files: Sequence[str], said: Mapping[str, Any]) -> Any:
+    """The answers in these files; what was wrong is told by options."""
+    from trueodds.sources.answers import answers
+
+    given = {"options" if name == "logprobs" else name: value for name, value in said.items()}
+    try:
+        return answers(files[0] if len(files) == 1 else list(files), **given)
+    except InputError as problem:
+        fix = problem.fix.replace("percent=True", "--percent")
+        fix = fix.replace("Read logits with trueodds.read(…, logits=).", "Logits are read from columns, by --logits.")
+        raise InputError(problem.code, problem.problem, problem.got, fix) from None
+
+
+def source(files: Sequence[str], said: Mapping[str, Any]) -> Any:
+    """The answers as a source of predictions, which carry the notes on them."""
+    from trueodds.sources.held import HeldSource
+
+    held = HeldSource(answered(files, said).predictions, 65536)
+    held.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
+    return held

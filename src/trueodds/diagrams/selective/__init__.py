@@ -1,0 +1,1 @@
+"""What a diagram of risk and coverage draws."""

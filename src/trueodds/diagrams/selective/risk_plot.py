@@ -1,0 +1,126 @@
+"""How is risk drawn over coverage? The curve in its band, random order as a flat line, and the confidences at its foot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.drawing import ink
+
+RAIL = 0.11  # of the height of the axes: where the confidences are told
+
+
+class RiskPlot(Diagram):
+    """Curve, band, the line of random order, the questions without an answer, and the confidences along the foot."""
+
+    layers = ("band", "curve", "random", "unanswered", "thresholds")
+    unit = "coverages"
+    size = (6.4, 4.6)
+
+    @property
+    def foot(self) -> float:  # type: ignore[override]
+        """The rail's part of the height."""
+        return RAIL if self.has("thresholds") else 0.0
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "If only the surest answers are given, how many of them are wrong?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Coverage along x, risk along y."""
+        return "share of questions answered, surest first", "wrong among those answered"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The curve, its band and what kind it is, and what an order without sense would have."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        found: list[tuple[Any, str]] = []
+        if self.has("curve"):
+            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "surest answers first"))
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            found.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range, each coverage by itself"))
+        if self.has("random"):
+            said = f"random order: {ink.percent(float(self.panels['random'][0]))}"
+            found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), said))
+        if self.has("unanswered") and self._unanswered():
+            found.append((Patch(facecolor=ink.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
+        return found
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = ink.type_size(ax)
+        ink.dress(ax, size)
+        ink.probability_axis(ax)
+        high, end = float(view["y_high"]), float(view["coverage"])
+        ax.set_ylim(-high * self.foot / (1 - self.foot), high)
+        ax.set_yticks(_levels(ax, high))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+        x = rows["coverage"]
+        if self.has("unanswered") and self._unanswered():
+            style = {"facecolor": ink.GRID, "edgecolor": "#C0C0C0", "hatch": "///", "linewidth": 0, "zorder": 0.6}
+            ax.fill_between([end, 1.0], 0, high, label="unanswered", **style)
+        if self.has("band"):
+            style = {"color": ink.ROWS, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
+            ax.fill_between(x, rows["low"], rows["high"], **style)
+        if self.has("random"):
+            style = {"colors": ink.OUTSIDE, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
+            ax.hlines([float(view["random"])], 0, end, label="random", **style)
+        if self.has("curve"):
+            ax.plot(x, rows["risk"], color=ink.INSIDE, linewidth=1.8, zorder=3, label="curve")
+        if self.has("thresholds"):
+            _rail(ax, x, rows["threshold"], size)
+
+    def _unanswered(self) -> bool:
+        return float(self.panels["coverage"][0]) < 1
+
+
+def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
+    """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
+    rail = ax.inset_axes((0, 0, 1, RAIL), zorder=3)
+    rail.set_label("rail")
+    rail.set_xlim(ax.get_xlim())
+    rail.set_ylim(0, 1)
+    rail.set_xticks([])
+    rail.set_yticks([])
+    for side in ("right", "bottom"):
+        rail.spines[side].set_visible(False)
+    for side in ("left", "top"):
+        rail.spines[side].set_color("#9A9A9A")
+        rail.spines[side].set_linewidth(0.8)
+    rail.set_facecolor("#F7F9FB")
+    first, last = rail.get_xlim()
+    points = 72 * ink.inches(ax)[0] / (last - first)
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "threshold"}
+    word = "sure from:"
+    free = first + (ink.width(word, size - 1.5) + 12) / points
+    rail.text(first + 4 / points, 0.42, word, ha="left", **style)
+    for tick in np.arange(1, 11) / 10:
+        place = int(np.searchsorted(coverage, tick - 1e-9))
+        if place == len(coverage):
+            break
+        said = _sure(float(threshold[place]))
+        half = (ink.width(said, size - 1.5) / 2 + 3) / points
+        at = min(float(tick), last - half)
+        if at - half >= free:
+            free = at + half
+            rail.plot([tick, tick], [0.76, 1], color="#9A9A9A", linewidth=0.8, label="tick")
+            rail.text(at, 0.42, said, ha="center", **style)
+
+
+def _sure(confidence: float) -> str:
+    """A confidence in few characters; what is below 1 is not called 100 %."""
+    said = next((said for digits in (3, 4, 5) if (said := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
+    return f"{'100' if confidence >= 1 else said}\u00a0%"
+
+
+def _levels(ax: Any, high: float) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    room = ink.inches(ax)[1]
+    ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
+    return [float(tick) for tick in ticks if 0 <= tick <= high]

@@ -1,0 +1,48 @@
+"""What works on confidence and correctness alone, and what does the rest ask for? Every member of every registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueodds.ask import draw, fit, measure, test
+from trueodds.calibrators import CALIBRATORS
+from trueodds.core.errors import InputError
+from trueodds.core.registry import Registry
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.problem.lens import NAMES
+from trueodds.problem.predictions import Predictions
+
+ASKED: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
+    "estimator": (ESTIMATORS, lambda preds, name, **more: measure(preds, name, interval=None, **more)),
+    "test": (TESTS, lambda preds, name, **more: test(preds, name, **_few(name), **more)),
+    "calibrator": (CALIBRATORS, fit),
+    "diagram": (DIAGRAMS, draw),
+}  # fmt: skip
+FLOOR = 1e-6  # for what takes log odds, where a confidence is 0 or 1
+
+
+def works(preds: Predictions) -> list[dict[str, str]]:
+    """Kind, name, and `yes`, `with floor=1e-06`, or the refusal with its code."""
+    found = [{"kind": "lens", "name": name, "works": _answer(measure, preds, "ece", lens=name)} for name in NAMES]
+    for kind, (registry, ask) in ASKED.items():
+        for name in registry.names():
+            answer = _answer(ask, preds, name)
+            if answer != "yes" and _answer(ask, preds, name, floor=FLOOR) == "yes":
+                answer = f"with floor={FLOOR:g} ({answer.split(':')[0]} without)"
+            found.append({"kind": kind, "name": name, "works": answer})
+    return found
+
+
+def _answer(ask: Callable[..., Any], preds: Predictions, name: str, **more: Any) -> str:
+    try:
+        ask(preds, name, **more)
+    except InputError as refusal:
+        return f"{refusal.code}: {refusal.problem}"
+    return "yes"
+
+
+def _few(name: str) -> dict[str, Any]:
+    return {"resamples": 19} if TESTS.takes(name, "resamples") else {}

@@ -1,0 +1,214 @@
+"""The subgroups of an audit: judged as `by_group` judges them, shown as they stand, and never fine for want of rows."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import trueodds as to
+from tests import reference
+from tests.test_schemas import valid
+from trueodds.audit import findings, page, report
+from trueodds.audit.facts import of_rows
+from trueodds.audit.for_whom import Whom, apart, worst_off
+from trueodds.audit.plan import audit
+from trueodds.audit.short import short
+from trueodds.by_group import by_group
+
+
+def simulated(n=600, wrong=0.0, seed=0, **extra):
+    """Two columns; where both are 1 the outcomes are rarer than said."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, n)
+    a, b = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    y = (rng.random(n) < np.where((a == 1) & (b == 1), p * (1 - wrong), p)).astype(int)
+    return to.Predictions(y, p, group={"a": a, "b": b}, **extra)
+
+
+def codes(found):
+    return {note["code"] for note in found["notes"]}
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    return audit(simulated(wrong=0.7), crossings=True, resamples=199)
+
+
+# Values
+
+
+def test_the_audit_says_of_groups_what_by_group_says():
+    preds = simulated(wrong=0.7)
+    told, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
+    assert [{name: each[name] for name in each if name != "accuracy"} for each in told["groups"]] == alone["groups"]
+    assert told["among_groups"]["widest"] == alone["widest"]
+    mine = told["among_groups"]["multicalibration"]
+    assert mine == {name: alone["multicalibration"][name] for name in mine}
+    assert told["among_groups"]["floor"] == alone["settings"]["floor"] == 1 / 1000
+
+
+def test_the_groups_by_hand():
+    # a: .5 said twice, both came: .5 off. b: .2 said of five, one came: right. Right answers: .5 is no answer of 1
+    # (the first class wins a tie), so none of a; four of five of b.
+    preds = to.Predictions([1, 1, 1, 0, 0, 0, 0], [0.5, 0.5, 0.2, 0.2, 0.2, 0.2, 0.2], group=list("aabbbbb"))
+    groups = audit(preds, resamples=99).to_dict()["groups"]
+    assert [(each["label"], each["n"]) for each in groups] == [("group=a", 2), ("group=b", 5)]
+    assert [each["error"] for each in groups] == pytest.approx([0.5, 0.0])
+    assert [each["accuracy"] for each in groups] == pytest.approx([0.0, 0.8])
+
+
+def test_holm_where_draws_do_not_hang_together():
+    # 3 · .01, then 2 · .02, then .5
+    judged = apart([0.02, 0.5, 0.01], 0.001)
+    assert judged.joint == pytest.approx([0.04, 0.5, 0.03])
+    assert (judged.seen_from, judged.floor, judged.together) == ([None] * 3, pytest.approx(0.003), False)
+
+
+def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
+    table, people = reference.data("adult_rf_predictions.parquet"), reference.data("adult_features.parquet")
+    test = np.array(people["split"].to_pylist()) == "test"
+    group = {name: np.array(people[name].to_pylist())[test] for name in ("sex", "race")}
+    preds = to.Predictions(table["y"].to_numpy(), table["p"].to_numpy(), group=group)[:6000]
+    found = audit(preds, crossings=True, resamples=199).to_dict()
+    groups = {each["label"]: each for each in found["groups"]}
+    assert len(groups) == 2 + 5 + 10
+    assert groups["sex=Male"]["standing"] == groups["race=White"]["standing"] == "off"
+    assert all(each["standing"] != "within" for each in groups.values() if each["n"] < 100)
+    (widest,) = [each for each in found["among_groups"]["widest"] if each["column"] == "sex"]
+    assert (widest["first"], widest["second"], widest["settled"]) == ("sex=Male", "sex=Female", True)
+
+
+# Properties
+
+
+def test_family_and_groups_each_keep_their_level():
+    # Rejections of calibrated rows are at most Binomial(60, .05) each; of single p-values they are far more.
+    families = groups = single = 0
+    for seed in range(60):
+        preds = simulated(100, seed=seed)
+        whom = Whom.of(preds, preds, False, 0.05, seed)
+        found = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        families += found.tests[0].pvalue <= 0.05
+        groups += min(each.joint for each in found.groups.told) <= 0.05
+        single += min(each.pvalue for each in found.groups.told) <= 0.05
+    assert max(families, groups) <= binom.ppf(0.999, 60, 0.05)
+    assert single > binom.ppf(0.999, 60, 0.05)
+
+
+def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
+    preds = simulated(wrong=0.7)
+    found = audit(preds, crossings=True, resamples=199).to_dict()
+    family, lens = found["tests"]
+    assert family["lens"] == "family"
+    assert found["verdict"]["pvalue"] == family["pvalue"] <= min(each["joint"] for each in found["groups"])
+    assert family["parts"] == {}
+    assert lens["pvalue"] == to.audit(to.Predictions(preds.y, preds.p), resamples=199).to_dict()["tests"][0]["pvalue"]
+
+
+# What cannot be seen
+
+
+def test_a_group_of_one_row_is_there_without_interval_and_undecided():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.2, 0.8, 301)
+    site = np.array(["many"] * 300 + ["one"])
+    made = audit(to.Predictions((rng.random(301) < p).astype(int), p, group={"site": site}), resamples=99)
+    found = made.to_dict()
+    one = found["groups"][1]
+    assert (one["n"], one["interval"], one["standing"]) == (1, None, "undecided")
+    assert "TN150" in codes(found)
+    assert "2 undecided" in {fact.label: fact.remark for fact in short(found)}["Groups that are off"]
+    line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
+    assert line.split()[1] == "1"
+    assert line.endswith("undecided")
+
+
+def test_small_groups_are_undecided_and_large_ones_within():
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.05, 0.95, 6000)
+    site = np.where(np.arange(6000) < 40, "few", "many")
+    preds = to.Predictions((rng.random(6000) < p).astype(int), p, group={"site": site})
+    standing = {each["value"]: each["standing"] for each in audit(preds, resamples=99).to_dict()["groups"]}
+    assert standing == {"few": "undecided", "many": "within"}
+    strict = audit(preds, resamples=99, least=0.001).to_dict()
+    assert {each["standing"] for each in strict["groups"]} == {"undecided"}
+
+
+def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
+    preds = simulated(wrong=0.7)
+    exact, found = audit(preds, resamples=199).to_dict(), audit(to.tally(preds), resamples=199).to_dict()
+    assert [each.keys() for each in found["groups"]] == [each.keys() for each in exact["groups"]]
+    assert found["among_groups"].keys() == exact["among_groups"].keys()
+    assert [each["label"] for each in found["groups"]] == [each["label"] for each in exact["groups"]]
+    assert {each["seen_from"] for each in found["groups"]} == {None}
+    assert (found["among_groups"]["widest"], found["among_groups"]["multicalibration"]) == ([], None)
+    assert found["among_groups"]["correction"] == "Holm"
+    assert "TN166" in codes(found)
+    valid(found, "audit")
+
+
+def test_crossings_of_a_tally_or_of_one_column_are_refused():
+    preds = simulated()
+    with pytest.raises(to.InputError, match="TO323"):
+        audit(to.tally(preds), crossings=True)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(preds, crossings=3)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(to.Predictions(preds.y, preds.p), crossings=True)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(preds, least=-1)
+
+
+def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
+    rng = np.random.default_rng(5)
+    P = rng.uniform(0.1, 0.9, (200, 3))
+    preds = to.Predictions.from_multilabel((rng.random((200, 3)) < P).astype(int), P, group={"site": ["a", "b"] * 100})
+    found = audit(preds, resamples=99).to_dict()
+    assert found["among_groups"]["correction"] == "Holm"
+    assert "TN165" in codes(found)
+    valid(found, "audit")
+
+
+@pytest.mark.parametrize(
+    "extra", [{"cluster": np.arange(600) // 3}, {"weight": np.arange(600) % 3}], ids=["cluster", "weight"]
+)
+def test_clusters_and_weights_keep_the_schema(extra):
+    found = valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
+    assert all(each["pvalue"] <= each["joint"] for each in found["groups"])
+
+
+# Showing
+
+
+def test_text_page_and_json_show_the_same_groups(crossed):
+    told, text = crossed.to_dict(), str(crossed)
+    html = page.render(told).replace("\u00a0", " ")
+    for each in told["groups"]:
+        assert each["label"] in text
+        assert each["label"] in html
+    for said in ("widest gap of a × b", "multicalibration error"):
+        assert said in text
+        assert said in html
+    json.dumps(told, allow_nan=False)
+    valid(told, "audit")
+
+
+def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
+    groups = crossed.to_dict()["groups"]
+    assert worst_off(groups)["label"] == "a=1, b=1"
+    assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Groups that are off"]
+    assert worst_off([each for each in groups if each["standing"] != "off"]) is None
+
+
+def test_long_names_of_crossings_stay_whole_in_the_table(crossed):
+    told = crossed.to_dict()
+    told["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"
+    assert "sex=Female, race=Amer-Indian-Eskimo" in report.text(told)
+
+
+def test_without_groups_there_is_no_table_of_them():
+    preds = simulated()
+    found = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
+    assert (found["groups"], found["among_groups"]) == ([], None)
+    assert findings.groups(found).rows == findings.between(found).rows == ()

@@ -1,0 +1,147 @@
+"""Does `trueodds answers` say what was answered, how much of it was wrong, and write it down?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.cli.conftest import Run
+from tests.cli.test_faults import labelled
+from tests.test_schemas import valid
+from trueodds.problem.selective import selective_risk
+
+HOW = ["--confidence", "c", "--correct", "ok", "--percent", "--abstained", "skip"]
+
+
+@pytest.fixture
+def exam(folder: Path) -> Path:
+    """Of 250 asked 200 are answered, of 40 questions five times each: .9 is right in 80 of 100, .6 in 50 of 100."""
+    rows: list[dict[str, Any]] = []
+    for i in range(200):
+        said = 90 if i < 100 else 60
+        rows.append({"q": i // 5, "c": said, "ok": "yes" if i % 100 < (80 if said == 90 else 50) else "no", "skip": 0})
+    file = folder / "exam.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *[{"q": "–", "skip": 1}] * 50]))
+    return file
+
+
+def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
+    """Half of the questions: 100 of .9 and 25 of .6: (20 + 12.5)/125 = .26. Of 80 % all: 70/200 = .35."""
+    done = run("answers", exam, *HOW)
+    assert done.exit_code == 0, done.output
+    said = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
+    assert (said["asked"], said["abstained"], said["coverage"]) == ("250", "50", "80%")
+    assert said["accuracy"].startswith("0.65 [")
+    assert said["accuracy"].endswith("of 200 answers")
+    assert said["mean confidence"] == "0.75"
+    assert said["risk at 50%"].startswith("0.26 [")
+    assert said["risk at 50%"].endswith("sure from 0.6")
+    assert said["risk at 80%"].startswith("0.35 [")
+    assert said["risk at 90%"] == "– · only 80% were answered"
+    assert done.stdout.count("TN146") == 1
+    # In each bin of 100 the confidence is .1 above what came: their root mean square is .1.
+    assert "rmsce 0.1 [" in done.stdout
+    # BAS: mean of c + wrong · log(1 − c) = .75 + (.2 log .1 + .5 log .4)/2
+    assert f"bas {0.75 + (0.2 * np.log(0.1) + 0.5 * np.log(0.4)) / 2:.4f} [" in done.stdout
+
+
+def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
+    told = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
+    valid(told, "answers")
+    assert (told["asked"], told["abstained"], told["n"], told["coverage"]) == (250, 50, 200, 0.8)
+    assert [each["risk"] for each in told["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None, 0.35])
+    assert told["accuracy"]["value"] == pytest.approx(0.65)
+    assert told["accuracy"]["low"] < 0.65 < told["accuracy"]["high"]
+    preds = to.Predictions.from_confidence([0.9] * 100 + [0.6] * 100, [1] * 80 + [0] * 20 + [1] * 50 + [0] * 50)
+    assert told["selective_risk"]["aurc"] == pytest.approx(float(selective_risk(preds, resamples=0)))
+    assert [each["estimator"] for each in told["measures"]] == ["rmsce", "bas"]
+    assert told["measures"][0]["settings"]["partition"] == "mass 100"
+    assert [each["code"] for each in told["notes"]].count("TN146") == 1
+
+
+def test_rows_of_one_question_widen_every_interval(run: Run, exam: Path) -> None:
+    """Five rows of a question are right or wrong together: intervals are √5 = 2.24 times as wide."""
+    naive, wide = (
+        json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])
+    )
+
+    def widths(told: dict[str, Any]) -> list[float]:
+        limits = [told["accuracy"], told["selective_risk"]["interval"], told["measures"][1]["interval"]]
+        return [each["high"] - each["low"] for each in limits]
+
+    # Percentiles of 2,000 resamples of 40 clusters: widths have a relative sd of a few percent.
+    assert np.array(widths(wide)) / np.array(widths(naive)) == pytest.approx(np.full(3, np.sqrt(5)), rel=0.25)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl", ".npz"])
+def test_the_answers_are_written_as_a_file_that_every_command_reads(run: Run, exam: Path, suffix: str) -> None:
+    out = exam.parent / f"preds{suffix}"
+    done = run("answers", exam, *HOW, "--question", "q", "--out", out)
+    assert str(out) in done.stdout
+    again = run("measure", out, "--confidence", "confidence", "--correct", "correct", "--cluster", "question")
+    assert again.exit_code == 0, again.output
+    direct = run("measure", exam, *HOW, "--question", "q")
+    assert again.stdout.splitlines()[0] == direct.stdout.splitlines()[0]
+
+
+def test_options_are_written_as_probabilities_and_labels(run: Run, folder: Path) -> None:
+    file, out = folder / "a.jsonl", folder / "preds.csv"
+    file.write_text('{"z": [-1, -2, -3], "y": 1}\n{"z": [-3, -0.5, -2], "y": 1}\n')
+    assert run("answers", file, "--logprobs", "z", "--answer", "y", "--out", out).exit_code == 0
+    assert out.read_text().startswith("label,p_0,p_1,p_2\n1,0.66524")
+    assert run("measure", out, "--estimator", "brier").exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".csv", ".json"])
+def test_the_curve_is_a_picture_or_its_numbers(run: Run, exam: Path, suffix: str) -> None:
+    curve = exam.parent / f"risk{suffix}"
+    done = run("answers", exam, *HOW, "--curve", curve)
+    assert done.exit_code == 0, done.output
+    text = curve.read_text()
+    if suffix == ".svg":
+        assert "<svg" in text
+        assert "If only the surest answers are given" in text
+    elif suffix == ".csv":
+        head, *rows = text.splitlines()
+        assert head == "view,coverage,threshold,risk,low,high"
+        assert rows[-1].startswith("confidence,0.8,0.6,0.35,")
+    else:
+        assert json.loads(text)["panels"]["asked"] == [250]
+
+
+def test_bas_of_a_certain_error_is_finite_with_a_floor_only(run: Run, folder: Path) -> None:
+    file = folder / "a.jsonl"
+    file.write_text('{"c": 100, "ok": "no"}\n{"c": 50, "ok": "yes"}\n' * 20)
+    words = ["answers", file, "--confidence", "c", "--correct", "ok", "--percent"]
+    assert "bas -inf" in run(*words).stdout
+    assert f"bas {0.75 + np.log(0.01) / 2:.4f}" in run(*words, "--floor", 0.01).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("exam.jsonl", "TO601"),
+        ("exam.jsonl --correct ok", "TO601"),
+        ("exam.jsonl --confidence c", "TO601"),
+        ("exam.jsonl --confidence c --correct ok --curve risk.html", "TO606"),
+        ("exam.jsonl --confidence c --correct ok --out exam.jsonl", "TO603"),
+        ("exam.jsonl --confidence c --correct ok --out a.csv --curve a.csv", "TO603"),
+        ("exam.jsonl --confidence c --correct ok --abstained skip", "TO317"),
+        ("exam.jsonl --confidence c --correct ok --abstained skip --percent --out a.txt", "TO314"),
+        ("exam.jsonl --confidence c --correct ok --label ok", "TO601"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_coded_error(
+    run: Run, exam: Path, monkeypatch: pytest.MonkeyPatch, words: str, code: str
+) -> None:
+    monkeypatch.chdir(exam.parent)
+    before = exam.read_text()
+    done = run("answers", *words.split())
+    assert done.exit_code == 2
+    assert labelled(done.stderr)["code"] == code
+    assert exam.read_text() == before

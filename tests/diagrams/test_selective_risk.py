@@ -1,0 +1,156 @@
+"""The diagram of risk and coverage: its curve by hand, its band, abstentions, clusters, and what is painted."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import trueodds as to
+from tests.problem.refused import refused
+from trueodds.diagrams.selective_risk import RiskOverCoverage
+from trueodds.problem.lens import as_lens
+from trueodds.problem.selective import selective_risk
+from trueodds.problem.view import View
+
+
+def answers(n=300, seed=0, power=1.0):
+    rng = np.random.default_rng(seed)
+    c = rng.integers(10, 21, n) / 20
+    return to.Predictions.from_confidence(c, rng.random(n) < c**power)
+
+
+def at(diagram, coverage):
+    place = np.searchsorted(diagram.table["coverage"], coverage - 1e-9)
+    return {name: column[place] for name, column in diagram.table.items()}
+
+
+def test_the_curve_by_hand():
+    """Surest four: one wrong; the other four: three. Asked were 16, so all answers are half of the questions."""
+    view = View(p=[0.9] * 4 + [0.6] * 4, y=[1, 1, 1, 0, 0, 0, 0, 1], name="confidence")
+    diagram = RiskOverCoverage(asked=16, resamples=99)([view])
+    assert diagram.table["coverage"][-1] == 0.5
+    for coverage, risk, sure in ((0.125, 1 / 4, 0.9), (0.25, 1 / 4, 0.9), (0.375, 2.5 / 6, 0.6), (0.5, 1 / 2, 0.6)):
+        row = at(diagram, coverage)
+        assert (row["coverage"], row["risk"], row["threshold"]) == pytest.approx((coverage, risk, sure), rel=1e-12)
+    # AURC: four of 1/4, then (1 + 3j/4)/(4 + j) for j = 1 to 4, over 8
+    aurc = (4 * 0.25 + sum((1 + 0.75 * j) / (4 + j) for j in range(1, 5))) / 8
+    assert diagram.panels["aurc"].item() == pytest.approx(aurc, rel=1e-12)
+    assert diagram.panels["random"].item() == 0.5
+    assert (diagram.panels["answered"].item(), diagram.panels["asked"].item()) == (8, 16)
+
+
+def test_numbers_are_those_of_the_curve_whatever_kind_the_predictions_are():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], 200)
+    y = (P.cumsum(axis=1) < rng.random((200, 1))).sum(axis=1)
+    for preds in (answers(), to.Predictions(y, P), to.Predictions(y == 2, P[:, 2])):
+        diagram, curve = to.draw(preds, "selective_risk"), selective_risk(preds, resamples=0)
+        assert diagram.lens == "confidence"
+        assert diagram.panels["aurc"].item() == float(curve)
+        if len(curve.coverage) <= 200:
+            steps = np.searchsorted(diagram.table["coverage"], curve.coverage - 1e-9)
+            np.testing.assert_allclose(diagram.table["risk"][steps], curve.risk, rtol=1e-9)
+        assert (diagram.table["low"] <= diagram.table["risk"] + 1e-12).mean() > 0.97
+        assert diagram.settings["asked"] == preds.n
+
+
+def test_a_question_with_several_rows_makes_the_band_as_wide_as_one_row_would():
+    """Each row five times over, told as clusters: the widths of single rows, √5 times those of copies."""
+    preds = answers(300)
+    who = np.repeat(np.arange(300), 5)
+    copies = preds[who]
+    clustered = to.Predictions.from_confidence(copies.p, copies.y, cluster=who)
+
+    def width(rows):
+        row = at(to.draw(rows, "selective_risk", resamples=999), 0.8)
+        return row["high"] - row["low"]
+
+    # A 95 % width from 999 draws has a relative sd of about .045.
+    assert width(clustered) == pytest.approx(width(preds), rel=0.2)
+    assert width(clustered) / width(copies) == pytest.approx(np.sqrt(5), rel=0.2)
+
+
+def test_the_finding_says_whether_the_order_has_sense():
+    rng = np.random.default_rng(0)
+    assert "better than random order" in to.draw(answers(), "selective_risk").finding
+    chance = to.Predictions.from_confidence(rng.random(300), rng.random(300) < 0.7)
+    assert "no better than random order as far as these rows can tell" in to.draw(chance, "selective_risk").finding
+    against = to.Predictions.from_confidence(1 - answers().p, answers().y)
+    assert "worse than random order" in to.draw(against, "selective_risk").finding
+
+
+def test_a_tally_says_what_the_rows_say():
+    preds = answers(2000)
+    rows, tallied = to.draw(preds, "selective_risk"), to.draw(to.tally(preds), "selective_risk")
+    assert tallied.panels["aurc"].item() == pytest.approx(rows.panels["aurc"].item(), rel=1e-9)
+    middle = rows.table["coverage"] > 0.2
+    # Limits of 1,000 resamples drawn otherwise: within a fifth of the width.
+    for name in ("low", "high"):
+        gap = np.abs(rows.table[name] - tallied.table[name])[middle]
+        assert (gap < 0.2 * (rows.table["high"] - rows.table["low"])[middle]).all()
+
+
+def test_other_claims_and_settings_out_of_range_are_refused():
+    three = to.Predictions([0, 1, 2], np.eye(3) * 0.7 + 0.1)
+    for lens in ("classwise", "class:1", "canonical"):
+        with refused("TO205", fix="confidence"):
+            to.draw(three, "selective_risk", lens=lens)
+    for settings in ({"asked": 2}, {"asked": 2.5}, {"resamples": 5}, {"level": 1}):
+        with refused("TO203"):
+            to.draw(three, "selective_risk", **settings)
+    with refused("TO205"):
+        to.draw({"a": three, "b": three}, "selective_risk")
+
+
+def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer():
+    diagram = to.draw(answers(), "selective_risk", asked=400, level=0.9)
+    (ax,) = diagram.draw().axes
+    painted = {each.get_label() for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+    assert {"curve", "band", "random", "unanswered", "rail"} <= painted
+    said = [label for _, label in diagram.legend()]
+    assert said == [
+        "surest answers first", "90\u00a0% range, each coverage by itself",
+        f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no answer",
+    ]  # fmt: skip
+    curve = next(line for line in ax.lines if line.get_label() == "curve")
+    np.testing.assert_array_equal(curve.get_xydata()[:, 1], diagram.table["risk"])
+    bare = diagram.less(*diagram.layers)
+    (ax,) = bare.draw().axes
+    assert not painted & {each.get_label() for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+
+
+def test_without_abstentions_no_question_is_hatched():
+    diagram = to.draw(answers(), "selective_risk")
+    assert len(diagram.legend()) == 3
+    assert diagram.table["coverage"][-1] == 1.0
+
+
+@pytest.mark.parametrize("preds", [answers(3), to.Predictions.from_confidence([0.5], [1]), to.Predictions.from_confidence([0.9] * 5, [1] * 5)])  # fmt: skip
+def test_few_rows_are_drawn_too_and_no_words_meet(preds):
+    figure = Figure(figsize=(3, 2.4))
+    ax = figure.subplots()
+    diagram = to.draw(preds, "selective_risk", ax=ax)
+    figure.draw_without_rendering()
+    low, high = ax.get_ylim()
+    assert low < 0 < diagram.table["risk"].max() + 0.01 <= high
+    (rail,) = [each for each in ax.child_axes if each.get_label() == "rail"]
+    boxes = sorted((text.get_window_extent() for text in rail.texts), key=lambda box: box.x0)
+    assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
+
+
+def test_views_alone_are_taken_as_independent_rows():
+    preds = answers(100)
+    a = RiskOverCoverage()(as_lens("confidence").views(preds))
+    np.testing.assert_array_equal(a.table["low"], to.draw(preds, "selective_risk").table["low"])
+
+
+def test_a_confidence_below_one_is_not_called_certain():
+    c = np.repeat([1.0, 0.99998, 0.9999999, 0.7], 50)
+    figure = to.draw(to.Predictions.from_confidence(c, np.ones(200)), "selective_risk").draw()
+    (rail,) = [each for each in figure.axes[0].child_axes if each.get_label() == "rail"]
+    said = [text.get_text().replace("\u00a0", " ") for text in rail.texts[1:]]
+    assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(said)
+    assert said.count("100 %") <= 2

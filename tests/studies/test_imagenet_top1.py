@@ -1,0 +1,124 @@
+"""Does the study of confidence and correctness alone ask every member, and say what works and what the rest needs?"""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests import reference
+from trueodds.calibrators import CALIBRATORS
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.problem.lens import NAMES
+from trueodds.studies.imagenet_top1 import Plan, imagenet_top1
+from trueodds.studies.top1 import measured, nets
+from trueodds.studies.top1.nets import NETS
+
+N = 400
+SMALL = Plan(resamples=50, redraws=19)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The first net is calibrated, the second says more than comes, of the same images."""
+    where, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    conf = rng.uniform(0.4, 1, N)
+    conf[0] = 1.0  # log odds are infinite there
+    held = {}
+    for net, power in zip(NETS, (1.0, 2.0, 1.0), strict=True):
+        held |= {f"conf_{net}": conf, f"correct_{net}": (rng.random(N) < conf**power).astype(np.int8)}
+        held[f"label_{net}"] = np.arange(N)
+    np.savez(where / nets.FILE, **held)
+    return where
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("out")
+
+
+@pytest.fixture(scope="module")
+def found(data, out):
+    return imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out)
+
+
+def rows(found, name):
+    return next(each.rows for each in found.also if each.name == f"imagenet_top1.{name}")
+
+
+def test_every_member_of_every_registry_works_or_says_what_it_needs(found):
+    told = {(row["kind"], row["name"]): row["works"] for row in rows(found, "needs")}
+    every = {"lens": NAMES, "estimator": ESTIMATORS.names(), "test": TESTS.names()}
+    every |= {"calibrator": CALIBRATORS.names(), "diagram": DIAGRAMS.names()}
+    assert list(told) == [(kind, name) for kind, names in every.items() for name in names]
+    assert [name for name in NAMES if told["lens", name] == "yes"] == ["confidence"]
+    assert all(told["lens", name].startswith("TO204: ") for name in NAMES if name != "confidence")
+    assert told["diagram", "simplex"].startswith("TO704: ")
+    assert told["test", "cox"] == "with floor=1e-06 (TO205 without)"
+    assert {told["estimator", name] for name in ESTIMATORS.names()} == {"yes"}
+
+
+def test_the_numbers_are_those_of_the_library(found, data):
+    one = nets.said(NETS[0], str(data))
+    answer = to.measure(one, "smece", resamples=50)
+    row = next(row for row in found.rows if row["estimator"] == "smece")
+    assert row[NETS[0]].startswith(f"{answer.value:.4f} [{answer.interval.low:.4f}, ")
+    assert [row["estimator"] for row in found.rows] == list(ESTIMATORS.names())
+
+
+def test_tests_reject_the_net_that_says_too_much(found):
+    told = {row["test"]: row for row in rows(found, "tests")}
+    # Mean p − p² over (.4, 1) is .7 − .52 = .18, of a mean whose standard error is below .5/√400 = .025: 7 of them.
+    for name in ("consistency", "spiegelhalter", "ks", "cox"):
+        assert told[name][NETS[1]] <= 0.05
+    assert told["cox"]["floor"] == 1e-6
+    assert told["ks"]["floor"] is None
+
+
+def test_the_fix_is_judged_on_rows_that_it_has_not_seen(data):
+    one = nets.said(NETS[1], str(data))
+    learn, judge = nets.halves(one, 0)
+    assert learn.n == judge.n == N // 2
+    fixed = measured.fixed(one, 50, 0)
+    assert fixed["log loss before"] == pytest.approx(float(to.measure(judge, "log_loss", interval=None)), rel=1e-12)
+    assert fixed["ECE after"] < fixed["ECE before"]
+
+
+def test_nets_of_the_same_images_are_compared_row_by_row(found, data, tmp_path):
+    assert nets.same_images(str(data))
+    pairs = rows(found, "pairs")
+    assert [row["estimator"] for row in pairs] == list(measured.COMPARED)
+    assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in NETS for b in NETS}
+    brier = next(row for row in pairs if row["estimator"] == "brier")
+    assert brier["low"] < brier["difference"] < brier["high"]
+    file = dict(np.load(data / nets.FILE))
+    file[f"label_{NETS[2]}"] = file[f"label_{NETS[2]}"][::-1]
+    np.savez(tmp_path / nets.FILE, **file)
+    assert not nets.same_images(str(tmp_path))
+
+
+def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, data, out, monkeypatch):
+    assert ET.parse(out / "imagenet_top1.svg").getroot().tag.endswith("svg")
+    for name in ("tests", "fixes", "risk", "pairs", "needs"):
+        assert (out / f"imagenet_top1.{name}.md").exists()
+    monkeypatch.setattr("trueodds.studies.imagenet_top1.told", None)
+    assert imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out).rows == found.rows
+
+
+def test_an_unknown_net_is_refused():
+    with pytest.raises(to.InputError, match=r"TO201.*resnet152"):
+        imagenet_top1(members=["resnet512"])
+
+
+@pytest.mark.reference
+def test_the_nets_give_the_errors_of_the_table_of_provenance():
+    data = str(reference.path(f"data/{nets.FILE}").parent)
+    # Accuracy and ECE of 15 bins as the README of the data prints them, to four digits.
+    printed = {"resnet152": (0.7833, 0.0499), "densenet161": (0.7711, 0.0567), "efficientnet_b7": (0.7393, 0.0282)}
+    for net, (accuracy, error) in printed.items():
+        preds = nets.said(net, data)
+        assert preds.y.mean() == pytest.approx(accuracy, abs=6e-5)
+        assert float(to.measure(preds, "ece", interval=None)) == pytest.approx(error, abs=6e-5)
+    assert not nets.same_images(data)  # each network has an order of its own

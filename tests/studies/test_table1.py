@@ -1,0 +1,107 @@
+"""Does the study of six predictions draw what the paper's table says, and does it tell who is blind from who sees?"""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests import reference
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.studies.lenses import tables
+from trueodds.studies.lenses.drawn import COPIES, LENSES, drawn, laws, whole
+from trueodds.studies.lenses.measured import lens_alone
+from trueodds.studies.table1 import Plan, table1
+from trueodds.studies.toys.six import six_predictions
+
+SMALL = Plan(rows=300, sets=8, resamples=20, redraws=19)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("out")
+
+
+@pytest.fixture(scope="module")
+def found(out):
+    return table1(members=["confidence", "canonical"], plan=SMALL, out=out)
+
+
+def table(found, name):
+    return {row[name[:-1]]: row for each in found.also if each.name == f"table1.{name}" for row in each.rows}
+
+
+def test_labels_come_with_the_laws_of_the_table():
+    preds = drawn(30_000, 0, 0)
+    said, came = laws()
+    for p, r in zip(said, came, strict=True):
+        y = preds.y[(preds.P == p).all(axis=1)]
+        assert len(y) == 5000
+        # Shares of 5,000 rows: standard deviation at most .5/√5000 = .0071; 4.9 of them hold 18 shares once in 50,000 runs.
+        assert np.bincount(y, minlength=3) / 5000 == pytest.approx(r, abs=0.035)
+    assert not np.array_equal(drawn(60, 0, 0).y, drawn(60, 0, 1).y)
+    assert np.array_equal(drawn(60, 0, 1).y, drawn(60, 0, 1).y)
+
+
+def test_the_whole_is_the_toys_rows_over_and_over():
+    one, many = six_predictions(), whole()
+    assert many.n == one.n * COPIES
+    for p in np.unique(one.P, axis=0):
+        mine, its = (np.bincount(x.y[(x.P == p).all(axis=1)], minlength=3) for x in (one, many))
+        assert (mine * COPIES == its).all()
+
+
+def test_only_the_canonical_lens_holds_an_error():
+    assert {lens: lens_alone(lens)["exact"] for lens in LENSES} == dict.fromkeys(LENSES, 0.0) | {"canonical": 0.1}
+
+
+@pytest.mark.reference
+def test_the_exact_error_is_that_of_the_reference_numbers():
+    assert lens_alone("canonical")["exact"] == pytest.approx(
+        reference.estimators()["a1.population_canonical.tv"]["value"], rel=1e-12
+    )
+
+
+def test_every_member_of_the_registries_answers_or_says_what_it_needs(found):
+    assert tuple(table(found, "estimators")) == ESTIMATORS.names()
+    assert tuple(table(found, "tests")) == TESTS.names()
+    taken = [name for name, row in table(found, "estimators").items() if row["sees it"] != "takes no vectors"]
+    assert {"ece", "skce", "dirichlet_kde", "brier"} <= set(taken)
+    assert not {"ks", "smece", "sweep"} & set(taken)
+
+
+def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(found):
+    estimators, tests = table(found, "estimators"), table(found, "tests")
+    assert (estimators["ece"]["exact"], estimators["ece"]["if calibrated"]) == (0.1, 0.0)
+    assert tests["consistency"]["sees it"] == "yes"
+    # A blind one tells half of 8 · 8 pairs apart, with a standard deviation of √(17/(12 · 64)) = .15.
+    assert estimators["ece"]["told apart"] > 0.85
+    # Σ (r − p) · h(p) of a class is 0 for every h, as each class is right given its own probability: scores stay what they were.
+    for name in ("brier", "log_loss", "spherical", "utility", "cross_fitted"):
+        assert estimators[name]["exact"] == pytest.approx(estimators[name]["if calibrated"], abs=1e-9)
+    # So is the gain of MCLLO's family, whose derivatives at the identity are such sums.
+    assert float(to.test(whole(), "mcllo", lens="canonical")) > 0.999
+
+
+def test_a_blind_estimator_tells_half_of_the_pairs_apart():
+    row = {"told apart": 0.5 + 4 * (17 / (12 * 64)) ** 0.5}
+    assert not tables.sees(row | {"told apart": row["told apart"] - 1e-9}, 8)
+    assert tables.sees(row | {"told apart": row["told apart"] + 1e-9}, 8)
+
+
+def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, out, monkeypatch):
+    assert ET.parse(out / "table1.svg").getroot().tag.endswith("svg")
+    assert {"table1.csv", "table1.estimators.md", "table1.tests.md", "table1.all.csv"} <= {
+        f.name for f in out.iterdir()
+    }
+    assert json.loads(json.dumps(found.to_dict()))["study"] == "table1"
+    assert found.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
+    monkeypatch.setattr("trueodds.studies.table1.told", None)
+    assert table1(members=["confidence", "canonical"], plan=SMALL, out=out).rows == found.rows
+
+
+def test_an_unknown_lens_is_refused():
+    with pytest.raises(to.InputError, match=r"TO201.*canonical"):
+        table1(members=["canonicl"])

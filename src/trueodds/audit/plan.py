@@ -29,7 +29,8 @@ from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds.sources import Source
-from trueodds.sources.resolve import resolved
+from trueodds.sources.resolve import sampled
+from trueodds.tally.reservoir import Reservoir
 from trueodds.tally.tally import Tally
 
 WHOLE = {3: "simplex", 4: "tetrahedron"}  # what shows so many classes at once
@@ -101,7 +102,8 @@ def audit(
     Parameters
     ----------
     data : Predictions, Source or Tally
-        What fits into memory is audited row by row, more is tallied first (`mode` decides by hand).
+        What fits into memory is audited row by row, more is tallied (`mode` decides by hand), where it lies: files of any
+        size, dataframes of Dask and Spark. That is one pass; a fix is then looked for on a random sample from the same pass.
     alpha : float
         The level of the family-wise test: default lens, every class, the whole vector, and every subgroup; and of the
         joint p of the subgroups among themselves.
@@ -152,11 +154,12 @@ def audit(
         if isinstance(data, Tally)
         else "predictions in memory"
     )
-    rows = resolved(
+    rows, sample = sampled(
         data,
         mode,
         weight_kind,
-        progress=lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
+        int(rng) if isinstance(rng, (int, np.integer)) else 0,
+        lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
     )
     whom = Whom.of(data, rows, crossings, least, rng)
     say(0.02, "pricing what is done")
@@ -168,8 +171,8 @@ def audit(
         facts = of_tally(rows, resamples, level, alpha, generator, say, whom.least)
     else:
         facts = of_rows(rows, resamples, level, alpha, generator, say, whom)
-        say(0.70, "looking for a fix")
-        fix, fix_notes = _fix(rows, alpha, rng)
+    say(0.70, "looking for a fix")
+    fix, fix_notes = _fix(rows, sample, alpha, rng)
     people, people_notes = beside_people(rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency")
     say(0.9, "drawing")
     diagrams = _diagrams(rows)
@@ -225,15 +228,21 @@ def _reason(family: Verdict, alpha: float, state: str) -> str:
     return f"family p {figure(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {figure(alpha)}"
 
 
-def _fix(preds: Predictions, alpha: float, rng: int | np.random.Generator) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The procedure of `fit(preds, "auto")`, as its report."""
+def _fix(
+    rows: Predictions | Tally, sample: Reservoir | None, alpha: float, rng: int | np.random.Generator
+) -> tuple[dict[str, Any] | None, list[Note]]:
+    """The procedure of `fit(preds, "auto")`, as its report; of rows too many to hold, on a sample of them."""
+    if isinstance(rows, Tally) and sample is None:
+        text = "The rows were counted, not held, so no fix was looked for; give the file of predictions for one."
+        return None, [Note("TN207", text)]
+    preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
     from trueodds.calibrators.auto import AutoRule
     from trueodds.calibrators.fitted import fit
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]
     report = fit(AutoRule(alpha=alpha, rng=rng), preds).report
-    return report.to_dict(), []
+    return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 
 def _diagrams(rows: Predictions | Tally) -> tuple[Diagram, ...]:

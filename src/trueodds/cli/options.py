@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trueodds.cli import records
+from trueodds.cli import engines, records
 from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -41,6 +41,7 @@ COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
     ("--sum-tolerance", {"type": float, "metavar": "X", "help": "How far a row may be from sum 1 (rounded tables)."}),
     *records.RECORDS,
+    *engines.ENGINES,
 )
 _NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
 _LISTS = ("probs", "logits", "votes", "multilabel")
@@ -126,7 +127,7 @@ def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
         return records.source(files, columns)
     from trueodds.sources import read
 
-    return read(files[0] if len(files) == 1 else list(files), **columns)
+    return read(files[0] if len(files) == 1 else list(files), **engines.ready(columns))
 
 
 def added(files: Sequence[str]) -> Any:

@@ -30,7 +30,7 @@ _WITH = {
 _TABLES = {
     "label": "Name the right answer by --answer.",
     "cluster": "Name what makes rows depend on each other by --question.",
-    **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance"), ""),
+    **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance", "engine", "row_id"), ""),
     "weight": "Leave --weight out: records count alike.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,9 +18,11 @@ from trueodds.cli.progress import Progress
 @click.option("--lens", "lenses", multiple=True, help="Lenses to keep beyond the standing ones: 'groups:[[0,1],[2]]'.")
 @click.option("--grid", type=click.IntRange(min=1), help="Keep all probabilities together on a grid of so many bins.")
 @click.option("--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Bins of the joint null law.")
+@click.option("--resume", metavar="F", help="Keeps the sum so far: after a stop the same command goes on from there.")
 def tally(
     files: tuple[str, ...],
     out: str,
+    resume: str | None,
     lenses: tuple[str, ...],
     grid: int | None,
     bins: int,
@@ -27,14 +30,16 @@ def tally(
 ) -> None:
     """Count rows into a small file that adds up: audit, measure and test read it."""
     columns = given_columns(given)
-    output.ready(files, out=out)
+    output.ready(files, out=out, resume=resume)
     with Progress() as progress:
         data = opened(files, columns)
         from trueodds import ask
         from trueodds.tally import wire
 
-        found = ask.tally(data, lenses=lenses, grid=grid, bins=bins, progress=progress.rows)
+        found = ask.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
         wire.save(found, out)
+    if resume is not None:
+        Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
     click.echo(f"{found.n:,} rows\n{out}")
 
 

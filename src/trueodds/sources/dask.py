@@ -35,7 +35,7 @@ class DaskSource(PartedSource):
             opens = [dask.delayed(partial)(framed, part, name) for part, name in zip(delayed, names, strict=True)]
             head = framed(_first(data, kind), f"the dask {kind}")[0]
         self._opens = opens
-        super().__init__(head, reading)
+        super().__init__(head, reading, data if isinstance(data, list) else ())
 
     @property
     def partitions(self) -> int:

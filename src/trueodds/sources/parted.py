@@ -110,10 +110,11 @@ def together(parts: Iterable[Part]) -> Part:
 class PartedSource(Source):
     """Rows in numbered partitions of an engine, which says how a function is run on each and the answers are added up."""
 
-    def __init__(self, head: Table, reading: Reading) -> None:
+    def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
         self.reading = reading
         self.plan: Plan = reading.choice.settle(head)
-        self.name, self.notes, self.rows = head.name, self.plan.notes, None
+        self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
+        self.notes, self.rows, self._files = self.plan.notes, None, list(files)
         self._head = head
 
     @abstractmethod
@@ -170,7 +171,7 @@ class PartedSource(Source):
     def describe(self) -> dict[str, Any]:
         """What is read."""
         return {
-            "file": None,
+            "file": self._files[0] if len(self._files) == 1 else self._files or None,
             "format": self._head.format,
             "rows": self.rows,
             "columns": self.plan.said(),

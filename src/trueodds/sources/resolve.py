@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import Source, read
+from trueodds.tally.reservoir import Counted, Reservoir
 from trueodds.tally.tally import Tally
 
 IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
@@ -17,6 +20,27 @@ def resolved(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
     """Predictions where the rows fit into memory, else a Tally; `mode` decides by hand."""
+    return _looked(data, mode, weight_kind, lambda source: source.reduce(Tally.of, progress=progress), progress)
+
+
+def sampled(
+    data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any = None
+) -> tuple[Predictions | Tally, Reservoir | None]:
+    """As `resolved`; of what is tallied, a random sample of the rows too, from the same pass."""
+    sample: list[Reservoir] = []
+
+    def counted(source: Source) -> Tally:
+        found: Counted = source.reduce(partial(Counted.of, seed=seed), progress=progress, keyed=True)
+        sample.append(found.sample)
+        return found.tally
+
+    rows = _looked(data, mode, weight_kind, counted, progress)
+    return rows, sample[0] if sample else None
+
+
+def _looked(
+    data: Any, mode: str | None, weight_kind: str, count: Callable[[Source], Tally], progress: Any
+) -> Predictions | Tally:
     if mode not in (None, "exact", "tally"):
         raise InputError("TO203", "mode is 'exact' or 'tally'.", repr(mode), "Leave it out to let the size decide.")
     if weight_kind not in ("importance", "frequency"):
@@ -32,7 +56,7 @@ def resolved(
         if weight_kind == "frequency":
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Give the file of predictions.")
         return data
-    rows = _rows(data, mode, progress)
+    rows = _rows(data, mode, count, progress)
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
@@ -42,9 +66,9 @@ def resolved(
     return rows
 
 
-def _rows(data: Any, mode: str | None, progress: Any) -> Predictions | Tally:
-    if isinstance(data, Predictions):
-        return Tally.of(data) if mode == "tally" else data
+def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progress: Any) -> Predictions | Tally:
+    if isinstance(data, Predictions) and mode != "tally":
+        return data
     source = data if isinstance(data, Source) else read(data)
     if mode == "exact":
         return source.collect(progress=progress)
@@ -52,8 +76,7 @@ def _rows(data: Any, mode: str | None, progress: Any) -> Predictions | Tally:
         found = source.collect_or(IN_MEMORY, progress=progress)
         if found is not None:
             return found
-    total: Tally = source.reduce(Tally.of, progress=progress)
-    return total
+    return count(source)
 
 
 def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int | None) -> Predictions | Source | Tally:

@@ -44,7 +44,7 @@ class SparkSource(PartedSource):
         self._paths = data if isinstance(data, list) else None
         if self._paths is not None:
             self._spark = spark or SparkSession.builder.getOrCreate()
-            super().__init__(files.opened(self._paths[0])[0], reading)
+            super().__init__(files.opened(self._paths[0])[0], reading, self._paths)
             return
         self._spark = data.sparkSession
         super().__init__(SparkTable(data.columns, _sample(data), "the spark dataframe"), reading)

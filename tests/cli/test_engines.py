@@ -1,0 +1,56 @@
+"""Do engines and stopped counts work from the command line?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.sources.engines import table
+from trueodds.tally import wire
+
+pytest.importorskip("dask")
+
+
+@pytest.fixture
+def parts(folder: Path) -> str:
+    frame = table(600)
+    for number in range(3):
+        frame[number * 200 : (number + 1) * 200].to_parquet(folder / f"{number}.parquet")
+    return str(folder / "*.parquet")
+
+
+def test_an_audit_by_dask_is_the_audit_of_this_process(run: Run, parts: str) -> None:
+    how = ["audit", parts, "--mode", "tally", "--group", "site", "--resamples", "99", "--json", "-"]
+    here, there = (json.loads(run(*how, "--engine", engine).stdout) for engine in ("arrow", "dask"))
+    assert here["data"]["n"] == 600
+    assert here["recalibration"] is not None  # looked for on a sample, which here is all rows
+    assert here["verdict"] == there["verdict"]
+    assert here["recalibration"] == there["recalibration"]
+    assert [each["value"] for each in here["measures"]] == pytest.approx(
+        [each["value"] for each in there["measures"]], rel=1e-12
+    )
+
+
+def test_a_tally_that_is_resumed_leaves_no_state_behind(run: Run, parts: str, folder: Path) -> None:
+    done = run("tally", parts, "--out", folder / "a.tally.json", "--resume", folder / "state.json")
+    assert done.exit_code == 0, done.output
+    assert wire.load(folder / "a.tally.json").n == 600
+    assert not (folder / "state.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ("--scheduler tcp://127.0.0.1:9", "TO601"),
+        ("--master local[2] --engine dask", "TO601"),
+        ("--engine dask --row-id nobody", "TO304"),
+        ("--engine dask --logprobs z", "TO603"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run: Run, parts: str, more: str, code: str) -> None:
+    done = run("measure", parts, *more.split())
+    assert done.exit_code == 2
+    assert code in done.output

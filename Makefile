@@ -16,8 +16,8 @@ demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits 
 demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 	$(BIN)/python demo/digits.py $@
 
-# What fails fastest comes first; pytest's closing line comes last.
-test: $(VENV)/.test
+# What fails fastest comes first; pytest's closing line comes last. ENGINES=1 tests Dask and Spark too.
+test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
@@ -41,6 +41,11 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[test]'
 	@touch $(VENV)/.demo $@
+
+# Dask and Spark, half a gigabyte: their tests are skipped without them.
+$(VENV)/.engines: $(VENV)/.test
+	$(PIP) install --editable '.[test,engines]'
+	@touch $@
 
 # A half-made environment is removed: without pip it would fail again, with a worse message.
 $(BIN)/python:

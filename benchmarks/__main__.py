@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     each.add_argument("--rows", type=int, default=10_000_000, help="of the large file, which takes 1 GB at full size")
     each.add_argument("--dtype", default="float64", choices=["float32", "float64"], help="of its probabilities")
     each.add_argument("--repeats", type=int, default=2)
+    each.add_argument("--audit", action="store_true", help="an audit of so many rows: a file of 10⁶, again and again")
     each.add_argument("--folder", type=Path, help="where the generated files go while it runs")
 
     each = parts.add_parser("scaling", help="how every estimator and test grows with n, beside what it states")
@@ -117,7 +118,11 @@ def tally(given: argparse.Namespace) -> None:
     from benchmarks import tally
 
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        show(tally.figures(Path(name), given.rows, given.dtype, given.repeats))
+        folder = Path(name)
+        if given.audit:
+            show(tally.audited(folder, given.rows, given.dtype))
+        else:
+            show(tally.figures(folder, given.rows, given.dtype, given.repeats))
 
 
 def scaling(given: argparse.Namespace) -> None:

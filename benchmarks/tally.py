@@ -13,14 +13,38 @@ BATCH = 1 << 16  # rows the source reads at a time
 READ = f"""
 import sys
 import pyarrow.parquet
-for batch in pyarrow.parquet.ParquetFile(sys.argv[1], pre_buffer=False).iter_batches({BATCH}):
-    pass
+for path in sys.argv[1:]:
+    for batch in pyarrow.parquet.ParquetFile(path, pre_buffer=False).iter_batches({BATCH}):
+        pass
 """
 TALLY = """
 import sys
 import trueodds as to
-to.tally(to.read(sys.argv[1]))
+to.tally(to.read(sys.argv[1:]))
 """
+AUDIT = """
+import sys
+import trueodds as to
+to.audit(to.read(sys.argv[1:]), mode="tally")
+"""
+FILE = 1_000_000  # rows of the file that is read again and again, where an audit of many is asked for
+
+
+def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
+    """An audit of that many rows, with every p-value and interval and a fix, beside merely reading them."""
+    tiny, large = folder / "tiny.parquet", folder / "large.parquet"
+    write(tiny, 1_000, dtype)
+    write(large, min(rows, FILE), dtype)
+    many = [str(large)] * max(1, rows // FILE)
+    read, whole = [sys.executable, "-c", READ], [sys.executable, "-c", AUDIT]
+    once([*whole, str(tiny)])
+    reading, auditing = cost([*read, *many], 1), cost([*whole, *many], 1)
+    return [
+        (f"read {rows:,} × 10", f"{reading.cpu:.1f} CPU-s"),
+        (f"audit {rows:,} × 10", f"{auditing.cpu:.1f} CPU-s"),
+        ("audit ÷ read", f"{auditing.cpu / reading.cpu:.2f}"),
+        ("peak memory, audit", f"{auditing.peak:.0f} MB"),
+    ]
 
 
 def figures(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:

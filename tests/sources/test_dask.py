@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from tests.sources.engines import answers, in_memory, same, table
-from trueodds import InputError, Predictions, audit, measure, read, tally
+from trueodds import InputError, Predictions, audit, fit, measure, read, tally
+from trueodds.tally.reservoir import Counted
 from trueodds.tally.tally import Tally
 
 dask = pytest.importorskip("dask")
@@ -120,6 +122,30 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is() -> None:
     lying = dd.from_pandas(frame, npartitions=3)
     assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
     assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
+
+
+@pytest.mark.parametrize(
+    "method", ["temperature", "bias_corrected_temperature", "vector", "mcllo", "dirichlet", "platt"]
+)
+def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(method: str) -> None:
+    frame = table(600)
+    P = frame[["p_a", "p_b", "p_c"]].to_numpy()
+    here = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), method)
+    there = fit(dd.from_pandas(frame, npartitions=4), method)
+    np.testing.assert_allclose(there.predict_proba(P), here.predict_proba(P), rtol=0, atol=1e-9)
+
+
+def test_the_sample_behind_the_fix_does_not_depend_on_the_partitions_where_rows_have_ids() -> None:
+    frame = table(500)
+    frame["id"] = np.arange(500)
+
+    def sampled(partitions: int) -> list[float]:
+        source = read(dd.from_pandas(frame, npartitions=partitions, sort=False), row_id="id")
+        counted = source.reduce(partial(Counted.of, most=90), keyed=True)
+        return counted.sample.rows.p[:, 0].tolist()
+
+    assert len(sampled(1)) == 30
+    assert sampled(1) == sampled(3) == sampled(11)
 
 
 def test_an_engine_for_what_is_no_file_is_refused() -> None:

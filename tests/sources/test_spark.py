@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.sources.engines import answers, in_memory, same, table
-from trueodds import InputError, Predictions, audit, measure, read, tally
+from trueodds import InputError, Predictions, audit, fit, measure, read, tally
 from trueodds.tally.tally import Tally
 
 pyspark = pytest.importorskip("pyspark")
@@ -114,6 +114,14 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is(spark: Any) -> Non
     lying = spread(spark, frame, 3)
     assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
     assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
+
+
+def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(spark: Any) -> None:
+    frame = table(300)
+    P = frame[["p_a", "p_b", "p_c"]].to_numpy()
+    here = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), "temperature")
+    there = fit(spread(spark, frame, 3), "temperature")
+    np.testing.assert_allclose(there.predict_proba(P), here.predict_proba(P), rtol=0, atol=1e-9)
 
 
 def test_rows_are_brought_here_by_collect(spark: Any) -> None:

@@ -98,6 +98,21 @@ def test_a_broken_file_among_many_is_named(client: Any, tmp_path: Path) -> None:
         read(str(tmp_path / "*.parquet"), engine="dask").reduce(Tally.of)
 
 
+def test_an_empty_file_adds_nothing_and_one_without_a_column_is_named(tmp_path: Path) -> None:
+    frame = table(200)
+    frame[:100].to_parquet(tmp_path / "0.parquet")
+    frame[:0].to_parquet(tmp_path / "1.parquet")
+    frame[100:].to_parquet(tmp_path / "2.parquet")
+    source = read(str(tmp_path / "*.parquet"), group="site", engine="dask")
+    same(source.reduce(Tally.of), in_memory(frame))
+    frame[100:].drop(columns="p_b").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(InputError, match=r"TO309.*'p_b' in only one of .*0\.parquet and .*2\.parquet"):
+        source.reduce(Tally.of)
+    frame[100:].drop(columns="label").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(InputError, match=r"TO304.*2\.parquet"):
+        source.reduce(Tally.of)
+
+
 def test_a_row_that_is_wrong_is_named_with_its_partition() -> None:
     frame = table(90)
     frame.loc[70, "p_a"] = 1.7

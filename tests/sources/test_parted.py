@@ -98,13 +98,14 @@ def test_the_first_partition_with_a_problem_is_the_one_that_is_told() -> None:
 
 
 def test_partitions_whose_sums_cannot_be_added_are_named() -> None:
-    pieces = cut(plain(), 30, 30)
-    pieces[1] = {
-        "label": np.array(["0", "1"])[pieces[1]["label"] % 2],
-        "p_0": np.full(30, 0.5),
-        "p_1": np.full(30, 0.5),
-    }
     with pytest.raises(InputError, match=r"TO401.*partitions 0 and 1"):
+        Restless(cut(plain(), 30, 20)).reduce(lambda batch: Tally.of(batch, bins=batch.n))
+
+
+def test_partitions_with_other_columns_are_named() -> None:
+    pieces = cut(plain(), 30, 30)
+    del pieces[1]["p_2"]
+    with pytest.raises(InputError, match=r"TO309.*'p_2' in only one of partition 0 and partition 1"):
         Restless(pieces).reduce(Tally.of)
 
 

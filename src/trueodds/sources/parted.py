@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -16,7 +16,7 @@ from trueodds.sources.columns import Choice
 from trueodds.sources.plan import Plan
 from trueodds.sources.source import Progress, Source
 from trueodds.sources.table import Table
-from trueodds.sources.tabled import TableSource
+from trueodds.sources.tabled import TableSource, agree
 
 Array = NDArray[Any]
 FAN = 16  # sums that are added up in one place
@@ -68,11 +68,15 @@ class Reading:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
+    head: tuple[str, tuple[str, ...]] | None = None  # what was settled first, and its columns: the others have them too
 
     def source(self, tables: Sequence[Table]) -> TableSource:
         """The rows of these tables."""
         how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
-        return TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+        found = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+        if self.head is not None:
+            agree(*self.head, found.name, found.plan.names)
+        return found
 
     def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
         """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
@@ -111,8 +115,8 @@ class PartedSource(Source):
     """Rows in numbered partitions of an engine, which says how a function is run on each and the answers are added up."""
 
     def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
-        self.reading = reading
         self.plan: Plan = reading.choice.settle(head)
+        self.reading = replace(reading, head=(head.name, self.plan.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.plan.notes, None, list(files)
         self._head = head

@@ -13,7 +13,7 @@ from trueodds.problem.predictions import Predictions
 from trueodds.sources.blocks import Block, Sameness, block_of, joined
 from trueodds.sources.columns import Choice
 from trueodds.sources.ids import ids_of
-from trueodds.sources.plan import Plan, numbered, numbers_apart
+from trueodds.sources.plan import numbered, numbers_apart
 from trueodds.sources.source import Progress, Source
 from trueodds.sources.table import Table
 
@@ -37,7 +37,7 @@ class TableSource(Source):
         self.tables = tuple(tables)
         self.plan = choice.settle(first)
         for table in self.tables[1:]:
-            _agree(first, table, self.plan, choice.settle(table))
+            agree(first.name, self.plan.names, table.name, choice.settle(table).names)
         self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
         counts = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(counts) if len(counts) == len(tables) else None
@@ -206,13 +206,13 @@ def _any(block: Block) -> bool:
     return block.weight is not None and bool(block.weight.any())
 
 
-def _agree(first: Table, table: Table, plan: Plan, other: Plan) -> None:
+def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
     """The chosen columns of every file must be those of the first."""
-    differ = set(plan.names) ^ set(other.names)
+    differ = set(names) ^ set(others)
     if differ:
         raise InputError(
             "TO309",
             "Files that are read together must have the same columns.",
-            f"{sorted(differ)[0]!r} in only one of {first.name} and {table.name}",
+            f"{sorted(differ)[0]!r} in only one of {first} and {other}",
             "Read them apart, or name the columns that both have.",
         )

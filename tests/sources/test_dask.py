@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -60,6 +61,71 @@ def test_a_bag_of_records_is_read_like_lines_of_json() -> None:
     frame = table(200)
     records = bag.from_sequence(frame.to_dict("records"), npartitions=3)
     same(read(records, group="site").reduce(Tally.of), in_memory(frame))
+
+
+def test_nothing_is_read_to_learn_the_columns_of_a_bag_only_its_first_records(tmp_path: Path) -> None:
+    frame = table(100)
+
+    def part(number: int, records: bool = False) -> Any:
+        (tmp_path / str(number)).touch()
+        piece = frame[number * 20 : (number + 1) * 20]
+        return piece.to_dict("records") if records else piece
+
+    read(dd.from_map(part, range(5), meta=frame[:0]))
+    assert not list(tmp_path.iterdir())
+    records = [dask.delayed(part)(number, records=True) for number in range(5)]
+    assert read(bag.from_delayed(records)).reduce(len_of) == 100
+    for file in tmp_path.iterdir():
+        file.unlink()
+    read(bag.from_delayed(records[1:] + records[:1]))
+    assert [file.name for file in tmp_path.iterdir()] == ["1"]
+
+
+def len_of(batch: Predictions) -> int:
+    return batch.n
+
+
+def test_what_lies_on_the_workers_already_is_summed_up_there(client: Any) -> None:
+    frame = table(200)
+    same(read(dd.from_pandas(frame, npartitions=3).persist(), group="site").reduce(Tally.of), in_memory(frame))
+    records = bag.from_sequence(frame.to_dict("records"), npartitions=3).persist()
+    same(read(records, group="site").reduce(Tally.of), in_memory(frame))
+
+
+def test_a_bag_that_is_still_to_be_mapped_and_filtered_is_read() -> None:
+    frame = table(200)
+    records = bag.from_sequence(frame.to_dict("records"), npartitions=3)
+    none = records.filter(lambda record: record["p_a"] > 2)
+    same(read(bag.concat([none, records.map(dict)]), group="site").reduce(Tally.of), in_memory(frame))
+    with pytest.raises(InputError, match="TO312"):
+        read(none)
+
+
+def test_other_collections_are_refused() -> None:
+    for other in (dask.delayed(len)([1]), dd.from_pandas(table(10), npartitions=1)["p_a"]):
+        with pytest.raises(InputError, match=r"TO302.*dask"):
+            read(other)
+
+
+class Large:
+    """Parameters of a large fit, which leave a mark wherever they are unpacked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = state
+        os.close(tempfile.mkstemp(dir=self.folder)[0])
+
+
+def _beside(batch: Predictions, large: Large) -> int:
+    return batch.n
+
+
+def test_a_step_is_sent_once_to_each_worker_and_not_with_every_partition(client: Any, tmp_path: Path) -> None:
+    step = partial(_beside, large=Large(tmp_path))
+    assert read(dd.from_pandas(table(200), npartitions=40)).reduce(step) == 200
+    assert 1 <= len(list(tmp_path.iterdir())) < 10
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(client: Any, tmp_path: Path) -> None:

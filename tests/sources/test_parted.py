@@ -24,9 +24,11 @@ from trueodds.tally.tally import Tally
 class Restless(PartedSource):
     """An engine that answers in any order, some partitions twice, through pickles as real ones do."""
 
-    def __init__(self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None) -> None:
+    def __init__(
+        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, choice: Choice | None = None
+    ) -> None:
         self._pieces, self._lost = pieces, lost
-        super().__init__(self._table(0), Reading(Choice()))
+        super().__init__(self._table(0), Reading(choice or Choice()))
 
     def _table(self, number: int) -> Table:
         table = MappingTable(self._pieces[number])
@@ -107,6 +109,39 @@ def test_partitions_with_other_columns_are_named() -> None:
     del pieces[1]["p_2"]
     with pytest.raises(InputError, match=r"TO309.*'p_2' in only one of partition 0 and partition 1"):
         Restless(pieces).reduce(Tally.of)
+
+
+def test_sums_over_partitions_that_do_not_follow_each_other_are_whole() -> None:
+    # 100 partitions of Spark ended so: groups of them meet where a hash of their number leads.
+    parts = [Part((0, 1, 4, 5), 4, 1.0), Part((2, 3), 2, 2.0)]
+    assert together(parts).ids == (0, 1, 2, 3, 4, 5)
+    assert together([together(parts), Part((6,), 1, 4.0)]) == Part((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
+
+
+def test_an_engine_without_any_partition_has_no_rows() -> None:
+    assert together([]) == Part((), 0)
+
+
+def test_a_partition_in_which_every_weight_is_0_adds_nothing() -> None:
+    table = plain() | {"w": np.repeat([1.0, 0.0, 2.0], 20)}
+    source = Restless(cut(table, 20, 20, 20), choice=Choice(weight="w"))
+    names = [name for name in table if name.startswith("p_")]
+    P = np.stack([table[name] for name in names], axis=1)
+    same(source.reduce(Tally.of), Tally.of(Predictions(table["label"], P, weight=table["w"])))
+    with pytest.raises(InputError, match=r"TO110.*finite.*in partition 2"):
+        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=Choice(weight="w")).reduce(Tally.of)
+    with pytest.raises(InputError, match="TO312"):
+        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=Choice(weight="w")).reduce(Tally.of)
+
+
+def test_rows_that_changed_between_two_passes_are_an_error() -> None:
+    pieces = cut(plain(), 20, 40)
+    source = Restless(pieces)
+    source.reduce(Tally.of)
+    assert source.probabilities == 180
+    pieces[1] = cut(plain(), 20, 30)[1]
+    with pytest.raises(InputError, match=r"TO333.*60 rows, and then 50"):
+        source.reduce(Tally.of)
 
 
 def test_partitions_without_rows_add_nothing_and_all_of_them_are_an_error() -> None:

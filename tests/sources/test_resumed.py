@@ -79,6 +79,20 @@ def test_the_state_of_other_files_or_settings_is_refused(tmp_path: Path) -> None
         tally(opened(pattern), resume=state)
 
 
+@pytest.mark.parametrize(
+    "other", [{"batch_rows": 100}, {"weight": None}, {"probs": ["p_c", "p_b", "p_a"], "classes": ["a", "b", "c"]}]
+)
+def test_rows_that_are_read_otherwise_are_not_added_to_the_state(tmp_path: Path, other: dict[str, Any]) -> None:
+    # The batches of 100 rows never met the end of the third of 70: all rows after it were passed over in silence.
+    pattern, state = files(tmp_path), tmp_path / "state.tally.json"
+    with pytest.raises(Stopped):
+        resumed(opened(pattern), partial(stopping, [0] * 3), state, {})
+    again = read(pattern, **{"group": "site", "weight": "w", "batch_rows": 70, **other})
+    with pytest.raises(InputError, match=r"TO331.*other settings"):
+        resumed(again, Tally.of, state, {})
+    assert resumed(opened(pattern), Tally.of, state, {}).n == 1_000
+
+
 def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     Tally.of(Predictions([0, 1], [0.2, 0.7])).save(state)

@@ -70,6 +70,54 @@ def test_partitions_without_rows_add_nothing_and_no_rows_at_all_are_an_error(spa
         read(rows.where("p_a > 2")).reduce(Tally.of)
 
 
+def test_more_partitions_than_are_added_up_in_one_place_and_in_two(spark: Any) -> None:
+    # Of 65 partitions neighbors went apart, since groups of them met where their hashes led: no sum came back.
+    frame = table(120)
+    rows = [tuple(row) for row in frame.itertuples(index=False)]
+    kinds = ", ".join(f"`{name}` {'string' if name in ('label', 'site') else 'double'}" for name in frame.columns)
+    source = read(spark.createDataFrame(spark.sparkContext.parallelize(rows, 65), kinds), group="site")
+    same(source.reduce(Tally.of), in_memory(frame))
+    assert (source.partitions, source.rows, source.probabilities) == (65, 120, 360)
+
+
+def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None:
+    # The frame alone had other partitions than its sums, so that one seemed to be lost.
+    frame = table(200)
+    frame["i"] = np.arange(200.0)
+    left = spread(spark, frame, 7)
+    right = spread(spark, frame[["i"]], 5)
+    was = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB"}
+    for name, value in was.items():
+        spark.conf.set(name, value)
+    try:
+        same(read(left.join(right, "i"), group="site").reduce(Tally.of), in_memory(frame))
+    finally:
+        for name in was:
+            spark.conf.unset(name)
+
+
+def test_a_shuffle_that_leaves_no_rows_is_an_error_of_ours(spark: Any) -> None:
+    with pytest.raises(InputError, match="TO312"):
+        read(spread(spark, table(50), 3).where("p_a > 2").distinct()).reduce(Tally.of)
+
+
+def test_lists_and_vectors_of_probabilities(spark: Any) -> None:
+    from pyspark.ml.functions import array_to_vector
+
+    frame = table(90)
+    lists = spread(spark, frame, 2).selectExpr("label", "site", "array(p_a, p_b, p_c) as probability")
+    vectors = lists.withColumn("probability", array_to_vector("probability"))
+    for rows in (lists, vectors):
+        source = read(rows, probs="probability", classes=["a", "b", "c"], group="site")
+        same(source.reduce(Tally.of), in_memory(frame))
+        assert source.probabilities == source.probabilities == 270
+
+
+def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
+    with pytest.raises(InputError, match=r"TO302.*RDD"):
+        read(spark.sparkContext.parallelize([1]))
+
+
 def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(spark: Any, tmp_path: Path) -> None:
     frame = table(400)
     mark = tmp_path / "killed"

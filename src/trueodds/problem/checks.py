@@ -23,6 +23,7 @@ Array = NDArray[Any]
 
 EXACT = 2**53  # up to here a float tells each whole number from the next
 LARGE = 2**18  # values from which on a compiled loop is worth loading
+WEIGHTLESS = "Every weight is zero."
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -339,7 +340,7 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
     if bad.any():
         refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
     if not w.any():
-        raise InputError("TO110", "Every weight is zero.", f"{n:,} zeros", "Leave weight out for equal weights.")
+        raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
     with np.errstate(over="ignore"):
         total = w.sum()
     if not np.isfinite(total):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
@@ -27,15 +28,20 @@ class DaskSource(PartedSource):
             opens: list[Any] = [partial(opened_file, path) for path in data]
             head = files.opened(data[0])[0]
         else:
-            delayed = data.to_delayed()
-            if not delayed:
-                raise InputError("TO312", "The Dask collection is empty.", "no partition", "Give at least one row.")
-            kind = "bag" if hasattr(data, "to_dataframe") else "dataframe"
-            names = [f"partition {number} of the dask {kind}" for number in range(len(delayed))]
-            opens = [dask.delayed(partial)(framed, part, name) for part, name in zip(delayed, names, strict=True)]
-            head = framed(_first(data, kind), f"the dask {kind}")[0]
-        self._opens = opens
+            kind = type(data).__name__.lower()
+            if kind not in ("dataframe", "bag"):
+                raise InputError(
+                    "TO302", "There is no reader for this.", f"dask {kind}", "Make it a dataframe or a bag."
+                )
+            head = framed(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
         super().__init__(head, reading, data if isinstance(data, list) else ())
+        if not isinstance(data, list):
+            if kind == "dataframe":  # the other columns need not be read
+                data = data[[column for column in data.columns if str(column) in self.plan.names]]
+            parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
+            name = f"partition {{}} of the dask {kind}".format
+            opens = [dask.delayed(partial)(framed, part, name(number)) for number, part in enumerate(parts)]
+        self._opens = opens
 
     @property
     def partitions(self) -> int:
@@ -44,7 +50,8 @@ class DaskSource(PartedSource):
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         """The sums are added up by the workers, some at a time, and one comes back."""
-        leaves = level = [dask.delayed(work, pure=False)(number, opened) for number, opened in enumerate(self._opens)]
+        sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
+        leaves = level = [dask.delayed(_done, pure=False)(sent, *each) for each in enumerate(self._opens)]
         while len(level) > 1:
             level = [dask.delayed(together, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
         client = _client()
@@ -85,11 +92,17 @@ def _told(counts: Sequence[Any], progress: Progress) -> None:
         progress(done, None)
 
 
-def _first(data: Any, kind: str) -> Any:
-    """The columns of a dataframe, without reading it; of a bag its first record."""
-    if kind == "dataframe":
-        return data.head(1, npartitions=-1, compute=False).compute(scheduler="sync")
-    return list(data.take(1, npartitions=-1, warn=False, compute=False).compute(scheduler="sync"))
+def _done(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> Part:
+    return work(number, opened)
+
+
+def _first(bag: Any) -> list[Any]:
+    """The first record, for its columns: no partition after it is read."""
+    for part in bag.to_delayed():
+        (found,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
+        if found:
+            return list(found)
+    raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
 
 
 def opened(data: Any, reading: Reading) -> DaskSource:

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.problem.checks import WEIGHTLESS
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.columns import Choice
 from trueodds.sources.plan import Plan
@@ -20,6 +21,7 @@ from trueodds.sources.tabled import TableSource, agree
 
 Array = NDArray[Any]
 FAN = 16  # sums that are added up in one place
+UNSTEADY = "Write the rows down and read that; of rows that grew, make a new source."
 Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
 
 
@@ -48,6 +50,7 @@ class Part:
     rows: int
     value: Any = None  # None where no partition had a row
     problem: InputError | None = None  # of the first partition that has one
+    size: int = 0  # rows times classes
 
     def __add__(self, other: Part) -> Part:
         problem, value = self.problem or other.problem, None
@@ -57,7 +60,8 @@ class Part:
         except InputError as differ:
             where = f"{differ.got}, in partitions {self.ids[0]} and {other.ids[0]}"
             problem = InputError(differ.code, differ.problem, where, differ.fix)
-        return Part((*self.ids, *other.ids), self.rows + other.rows, value, problem)
+        ids = tuple(sorted((*self.ids, *other.ids)))
+        return Part(ids, self.rows + other.rows, value, problem, self.size + other.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Reading:
 
     def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
         """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
-        total, rows = None, 0
+        total, rows, size = None, 0, 0
         try:
             tables = opened()
             if all(table.rows == 0 for table in tables):
@@ -89,11 +93,13 @@ class Reading:
             for given in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
                 found = step(*given)
                 total, rows = found if total is None else total + found, rows + given[0].n
+                size += given[0].n * given[0].k
         except InputError as problem:
-            if problem.code == "TO312" and rows == 0:  # whatever its table knew of itself, it has no row
+            # Whatever its table knew of itself, it has no row; nor has it one where all have the weight 0.
+            if rows == 0 and (problem.code == "TO312" or problem.problem == WEIGHTLESS):
                 return Part((number,), 0)
             return Part((number,), 0, None, problem)
-        return Part((number,), rows, total)
+        return Part((number,), rows, total, None, size)
 
 
 def together(parts: Iterable[Part]) -> Part:
@@ -101,10 +107,10 @@ def together(parts: Iterable[Part]) -> Part:
 
     >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
     >>> together([two, one, two])
-    Part(ids=(0, 1), rows=4, value=7, problem=None)
+    Part(ids=(0, 1), rows=4, value=7, problem=None, size=0)
     """
     once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
-    found = reduce(lambda a, b: a + b, once.values())
+    found = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
     if len(set(found.ids)) < len(found.ids):
         twice = next(id for id in found.ids if found.ids.count(id) > 1)
         raise _lost(f"partition {twice} in several sums", "twice")
@@ -119,7 +125,8 @@ class PartedSource(Source):
         self.reading = replace(reading, head=(head.name, self.plan.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.plan.notes, None, list(files)
-        self._head = head
+        self._format = head.format
+        self._size: int | None = None
 
     @abstractmethod
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
@@ -140,11 +147,14 @@ class PartedSource(Source):
         if found.problem is not None:
             raise found.problem
         if found.ids != tuple(range(self.partitions)):
-            missing = next(id for id in range(self.partitions) if id not in set(found.ids))
-            raise _lost(f"no answer of partition {missing} of {self.partitions:,}", "no")
+            odd = min(set(found.ids) ^ set(range(self.partitions)))
+            raise _lost(f"no answer of partition {odd} of {self.partitions:,}", "no")
         if found.rows == 0:
-            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
-        self.rows = found.rows
+            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
+        if self.rows not in (None, found.rows):
+            got = f"{self.rows:,} rows, and then {found.rows:,}"
+            raise InputError("TO333", f"{self.name} was not the same when it was read again.", got, UNSTEADY)
+        self.rows, self._size = found.rows, found.size
         if progress is not None:
             progress(found.rows, found.rows)
         return found.value
@@ -168,15 +178,13 @@ class PartedSource(Source):
     @property
     def probabilities(self) -> int | None:
         """Rows times classes, once the rows were counted."""
-        if self.rows is None:
-            return None
-        return self.rows * (len(self.plan.probs) if len(self.plan.probs) > 1 else self._head.width(self.plan.probs[0]))
+        return self._size
 
     def describe(self) -> dict[str, Any]:
         """What is read."""
         return {
             "file": self._files[0] if len(self._files) == 1 else self._files or None,
-            "format": self._head.format,
+            "format": self._format,
             "rows": self.rows,
             "columns": self.plan.said(),
             "notes": [note.to_dict() for note in self.notes],

@@ -37,7 +37,7 @@ def resumed(
     if not isinstance(source, TableSource):
         fix = "An engine repeats what fails by itself; rows in memory take no time."
         raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
-    place, about = Path(state), {"files": source.stamps(), "settings": dict(settings)}
+    place, about = Path(state), {"files": source.stamps(), "settings": {**source.how(), **settings}}
     total, done = _kept(place, about)
     written, last = done, time.monotonic()
     try:

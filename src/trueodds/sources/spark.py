@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from trueodds.core.errors import InputError
 from trueodds.sources import files
 from trueodds.sources.arrow import converted
 from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, opened_file, together
@@ -19,6 +20,8 @@ from trueodds.sources.source import Progress
 from trueodds.sources.table import Batch, Table, once
 
 SUMS = "id long, sum binary"
+DATAFRAMES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
+Keyed = tuple[int, bytes]  # a number and the pickle of a Part
 
 
 class SparkTable(Table):
@@ -41,33 +44,42 @@ class SparkSource(PartedSource):
     """The partitions of a Spark dataframe (3.5 or later), or files, one to a partition."""
 
     def __init__(self, data: Any, reading: Reading, spark: Any = None) -> None:
+        self._many: int | None = len(data) if isinstance(data, list) else None
         self._paths = data if isinstance(data, list) else None
         if self._paths is not None:
             self._spark = spark or SparkSession.builder.getOrCreate()
             super().__init__(files.opened(self._paths[0])[0], reading, self._paths)
             return
-        self._spark = data.sparkSession
-        super().__init__(SparkTable(data.columns, _sample(data), "the spark dataframe"), reading)
+        if type(data).__module__ not in DATAFRAMES:
+            kind, fix = (
+                f"{type(data).__module__} {type(data).__name__}",
+                "Give a dataframe; one of Spark Connect as files.",
+            )
+            raise InputError("TO302", "There is no reader for this.", kind, fix)
+        super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Under plain names, since Spark stumbles over some that others allow
-        self._frame = data.select(*(fn.col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(self.plan.names)))
+        self._frame = data.select(*(_plain(data, name).alias(f"c{i}") for i, name in enumerate(self.plan.names)))
 
     @property
     def partitions(self) -> int:
-        """How many there are."""
-        return len(self._paths) if self._paths is not None else self._frame.rdd.getNumPartitions()
+        """How many there are; of a dataframe, as Spark planned it when it was last summed up."""
+        return self._frame.rdd.getNumPartitions() if self._many is None else self._many
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         """The sums are added up by the workers, some at a time, and one comes back. Spark shows its own progress."""
-        many = self.partitions
         if self._paths is not None:
-            rows = self._spark.createDataFrame(list(enumerate(self._paths)), "id long, path string")
-            sums = rows.repartitionByRange(many, "id").mapInArrow(_of_files(work), SUMS)
+            paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
+            sums = paths.map(partial(_of_file, work=work))
         else:
-            sums = self._frame.mapInArrow(_of_rows(work, self.plan.names), SUMS)
+            sums = self._frame.mapInArrow(_of_rows(work, self.plan.names), SUMS).rdd.map(tuple)
+            # Asked of these sums and not of the frame: Spark settles it as it runs, and not the same way for both.
+            self._many = sums.getNumPartitions()
+        many = self.partitions
         while many > 1:
             many = -(-many // FAN)
-            sums = sums.repartition(many, fn.floor(fn.col("id") / FAN)).mapInArrow(_added, SUMS)
-        return together(pickle.loads(row["sum"]) for row in sums.collect())
+            # Neighbors go together, so that the order of the sum is that of the partitions.
+            sums = sums.map(lambda each: (each[0] // FAN, each[1])).partitionBy(many, int).mapPartitions(_added)
+        return together(pickle.loads(found) for _, found in sums.collect())
 
     def gathered(self) -> Iterator[Table]:
         """Files are read here; a dataframe comes in record batches, a partition at a time."""
@@ -88,19 +100,14 @@ def _of_rows(work: Callable[[int, Opened], Part], names: Sequence[str]) -> Calla
     return each
 
 
-def _of_files(work: Callable[[int, Opened], Part]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def each(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield _row(work(row["id"], partial(opened_file, row["path"])))
-
-    return each
+def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> Keyed:
+    number, path = numbered
+    return number, pickle.dumps(work(number, partial(opened_file, path)))
 
 
-def _added(batches: Iterator[Any]) -> Iterator[Any]:
-    parts = [pickle.loads(each) for batch in batches for each in batch.column("sum").to_pylist()]
-    if parts:
-        yield _row(together(parts))
+def _added(sums: Iterable[Keyed]) -> Iterator[Keyed]:
+    numbers, parts = zip(*sums, strict=True)
+    yield numbers[0], pickle.dumps(together(map(pickle.loads, parts)))
 
 
 def _row(part: Part) -> Any:
@@ -117,13 +124,14 @@ def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
-def _sample(frame: Any) -> Iterator[Any]:
-    """The first row, read only where a single column of lists must tell how many classes there are."""
-    yield pa.RecordBatch.from_pandas(frame.limit(1).toPandas())
+def _plain(frame: Any, name: str) -> Any:
+    """A column, whatever its name; a vector of Spark's own models as a list."""
+    column = fn.col("`" + name.replace("`", "``") + "`")
+    if type(frame.schema[name].dataType).__name__ != "VectorUDT":
+        return column
+    from pyspark.ml.functions import vector_to_array
 
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return vector_to_array(column)
 
 
 def opened(data: Any, reading: Reading) -> SparkSource:

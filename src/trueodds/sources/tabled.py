@@ -68,6 +68,16 @@ class TableSource(Source):
         """Name, size and time of change of each file, by which a count that was stopped knows them again."""
         return [_stamp(table.name) for table in self.tables]
 
+    def how(self) -> dict[str, Any]:
+        """How the rows are read and cut into batches: a sum goes on only with rows that are read in the same way."""
+        classes = None if self._classes is None else [str(each) for each in self._classes]
+        return {
+            "columns": self.plan.said(),
+            "classes": classes,
+            "sum_tolerance": self.sum_tolerance,
+            "batch_rows": self.size,
+        }
+
     def collect(self, progress: Progress | None = None) -> Predictions:
         """All rows, checked together, so that notes count over all of them."""
         found = self._collected(None, progress)

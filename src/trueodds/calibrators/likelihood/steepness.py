@@ -67,8 +67,8 @@ def _step(g: float, h: float, beyond: list[float], beta: float) -> tuple[float, 
     for _ in range(50):
         slope = s - newton + sum(a * s ** (j + 1) for j, a in enumerate(terms, 1))
         bend = 1 + sum((j + 1) * a * s**j for j, a in enumerate(terms, 1))
-        s -= slope / bend
-        if abs(slope) <= 1e-17 * abs(newton):
+        before, s = s, s - slope / bend
+        if abs(s - before) <= 2**-52 * abs(s):  # no double lies nearer
             break
     return s, abs(newton) * ratio ** (len(terms) + 1) / (1 - ratio)
 

@@ -36,5 +36,20 @@ def main() -> None:
     """
 
 
-for _command in (audit, answers, measure, test, groups, compare, power, draw, fit, apply, tally, merge, study, list_members):
+for _command in (
+    audit,
+    answers,
+    measure,
+    test,
+    groups,
+    compare,
+    power,
+    draw,
+    fit,
+    apply,
+    tally,
+    merge,
+    study,
+    list_members,
+):
     main.add_command(_command)

@@ -21,6 +21,7 @@ from trueodds.problem.arrays import two_dimensional as two_dimensional
 
 Array = NDArray[Any]
 
+EXACT = 2**53  # up to here a float tells each whole number from the next
 LARGE = 2**18  # values from which on a compiled loop is worth loading
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 

@@ -11,9 +11,11 @@ from trueodds.sources.blocks import Block, Sameness, block_of, joined
 from trueodds.sources.columns import Choice
 from trueodds.sources.plan import Plan, numbered, numbers_apart
 from trueodds.sources.source import Progress, Source
-from trueodds.sources.table import Table
+from trueodds.sources.table import Batch, Table
 
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
+
+_UNANSWERED = "Where nothing was answered, read them by trueodds.sources.answers.answers(…, abstained=…)."
 
 
 class TableSource(Source):
@@ -109,7 +111,7 @@ class TableSource(Source):
         same, none = Sameness(), True
         for table in self.tables:
             start = 0
-            for batch in table.batches(self.plan.names, self.plan.numeric, self.size):
+            for batch in self._cells(table):
                 block = block_of(batch, self.plan, table.name, start)
                 if block.n == 0:
                     continue
@@ -118,6 +120,15 @@ class TableSource(Source):
                 yield block
         if none:
             raise self._empty()
+
+    def _cells(self, table: Table) -> Iterator[Batch]:
+        """The columns of each batch; a confidence that is not there may be an answer that was not given."""
+        try:
+            yield from table.batches(self.plan.names, self.plan.numeric, self.size)
+        except InputError as problem:
+            if problem.code != "TO308" or self.plan.kind != "confidence":
+                raise
+            raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
 
     def _weighted(self) -> Iterator[Block]:
         """Blocks that each have some weight: one without any goes with its neighbors."""

@@ -156,6 +156,87 @@ def test_what_was_left_out_is_told():
     assert "TN152" in codes(found)
 
 
+def test_what_is_seen_is_no_more_than_a_far_groups_own_error():
+    # Thirteen groups, 199 redraws: the far one's error lies above all of its draws, and was named as the smallest seen.
+    rng = np.random.default_rng(20)
+    p, group = rng.beta(1, 1.2, 1500), {"sex": rng.integers(0, 3, 1500), "region": rng.integers(0, 3, 1500)}
+    far = (group["sex"] == 0) & (group["region"] == 0)
+    y = (rng.random(1500) < np.where(far, 0.4 * p, p)).astype(int)
+    preds = Predictions(y, p, group=group)
+    found = {count: by_group(preds, crossings=2, resamples=count, interval=None) for count in (199, 999)}
+    for told in found.values():
+        off = told["sex=0, region=0"]
+        assert off.standing == "off"
+        assert off.seen_from < 0.8 * off.estimate.value
+        for each in told.groups:  # off is what reaches the error that is seen
+            assert (each.standing == "off") == (each.estimate.value >= each.seen_from)
+    one, other = (told["sex=0, region=0"].seen_from for told in found.values())
+    assert abs(one - other) < 0.25 * other
+
+
+def test_groups_of_too_few_clusters_are_never_seen():
+    # Signs of four clusters flipped together have p of 1/8 at least; of eight 1/128.
+    p, y, _ = calibrated(21, 400)
+    blind, seeing = (
+        by_group(Predictions(y, p, group=np.arange(400) % 2, cluster=np.arange(400) % k), resamples=99) for k in (8, 16)
+    )
+    assert [each.seen_from for each in blind.groups] == [None, None]  # four of the eight in each
+    across = by_group(Predictions(y, p, group=np.arange(400) % 3, cluster=np.arange(400) // 100), resamples=199)
+    assert [each.seen_from for each in across.groups] == [None] * 3  # all four reach into each group
+    assert all(each.seen_from is not None for each in seeing.groups)
+
+
+def test_an_error_that_no_outcomes_can_show_is_not_named():
+    # Three rows said .9 are off by .1, .233, .567 or .9; the last comes in a thousandth of the redraws, so that it may be
+    # seen among 40 such groups, and .567, in 2.7 %, is not. One row is .9 off in a tenth: no surprise by itself.
+    p, group = np.full(120, 0.9), np.arange(120) // 3
+    three = by_group(Predictions(np.ones(120, dtype=int), p, group=group), interval=None, resamples=999)
+    seen = [each.seen_from for each in three.groups]
+    assert all(each is None or each == pytest.approx(0.9) for each in seen)
+    assert sum(each is not None for each in seen) > 20
+    one = by_group(Predictions(np.ones(40, dtype=int), p[:40], group=np.arange(40)), interval=None, resamples=999)
+    assert {each.seen_from for each in one.groups} == {None}
+
+
+def test_groups_of_the_same_rows_have_the_same_floor():
+    p, y, group = calibrated(22, 90)
+    group = {"a": np.where(np.arange(90) == 7, 9, group["a"]), "b": group["b"]}
+    found = by_group(Predictions(y, p, group=group | {"again": group["b"]}), crossings=2, resamples=99)
+    solo = [each for each in found.groups if each.n == 1]
+    assert len(solo) >= 3
+    assert len({each.estimate.noise_floor for each in solo}) == 1
+    assert found["b=1"].estimate.noise_floor == found["again=1"].estimate.noise_floor
+    # One row said p is off by 1 − p where it comes and by p where not: 2p(1 − p) in the mean.
+    mean, spread = 2 * p[7] * (1 - p[7]), abs(1 - 2 * p[7]) * np.sqrt(p[7] * (1 - p[7]))
+    assert abs(solo[0].estimate.noise_floor - mean) <= 4 * spread / 99**0.5
+
+
+# The direction
+
+
+def test_a_group_tells_what_was_said_and_what_came():
+    preds = Predictions([1, 1, 1, 0, 0], [0.5, 0.7, 0.2, 0.2, 0.5], group=list("aabbb"), weight=[1, 3, 1, 1, 2])
+    found = by_group(preds, resamples=49, interval=None)
+    # a: (.5 + 3 × .7) / 4 and all came; b: (.2 + .2 + 2 × .5) / 4 and one of weight 1 of 4 came.
+    assert [(each.says, each.came) for each in found.groups] == [
+        (pytest.approx(0.65), 1.0),
+        (pytest.approx(0.35), 0.25),
+    ]
+    assert [each["came"] for each in valid(found.to_dict(), "groups")["groups"]] == [1.0, 0.25]
+    assert ["says" in line for line in str(found).splitlines()[:2]] == [False, True]
+
+
+def test_several_views_have_no_direction():
+    rng = np.random.default_rng(23)
+    P = rng.dirichlet(np.ones(3), 60)
+    preds = Predictions(rng.integers(0, 3, 60), P, group=np.arange(60) % 2)
+    for lens in ("classwise", "canonical"):
+        found = by_group(preds, lens=lens, resamples=29, interval=None)
+        assert {(each["says"], each["came"]) for each in valid(found.to_dict(), "groups")["groups"]} == {(None, None)}
+        assert "came" not in str(found).splitlines()[1]
+    assert by_group(preds, resamples=29, interval=None).groups[0].says == pytest.approx(P.max(axis=1)[::2].mean())
+
+
 # Gaps
 
 
@@ -198,6 +279,16 @@ def test_gaps_from_the_rest_leave_out_no_row():
     )
     assert (found.gaps[0].first, found.gaps[0].second) == ("b=0", "rest")
     assert found.gaps[0].difference == pytest.approx(expected)
+
+
+def test_under_rest_the_text_says_which_group_is_apart_from_the_rest():
+    p, y, group = calibrated(24, 3000)
+    y = np.where(group["b"] == 2, p > 0.6, y).astype(int)
+    told = str(by_group(Predictions(y, p, group=group), against="rest", resamples=199))
+    assert "widest gap of two groups of b: b=2 − " in told
+    assert "surely apart from the rest of b: b=" in told
+    assert "surely apart from the rest of a: no group" in told
+    assert "of two groups" not in str(by_group(Predictions(y, p, group=group), resamples=99))
 
 
 def test_clusters_that_reach_into_several_groups_are_resampled_whole():
@@ -326,6 +417,29 @@ def test_the_answer_is_frozen_strict_and_lines_up():
     assert "<pre>" in found._repr_html_()
     with pytest.raises(KeyError):
         found["a=7"]
+
+
+def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
+    p, y, group = calibrated(25, 600)
+    y = np.where(group["b"] == 2, p > 0.5, y).astype(int)
+    head, titles, *lines = str(by_group(Predictions(y, p, group=group["b"]), resamples=99)).splitlines()
+    assert "family p ≤ 0.01 ·" in head
+    assert "worst group=2, joint p ≤ 0.01 ·" in head
+    assert "seen from" in titles
+    assert lines[2].count("≤ 0.01  ") == 2
+    assert "[0.0000, " in lines[0]
+
+
+def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
+    told = {}
+    for seed in (1, 2):
+        p, _, group = calibrated(seed, 300)
+        y = (np.random.default_rng(seed).random(300) < np.where(group["a"] == 1, p**2, p)).astype(int)
+        found = by_group(Predictions(y, p, group=group["a"]), resamples=99)
+        from_zero = [each.label for each in found.off if each.estimate.interval.low == 0]
+        told[seed] = "The interval of a group that is off may begin at 0 (" in str(found)
+        assert told[seed] == bool(from_zero)
+    assert told == {1: False, 2: True}
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,10 @@ def by_group(
     A subgroup is `off` where its joint p is at most 1 − level; `within` where it is not, and its interval ends below
     `least`; else `undecided`: these rows tell neither. (Each `within` is a statement of its own, at the level of its
     interval; those of `off` hold together.) `seen_from` is the smallest error with which it would have been
-    called off, its share of chance included; None where no error that its rows can show would have been. Of votes one
-    is drawn per row for the p-values and `seen_from`, which so speak of single labels, while the error and its interval
-    are of the shares.
+    called off, the other groups and all redraws as they are, its share of chance included; None where no error that its
+    rows can show would have been. `says` and `came` are its mean stated probability and the share that came, None where
+    the lens has several views. Of votes one is drawn per row for the p-values and `seen_from`, which so speak of single
+    labels, while the error and its interval are of the shares.
 
     The gaps lie between subgroups of one column (or crossing), which share no row; all intervals of a column hold
     together at `level`. Errors are biased upward, the more the smaller the group, so that plain differences mislead:

@@ -56,6 +56,7 @@ def test_the_groups_by_hand():
     assert [(each["label"], each["n"]) for each in groups] == [("group=a", 2), ("group=b", 5)]
     assert [each["error"] for each in groups] == pytest.approx([0.5, 0.0])
     assert [each["accuracy"] for each in groups] == pytest.approx([0.0, 0.8])
+    assert [(each["says"], each["came"]) for each in groups] == [pytest.approx((0.5, 1.0)), pytest.approx((0.2, 0.2))]
 
 
 def test_holm_where_draws_do_not_hang_together():
@@ -142,6 +143,8 @@ def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
     assert found["among_groups"].keys() == exact["among_groups"].keys()
     assert [each["label"] for each in found["groups"]] == [each["label"] for each in exact["groups"]]
     assert {each["seen_from"] for each in found["groups"]} == {None}
+    for name in ("says", "came"):
+        assert [each[name] for each in found["groups"]] == pytest.approx([each[name] for each in exact["groups"]])
     assert (found["among_groups"]["widest"], found["among_groups"]["multicalibration"]) == ([], None)
     assert found["among_groups"]["correction"] == "Holm"
     assert "TN166" in codes(found)

@@ -216,6 +216,21 @@ def test_ten_classes_make_less_than_a_megabyte() -> None:
     assert len(page.render(example(), PICTURES).encode()) < 200_000  # pictures are at most 300 kB each
 
 
+def test_people_come_first_where_there_are_votes() -> None:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet(np.ones(3), 60)
+    found = audit(Predictions(rng.multinomial(5, P), P), resamples=39)
+    html = page.render(found.to_dict())
+    assert html.index('id="people"') < html.index('id="where"') < html.index('id="error"')
+    assert "of the votes" in Read(html).words
+
+
+def test_between_a_note_and_its_code_no_space_is_left_that_would_indent_its_first_line() -> None:
+    html = page.render(example(), PICTURES)
+    assert re.search(r"<li><code>TN\d+</code> <span>", html)
+    assert ".notes li { display: grid" in html  # where a space between two cells takes no room
+
+
 def test_an_audit_that_found_nothing_is_green() -> None:
     html = page.render(unremarkable())
     assert '<header class="good">' in html

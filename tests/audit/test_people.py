@@ -229,6 +229,12 @@ def test_copies_of_a_row_are_listed_once() -> None:
     assert "TN162" not in notes
 
 
+def test_rows_of_equal_shares_but_other_numbers_of_votes_are_no_copies() -> None:
+    preds = Predictions([[5, 5], [50, 50], [9, 1]], [[0.9, 0.1]] * 3, weight=[2, 1, 1])
+    found, _ = section(preds.repeated(), repeated=True)
+    assert sorted((each["row"], each["votes"]) for each in found["rows"]["listed"]) == [(0, 10), (2, 100), (3, 10)]
+
+
 def test_a_smaller_alpha_gets_as_many_draws_as_it_needs() -> None:
     Q, votes = crowd(n=4000, k=10, votes=5)
     far, _ = furthest(Predictions(votes, Q), 0.004, np.random.default_rng(0))
@@ -317,6 +323,7 @@ BAD = [
     ([[0.5, 0.5], [0.5, 0.4], [1, 0]], "0.9 in row 1"),
     ([[1, 1], [np.inf, 1], [1, 1]], "inf in row 1"),
     ([[1, 1], [1e308, 1e308], [1, 1]], "1e+308 in row 1"),
+    ([[1, 1], [1e19, 0], [1, 1]], "1e+19 in row 1"),
 ]
 
 

@@ -1,6 +1,7 @@
 """The audit: the sentence fits the data, the same facts everywhere, and nothing is claimed that was not shown."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -163,7 +164,40 @@ def test_the_sentence_names_the_group_that_is_off():
     y = (rng.random(4000) < np.where(site == "A", 0.5 + 0.4 * (p < 0.5) - 0.2, p)).astype(int)
     found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
     assert found["verdict"]["rejected"]
-    assert min(found["groups"], key=lambda g: g["joint"])["value"] == "A"
+    worst = min(found["groups"], key=lambda g: g["joint"])
+    assert worst["value"] == "A"
+    assert worst["says"] == pytest.approx(p[site == "A"].mean())
+    assert worst["came"] == pytest.approx(y[site == "A"].mean())
+
+
+def test_what_holds_on_average_is_said_before_where_it_does_not():
+    rng = np.random.default_rng(1)
+    p = np.tile([0.3, 0.7], 1500)
+    site = np.repeat(["A", "B"], 1500)
+    y = (rng.random(3000) < np.where(site == "A", 1 - p, p) * 0.6 + 0.2).astype(int)
+    found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
+    assert found["verdict"]["state"] == "miscalibrated"
+    assert re.match(
+        r"Miscalibrated: on average it says \d+(\.\d+)? % and \d+(\.\d+)? % came, but is off by ",
+        found["verdict"]["sentence"],
+    )
+
+
+def test_too_few_clusters_are_said_to_be_too_few_and_how_many():
+    p = np.tile([0.2, 0.8], 20)
+    found = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
+    assert found["verdict"]["state"] == "not tested"
+    assert "With 4 clusters no test can say more than p ≤ " in found["verdict"]["sentence"]
+
+
+def test_votes_agree_and_are_not_right():
+    rng = np.random.default_rng(2)
+    P = rng.dirichlet(np.full(3, 0.3), 400)
+    votes = rng.multinomial(8, 0.5 * P + 0.5 / 3)
+    said = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
+    assert re.match(r"Overconfident: says \d+ %, \d+ % of the votes agree\.", said)
+    two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
+    assert "of the votes came" in two.verdict["sentence"]
 
 
 def test_one_row_and_one_class_are_answered_too():

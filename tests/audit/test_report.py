@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.audit.example import example, unremarkable
-from trueodds.audit import accounts, findings, report
+from trueodds.audit import accounts, decisions, findings, report
 from trueodds.audit.short import short
+from trueodds.sources.answers import answers
 
 
 def test_the_sentence_comes_first() -> None:
@@ -208,3 +209,134 @@ def test_nothing_computed_is_a_dash_not_a_crash() -> None:
     audit["verdict"] |= {"pvalue": None, "rejected": None, "floor": None}
     audit["data"] |= {"accuracy": None, "mean_confidence": None, "zeros": None, "true_class_zeros": None}
     assert "not tested" in report.text(audit)
+
+
+# What could be misread
+
+
+def votes() -> dict[str, Any]:
+    audit = example()
+    audit["data"]["votes"] = True
+    audit["people"] = None
+    return audit
+
+
+def test_a_share_of_votes_is_not_said_to_be_a_share_of_right_answers() -> None:
+    facts = {fact.label: fact for fact in short(votes())}
+    assert facts["Votes for its answer"].value == "96.1 %"
+    assert "It is right" not in facts
+    assert "the share of votes for the answer stays 96.3 %" in facts["What fixes it"].remark
+    assert ("votes for its answer", "96.1 %") in accounts.data(votes()).rows
+    assert "votes for it" in [column.name for column in findings.groups(votes()).columns]
+
+
+def test_where_only_groups_are_off_the_overall_error_is_not_said_to_be_no_chance() -> None:
+    audit = example()
+    audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
+    fact = next(fact for fact in short(audit) if fact.label == "Is that chance?")
+    assert fact.value == "overall it could be (p = 0.491), in groups no"
+    assert fact.remark.startswith("p ≤ 0.001, jointly over all claims")
+    audit["groups"] = []
+    assert next(fact for fact in short(audit) if fact.label == "Is that chance?").value.endswith("in other claims no")
+
+
+def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:
+    audit = example()
+    audit["data"] |= {"kind": "confidence", "k": 2}
+    # H(.576) = .6816; .995 of it is .6781
+    audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
+    fact = next(fact for fact in short(audit) if fact.label == "What fixes it")
+    assert (fact.value, fact.tone) == ("mostly flattening", "plain")
+    assert "saying 57.6 % every time would have log loss 0.6816" in fact.remark
+    audit["recalibration"]["log_loss_after"] = 0.677
+    assert next(fact for fact in short(audit) if fact.label == "What fixes it").tone == "good"
+
+
+def test_methods_are_called_in_words() -> None:
+    audit = example()
+    audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
+    fact = next(fact for fact in short(audit) if fact.label == "What fixes it")
+    assert fact.value == "a monotone curve (irm), 76 knots for all classes"
+
+
+def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None:
+    audit = example()
+    audit["data"]["clusters"] = 4
+    audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
+    fact = next(fact for fact in short(audit) if fact.label == "It is off by")
+    assert "95 % interval unknown with 4 clusters" in fact.remark
+
+
+def test_who_got_no_answer_is_told_beside_the_error() -> None:
+    audit = example()
+    rows = [{"c": 0.9, "ok": i % 3 > 0, "skip": False} for i in range(30)] + [
+        {"c": None, "ok": None, "skip": True}
+    ] * 10
+    found = answers(rows, confidence="c", correct="ok", abstained="skip")
+    audit["notes"] = [note.to_dict() for note in found.notes]
+    fact = next(fact for fact in short(audit) if fact.label == "It answers")
+    assert fact.value == "75.0 %"  # 30 of 40
+    assert fact.remark.startswith("10 of 40 ")
+    assert fact.remark.endswith("; all else is of the answers that were given")
+    assert not [fact for fact in short(example()) if fact.label == "It answers"]
+
+
+def test_below_the_groups_stands_why_an_interval_may_begin_at_zero_only_where_one_is_off() -> None:
+    audit = example()
+    assert "off may begin at 0" in findings.groups(audit).intro
+    for each in audit["groups"]:
+        each["standing"] = "undecided"
+    assert "off may begin at 0" not in findings.groups(audit).intro
+
+
+def test_each_group_says_which_way_it_is_off() -> None:
+    table = findings.groups(example())
+    names = [column.name for column in table.columns]
+    assert [(row[names.index("says")], row[names.index("is right")]) for row in table.rows] == [
+        ("70.6 %", "96.7 %"),
+        ("71.7 %", "95.3 %"),
+    ]
+
+
+def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
+    columns = {"view": ["canonical"], "cell": [0], "n": [7], "pvalue": [0.5], "beyond": [False], "low_0": [0.1]}
+    columns |= {f"{name}_{k}": [0.5] for k in (0, 1) for name in ("outcome_frequency", "mean_prediction")}
+    panels = {"view": ["canonical"], "corner_0": ["cat"], "corner_1": ["dog"], "n": [7], "share_log": [True]}
+    diagram = {"table": columns, "panels": panels | {"smallest_pvalue": [5.5e-7]}}
+    heads = [column.name for column in accounts.picture(diagram).columns]
+    assert heads == [
+        "says cat",
+        "says dog",
+        "cat came",
+        "dog came",
+        "n",
+        "p",
+        "beyond chance",
+        "cell",
+        "cell: cat from",
+    ]
+    assert [column.name for column in accounts.panels(diagram).columns] == ["n", "smallest p"]
+    assert accounts.panels(diagram).rows == (("7", "< 0.0001"),)
+
+
+def test_the_table_of_tests_says_what_its_columns_are() -> None:
+    table = findings.verdicts(votes())
+    assert {"beyond noise", "smallest p"} <= {column.name for column in table.columns}
+    assert "differs from the error of all votes" in table.intro
+    assert "votes" not in findings.verdicts(example()).intro
+
+
+def test_where_an_action_changes_it_is_said_what_comes() -> None:
+    audit = example()
+    parts = {"stated": 0.2, "recalibrated": 0.1, "changed": 0.3}
+    parts |= {"threshold:abstain → answer": 0.75, "rate there:abstain → answer": 0.557}
+    regret = {"value": 0.1, "interval": None, "parts": parts, "settings": {"calibrator": "isotonic"}, "notes": []}
+    audit["decisions"] = {"regret": regret, "test": {"pvalue": 0.01}}
+    for kind, classes, rate, said in (
+        ("confidence", ["wrong", "correct"], None, "it is right 55.7 %"),
+        ("classes", ["dry", "rain"], 0.3, "rain comes 55.7 %"),
+        ("classes", ["0", "1"], 0.3, "class 1 comes 55.7 %"),
+    ):
+        audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
+        told = dict(decisions.account(audit).rows)["abstain → answer"]
+        assert told == f"from a stated 75.0 % on, where {said} of the time"

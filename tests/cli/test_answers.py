@@ -37,10 +37,10 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
     said = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
     assert (said["asked"], said["abstained"], said["coverage"]) == ("250", "50", "80%")
     assert said["accuracy"].startswith("0.65 [")
-    assert said["accuracy"].endswith("of 200 answers")
+    assert said["accuracy"].endswith("· 200 answers")
     assert said["mean confidence"] == "0.75"
     assert said["risk at 50%"].startswith("0.26 [")
-    assert said["risk at 50%"].endswith("sure from 0.6")
+    assert said["risk at 50%"].endswith("· confidence ≥ 0.6")
     assert said["risk at 80%"].startswith("0.35 [")
     assert said["risk at 90%"] == "– · only 80% were answered"
     assert done.stdout.count("TN146") == 1
@@ -54,7 +54,7 @@ def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
     told = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
     valid(told, "answers")
     assert (told["asked"], told["abstained"], told["n"], told["coverage"]) == (250, 50, 200, 0.8)
-    assert [each["risk"] for each in told["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None, 0.35])
+    assert [each["risk"] for each in told["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
     assert told["accuracy"]["value"] == pytest.approx(0.65)
     assert told["accuracy"]["low"] < 0.65 < told["accuracy"]["high"]
     preds = to.Predictions.from_confidence([0.9] * 100 + [0.6] * 100, [1] * 80 + [0] * 20 + [1] * 50 + [0] * 50)
@@ -145,3 +145,60 @@ def test_what_cannot_be_answered_is_a_coded_error(
     assert done.exit_code == 2
     assert labelled(done.stderr)["code"] == code
     assert exam.read_text() == before
+
+
+def test_answers_of_a_question_asked_several_times_are_not_called_questions(run: Run, exam: Path) -> None:
+    """250 answers were asked for: by 40 questions five times each, and fifty times by one that never got any."""
+    done = run("answers", exam, *HOW, "--question", "q")
+    assert "asked            250 answers, of 41 questions\n" in done.stdout
+    assert "50 of 250 answers, asked for by 41 questions, were not given (coverage 80%)" in done.stdout
+    assert "questions got no answer" not in done.stdout
+    told = [json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])]
+    assert [each["questions"] for each in told] == [None, 41]
+    valid(told[1], "answers")
+
+
+def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) -> None:
+    file = folder / "a.jsonl"
+    file.write_text("".join(f'{{"q": "q{i // 2}", "c": 0.{i + 2}, "ok": {i % 2}}}\n' for i in range(6)))
+    out = folder / "b.csv"
+    assert run("answers", file, "--confidence", "c", "--correct", "ok", "--question", "q", "--out", out).exit_code == 0
+    assert out.read_text().splitlines() == ["confidence,correct,question", *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6))]  # fmt: skip
+
+
+def test_each_coverage_is_told_once(run: Run, folder: Path) -> None:
+    """All were answered, so that the last coverage is that of the accuracy too: 4 of 10 are wrong."""
+    file = folder / "a.jsonl"
+    file.write_text("".join(f'{{"c": 0.{i}, "ok": {int(i > 3)}}}\n' for i in range(10)))
+    told = json.loads(run("answers", file, "--confidence", "c", "--correct", "ok", "--json", "-").stdout)
+    assert [each["coverage"] for each in told["selective_risk"]["at"]] == [0.5, 0.8, 0.9, 1.0]
+    last = told["selective_risk"]["at"][-1]
+    assert last["risk"] == pytest.approx(0.4)
+    assert told["accuracy"] == pytest.approx({"value": 0.6, "low": 1 - last["high"], "high": 1 - last["low"]})
+
+
+@pytest.mark.parametrize("more", [[], ["--question", "q"]])
+def test_the_curve_has_the_interval_of_the_text(run: Run, exam: Path, more: list[str]) -> None:
+    curve, report = exam.parent / "risk.json", exam.parent / "told.json"
+    run("answers", exam, *HOW, *more, "--curve", curve, "--json", report, "--seed", 3)
+    panels, told = (json.loads(path.read_text()) for path in (curve, report))
+    interval = told["selective_risk"]["interval"]
+    assert [panels["panels"]["aurc_low"], panels["panels"]["aurc_high"]] == [[interval["low"]], [interval["high"]]]
+
+
+def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Path) -> None:
+    """Were .9 and .6 true, they would earn the mean of c + (1 − c) log(1 − c): (.9 + .1 log .1 + .6 + .4 log .4)/2."""
+    file = folder / "a.jsonl"
+    file.write_text('{"c": 0.9, "ok": 1}\n{"c": 0.6, "ok": 0}\n' * 20)
+    said = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
+    earned = (0.9 + 0.1 * np.log(0.1) + 0.6 + 0.4 * np.log(0.4)) / 2
+    assert "Behavioral Alignment Score" in said
+    assert f"would earn if they were true, {earned:.4f}." in said
+
+
+def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
+    file = folder / "a.jsonl"
+    file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n')
+    words = ["answers", file, "--confidence", "c", "--correct", "ok"]
+    assert "--floor 0.01 assumes a doubt of 1 in 100" in run(*words).stdout
+    assert "--floor 0.01 assumes" not in run(*words, "--floor", "0.01").stdout

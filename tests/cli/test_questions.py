@@ -145,3 +145,51 @@ def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
     assert set(names("distances")) == {*distance.NAMED, "lp:3"}
     for name in names("distances"):
         distance.as_distance(name)
+
+
+def judged(path: Path, percent: bool) -> Path:
+    """A confidence that is too high by .2, of 120 answers."""
+    lines = ["id,c,ok"]
+    for i in range(120):
+        said = 0.6 + 0.1 * (i % 4)
+        right = i // 4 < 30 * (said - 0.2)
+        lines.append(
+            f"q{i},{100 * said:.0f},{'yes' if right else 'no'}" if percent else f"q{i},{said:.1f},{int(right)}"
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("percent", [False, True])
+def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run, folder: Path, percent: bool) -> None:
+    file, cal, out = judged(folder / "c.csv", percent), folder / "cal.json", folder / "m.csv"
+    scale = ["--percent"] if percent else []
+    words = ["--confidence", "c", "--correct", "ok", *scale]
+    assert run("fit", file, *words, "--method", "temperature", "--out", cal).exit_code == 0
+    done = run("apply", cal, file, "--confidence", "c", *scale, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert out.read_text().splitlines()[1].startswith("q0,")
+    before, after = (
+        json.loads(run("measure", each, *words, "--estimator", "log_loss", "--json", "-").stdout)["value"]
+        for each in (file, out)
+    )
+    assert after < before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--logprobs", "z"], "TO601", "trueodds answers FILE"),
+        (["--samples", "z"], "TO601", "trueodds answers FILE"),
+        (["--percent"], "TO601", "Add --confidence C"),
+        (["--confidence", "p_cat"], "TO607", "--probs"),
+    ],
+)
+def test_what_a_fix_is_not_applied_to_leads_to_what_it_is(
+    run: Run, folder: Path, words: list[str], code: str, said: str
+) -> None:
+    one, cal = named(folder / "cd.csv", "cat", "dog"), folder / "cal.json"
+    run("fit", one, "--method", "temperature", "--out", cal)
+    done = run("apply", cal, one, *words, "--out", folder / "x.csv")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, f"error {code}")
+    assert said in done.stderr

@@ -36,6 +36,8 @@ from trueodds.core.errors import InputError
         ("in data/label=3/x.csv", "in data/label=3/x.csv"),
         ("p=0.05 and n=200", "p=0.05 and n=200"),
         ("'ece>=0.1'", "'ece>=0.1'"),
+        ("no interval for sex=X, region=north", "no interval for sex=X, region=north"),
+        ("question=q7, range=2024-05, order=1.x", "question=q7, range=2024-05, order=1.x"),
     ],
 )
 def test_keywords_become_options(text: str, said: str) -> None:
@@ -49,6 +51,15 @@ def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
         "--label y",
         "Known: z. Name it by --label.",
     )
+
+
+def test_columns_that_are_there_keep_their_names() -> None:
+    error = mended(
+        InputError("TO304", "x.csv has no such column.", "label='y'", "Known: label=1, order=2. Pass rng=0.")
+    )
+    assert error.fix == "Known: label=1, order=2. Pass --seed 0. Name it by --label."
+    error = mended(InputError("TO304", "x.csv has no such column.", "label='y'", "Did you mean label=1?"))
+    assert error.fix == "Did you mean label=1? Name it by --label."
 
 
 def written(path: Path, text: str) -> str:
@@ -68,6 +79,16 @@ def written(path: Path, text: str) -> str:
         ("label,p_0,p_1\n0,0.4,0.6\n", ["--votes", "p_*"], "TO603", "--votes"),
         ("conf\n0.4\n", ["--confidence", "conf"], "TO601", "Add --correct C"),
         ("conf\n0.4\n", ["--correct", "conf"], "TO601", "Add --confidence C"),
+        ("v_0,v_1,p_0,p_1\n1,2,0.4,0.6\n", [], "TO304", "For votes pass --votes 'v_*'"),
+        ("confidence,correct\n0.4,1\n", [], "TO304", "pass --confidence confidence and --correct correct"),
+        ("c,ok\n40,1\n", ["--confidence", "c", "--correct", "ok"], "TO102", "If 70 means 70 %, say --percent."),
+        ("c,ok\n,1\n.4,0\n", ["--confidence", "c", "--correct", "ok"], "TO308", "says so by --abstained F."),
+        (
+            "label,p_0,sex,big size\n1,0.4,F,x\n",
+            ["--group", "sex,big size"],
+            "TO304",
+            "--group sex --group 'big size'.",
+        ),
     ],
 )
 def test_an_error_about_a_file_names_the_option(
@@ -92,3 +113,17 @@ def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None
     told = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
     assert spoken_notes(told)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
     assert told["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."
+
+
+def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> None:
+    """Columns may bear the names of options, and their values may be numbers; what the tool itself says is an option."""
+    lines = ["label,p_0,p_1,level,region"]
+    lines += [f"{i % 2},0.{i % 9 + 1},0.{9 - i % 9},{min(i, 1)},{'north' if i < 20 else 'south'}" for i in range(40)]
+    file = written(folder / "g.csv", "\n".join(lines) + "\n")
+    words = [file, "--group", "level", "--group", "region", "--crossings", "--resamples", 99]
+    for done in (run("groups", *words), run("audit", *words)):
+        said = " ".join(done.stdout.split())
+        assert "no interval for level=0; level=0, region=north" in said
+        assert "--level 0" not in said
+        assert "--region" not in said
+        assert "--cluster C" in said

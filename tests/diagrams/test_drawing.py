@@ -23,6 +23,7 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
+from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.partition import EqualMass, MedianVariance, Sweep, Uniform
 from trueodds.problem.view import View
@@ -503,3 +504,20 @@ def test_the_legend_names_only_the_crosses_that_are_drawn():
             assert any("outside" in text or "misses" in text for text in said)
             assert any("90" in text for text in said)
             assert not any("inside" in text or text.startswith("seen (") or "holds" in text for text in said)
+
+
+def test_where_every_cross_is_outside_the_legend_shows_the_bar_that_is_drawn():
+    p = np.repeat([0.3, 0.7], 500)
+    for y, color in ((np.ones(1000), ink.OUTSIDE_BAR), (np.r_[np.ones(500), np.arange(500) % 10 < 7], ink.INSIDE_BAR)):
+        diagram = Reliability()([View(p, y, name="positive")])
+        (bar,) = [mark for mark, label in diagram.legend() if label.startswith("range if calibrated")]
+        assert bar.get_color() == color
+
+
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_the_words_along_the_panels_are_whole(k):
+    figure = Reliability()(classwise(k)).draw()
+    (words,) = [text for text in figure.findobj(Text) if text.get_text().startswith("how often it came true")]
+    assert words.get_text() == "how often it came true − stated"
+    box = words.get_window_extent()
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.height

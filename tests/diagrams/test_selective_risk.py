@@ -80,6 +80,10 @@ def test_the_finding_says_whether_the_order_has_sense():
     assert "no better than random order as far as these rows can tell" in to.draw(chance, "selective_risk").finding
     against = to.Predictions.from_confidence(1 - answers().p, answers().y)
     assert "worse than random order" in to.draw(against, "selective_risk").finding
+    right = to.draw(to.Predictions.from_confidence(rng.random(50), np.ones(50, int)), "selective_risk")
+    assert right.finding.endswith(
+        "AURC\u00a00 (0 to 0.2591), no better than random order as far as these rows can tell."
+    )
 
 
 def test_a_tally_says_what_the_rows_say():

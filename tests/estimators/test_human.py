@@ -260,7 +260,7 @@ def test_a_single_label_is_a_vote_that_all_have_cast() -> None:
 
 
 def test_few_votes_are_noted() -> None:
-    assert "at most 7 votes" in to.measure(voted(20, 3, 7), "distce", interval=None).notes[0].text
+    assert "Every row has 7 votes" in to.measure(voted(20, 3, 7), "distce", interval=None).notes[0].text
     assert to.measure(voted(20, 3, 30), "distce", interval=None).notes == ()
 
 

@@ -82,6 +82,41 @@ def test_what_is_seen_is_where_the_rejections_begin():
         assert (alone.adjusted[0] <= 0.05) == off
 
 
+def raised(observed, draws, i, alpha, values):
+    """The first of these values with which claim i is rejected, by trying them one after the other."""
+    for value in values:
+        if Together(np.where(np.arange(len(observed)) == i, value, observed), draws).adjusted[i] <= alpha:
+            return value
+    return None
+
+
+@pytest.mark.parametrize(("claims", "redraws"), [(1, 39), (6, 59), (13, 99), (13, 199)])
+def test_what_is_seen_is_what_raising_the_statistic_finds(claims, redraws):
+    # So many claims for so few draws that the largest draw of each is no rare thing among the largest of all: the
+    # threshold lies above every draw of the claim, whether or not its own statistic does.
+    rng = np.random.default_rng(claims + redraws)
+    draws = rng.gamma(2, size=(claims, redraws)) + 0.5 * rng.gamma(2, size=redraws)
+    observed = rng.gamma(2, size=claims) + np.where(np.arange(claims) % 4 == 0, 9.0, 0.0)
+    values = np.linspace(0, 14, 701)
+    told = Together(observed, draws).seen_from(0.05, lambda _: 14.0)
+    for i in {0, 1, claims // 2, claims - 1} & set(range(claims)):
+        found = raised(observed, draws, i, 0.05, values)
+        assert (told[i] is None) == (found is None)
+        assert found is None or 0 <= found - told[i] <= 0.02 + 1e-9
+        # and so a claim is rejected exactly where its own statistic is at least as large
+        assert (Together(observed, draws).adjusted[i] <= 0.05) == (told[i] is not None and observed[i] >= told[i])
+
+
+def test_what_is_seen_does_not_hang_on_the_statistic_itself():
+    # Once the own statistic lay above all draws, it was itself named as the smallest that would do.
+    draws = np.random.default_rng(8).normal(size=(13, 199))
+    for far in (5.0, 9.0, 50.0):
+        observed = np.array([far, *draws[1:, 0]])
+        assert Together(observed, draws).seen_from(0.05, lambda _: 60.0)[0] == pytest.approx(
+            Together(np.array([0.0, *draws[1:, 0]]), draws).seen_from(0.05, lambda _: 60.0)[0], abs=1e-4
+        )
+
+
 def test_a_claim_that_can_never_surprise_is_never_seen():
     # One row said .9: the worst that can come is an error of .9, and it comes in a tenth of the draws.
     rng = np.random.default_rng(7)

@@ -57,3 +57,61 @@ def test_shapes_that_do_not_fit_are_refused():
         from_dense(y[:5], P, axis=-1)
     with pytest.raises(InputError, match="TO108"):
         from_dense(np.full_like(y, 255), P, axis=-1, ignore=255)
+
+
+def test_errors_quote_the_shapes_that_were_passed_and_the_axis_that_fits():
+    y, P = images(n=4, side=5, k=3)
+    with pytest.raises(InputError, match=r"labels \(4, 5, 5\), probs \(4, 5, 5, 3\), axis=1\. Pass axis=3"):
+        from_dense(y, P)
+    with pytest.raises(InputError, match=r"probs \(4, 3, 5, 5\), axis=-1\. Pass axis=1"):
+        from_dense(y, np.moveaxis(P, -1, 1), axis=-1)
+    with pytest.raises(InputError, match=r"TO107.*probs \(4, 5, 5\), axis=1.*foreground"):
+        from_dense(np.eye(3)[y], P[..., 0])  # nothing fits
+    with pytest.raises(InputError, match=r"probs \(4, 1, 5, 5\).*probs.squeeze\(1\)"):
+        from_dense(y, P[:, None, ..., 0])
+
+
+def test_raw_scores_of_every_place_are_taken():
+    y, P = images()
+    told, scored = from_dense(y, P, axis=-1), from_dense(y, np.log(P) + 2.0, axis=-1, logits=True)
+    np.testing.assert_allclose(scored.P, told.P, atol=1e-12)
+    assert scored.logits is not None
+    with pytest.raises(InputError, match=r"TO102.*image 0, place \(0, 0\), class.*pass logits=True\.$"):
+        from_dense(y, np.log(P), axis=-1)
+
+
+def test_probabilities_of_the_foreground_are_two_classes():
+    y, P = images()
+    one = from_dense(y == 2, P[..., 2])
+    both = from_dense((y == 2).astype(int), np.stack([1 - P[..., 2], P[..., 2]], axis=1))
+    np.testing.assert_allclose(one.P, both.P)
+    np.testing.assert_array_equal(one.y, both.y)
+    np.testing.assert_array_equal(one.cluster, both.cluster)
+    odds = from_dense(y == 2, np.log(P[..., 2] / (1 - P[..., 2])), logits=True, ignore=7)
+    np.testing.assert_allclose(odds.p, one.p, atol=1e-12)
+
+
+def test_one_hot_labels_are_not_taken_for_the_foreground():
+    y, P = images()
+    with pytest.raises(InputError, match=r"TO107.*argmax"):
+        from_dense(np.eye(3)[y], P, axis=-1)
+    assert from_dense(np.eye(3)[y], P, axis=None).k == 2  # said in so many words
+
+
+def test_a_label_of_no_class_is_shown_in_its_image_with_the_way_out():
+    y, P = images()
+    y = y.copy()
+    y[3, 4, 2] = 255
+    with pytest.raises(InputError, match=r"TO105.*255 in image 3, place \(4, 2\).*pass ignore=255"):
+        from_dense(y, P, axis=-1)
+    with pytest.raises(InputError, match=r"If 255 is the foreground, pass labels == 255"):
+        from_dense(np.where(y == 1, 255, 0), P[..., 1])
+
+
+def test_the_first_bad_value_is_shown_in_its_image_though_pixels_before_it_were_left_out():
+    y, P = images()
+    y, P = y.copy(), P.copy()
+    y[0] = 255
+    P[2, 1, 3] = 0.5
+    with pytest.raises(InputError, match=r"TO104.*1\.5 in image 2, place \(1, 3\)"):
+        from_dense(y, P, axis=-1, ignore=255)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,6 +166,53 @@ def test_an_order_with_sense_gains_on_a_random_one_and_one_against_it_loses() ->
 
 def test_settings_out_of_range_are_refused() -> None:
     preds = Predictions.from_confidence([0.9, 0.6], [1, 0])
-    for settings in ({"asked": 1}, {"asked": 2.5}, {"resamples": -1}, {"level": 1.0}):
+    wrong = ({"asked": 1}, {"asked": 2.5}, {"resamples": -1}, {"resamples": 1.5}, {"level": 1.0}, {"level": "95"})
+    for settings in wrong:
         with refused("TO203"):
             selective_risk(preds, **settings)
+
+
+@pytest.mark.parametrize("at", [[0.5, -0.1], [0.0], [80], [np.nan], ["half"], 0.5], ids=str)
+def test_what_is_no_coverage_is_refused(at: Any) -> None:
+    with refused("TO203", "at=", fix="at=[0.8]"):
+        selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0]), at=at)
+
+
+def test_a_row_of_weight_zero_is_none() -> None:
+    """Also where it is the surest, which is a step of the curve without an answer, or the whole of a cluster."""
+    c, z, who = [0.7, 0.6, 0.6, 0.4], [1, 0, 1, 0], [0, 0, 2, 2]
+    without = selective_risk(Predictions.from_confidence(c, z, cluster=who), at=[0.5], resamples=99)
+    found = selective_risk(
+        Predictions.from_confidence([0.9, *c], [0, *z], weight=[0, 1, 1, 1, 1], cluster=[1, *who]),
+        at=[0.5],
+        resamples=99,
+    )
+    assert str(found) == str(without)
+    np.testing.assert_array_equal(found.threshold, [0.7, 0.6, 0.4])
+    assert {name: column.tolist() for name, column in found.at.items()} == {
+        name: column.tolist() for name, column in without.at.items()
+    }
+
+
+def test_large_weights_need_no_memory_of_their_size() -> None:
+    """A thousand million rows in two steps, one right and one wrong half: ∫ (c − 1/2)/c dc from 1/2 is (1 − log 2)/2."""
+    preds = Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[5e8, 5e8])
+    tracemalloc.start()
+    found = float(selective_risk(preds, resamples=0))
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == pytest.approx((1 - np.log(2)) / 2, abs=1e-8)  # the sum is 1/(2 n) from the integral at most
+    assert used < 2**20
+
+
+def test_where_all_answers_end_alike_the_limit_of_the_area_is_not_the_area() -> None:
+    """50 right ones: up to r = 1 − .025^(1/50) may be wrong, and first at worst: r + ∫ r/c dc from r to 1 = r − r log r."""
+    rate = 1 - 0.025 ** (1 / 50)
+    for right, low, high in ((1, 0.0, rate - rate * np.log(rate)), (0, 1 - rate + rate * np.log(rate), 1.0)):
+        found = selective_risk(Predictions.from_confidence([0.9] * 50, [right] * 50), resamples=50)
+        assert found.interval is not None
+        assert (found.interval.low, found.interval.high) == pytest.approx((low, high), rel=1e-12)
+        assert found.gain is None  # nothing is known of the order
+    # at worst indeed: of 10,000 answers a share r is wrong, and those are the surest
+    worst = plain((np.arange(10_000) < round(rate * 10_000)).astype(float))
+    assert worst == pytest.approx(rate - rate * np.log(rate), abs=1e-3)

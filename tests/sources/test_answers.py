@@ -13,6 +13,7 @@ import pytest
 
 import trueodds as to
 from tests.problem.refused import refused
+from trueodds import InputError
 from trueodds.sources.answers import answers
 
 Rows = list[dict[str, Any]]
@@ -368,3 +369,76 @@ def test_a_row_that_abstains_may_hold_anything_and_a_confidence_in_it_is_noted()
     assert "row 1 of the list" in found.notes[0].text
     with refused("TO116", "row 0"):
         answers([{"c": 0.9, "correct": 1, "skip": "perhaps"}], confidence="c", abstained="skip")
+
+
+def test_records_in_memory_may_hold_what_numpy_makes() -> None:
+    held = [{"c": np.float32(0.5), "correct": np.bool_(True)}, {"c": np.float64(0.25), "correct": np.int64(0)}]
+    found = answers(held, confidence="c").predictions
+    assert (found.p.tolist(), found.y.tolist()) == ([0.5, 0.25], [1, 0])
+    logs = [{"logprobs": np.array([-1.0, -2.0]), "label": np.int64(1)}] * 2
+    assert answers(logs).predictions.y.tolist() == [1, 1]
+
+
+def test_what_frames_write_for_nothing_is_no_group_and_no_confidence_of_who_abstains() -> None:
+    rows = [{"c": 0.5, "correct": 1, "skip": 0, "g": "a"}, {"c": math.nan, "skip": 1, "g": math.nan}]
+    assert [note.code for note in answers(rows, confidence="c", abstained="skip", group="g").notes] == ["TN146"]
+    with refused("TO308", "row 1", fix="abstained="):
+        answers([rows[0], rows[0] | {"g": math.nan}], confidence="c", group="g")
+
+
+def test_a_percent_sign_where_no_percentages_were_said_is_told() -> None:
+    with refused("TO307", "'70%' in row 0", fix="percent=True"):
+        answers([{"confidence": "70%", "correct": 1}], confidence="confidence")
+
+
+def test_a_text_that_is_a_position_is_noted_and_a_name_is_not() -> None:
+    rows = [{"logprobs": [-1.0, -2.0, -3.0], "label": each, "names": ["0", "1", "2"]} for each in ("0", "1", "2")]
+    (note,) = answers(rows).notes
+    assert (note.code, "such as '0'" in note.text, "counted from 0" in note.text) == ("TN170", True, True)
+    assert answers([row | {"label": int(row["label"])} for row in rows]).notes == ()
+    named = answers(rows, choices="names")
+    assert named.notes == ()
+    assert named.predictions.y.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("write", [int, str])
+def test_option_0_that_is_never_right_is_asked_about_where_chance_would_hardly_leave_it_out(
+    write: Callable[[int], Any],
+) -> None:
+    """Of 4 options (3/4)^n is below .001 from n = 25 on: (3/4)^24 = .00100, (3/4)^25 = .00075."""
+    rows = [{"logprobs": [-1.0, -2.0, -3.0, -4.0], "label": write(1 + i % 3)} for i in range(25)]
+    found = answers(rows).notes
+    assert found[-1].code == "TN180"
+    assert "Of 25 questions none has option 0" in found[-1].text
+    assert "TN180" not in {note.code for note in answers(rows[:24]).notes}
+    rows[7]["label"] = write(0)
+    assert "TN180" not in {note.code for note in answers(rows).notes}
+
+
+def test_an_answer_beyond_the_options_is_told_as_it_is_written() -> None:
+    row = {"logprobs": [-1.0, -2.0], "label": 2, "names": ["a", "b"]}
+    for said in ({}, {"choices": "names"}):
+        with pytest.raises(InputError) as told:
+            answers([row], **said)
+        assert (told.value.code, told.value.fix) == ("TO318", "Numbers count from 0.")
+        assert told.value.got.startswith("2 for 'label'")
+    with refused("TO318", "'2' for 'label'", fix="choices="):
+        answers([row | {"label": "2"}])
+
+
+def test_texts_in_the_place_of_log_probabilities_are_samples() -> None:
+    for texts in (["The answer is A"], ["A", "B"]):
+        with refused("TO315", "row 0", fix="samples="):
+            answers([{"logprobs": texts, "label": 0}])
+    assert answers([{"logprobs": ["-1.5", "-0.5"], "label": 1}]).predictions.n == 1
+
+
+def test_rows_that_abstain_need_name_no_question() -> None:
+    rows = [{"c": 0.9, "correct": 1, "q": "a"}, {"c": 0.8, "correct": 0, "q": "a"}, {"c": None, "q": None, "skip": 1}]
+    found = answers([{"skip": 0} | row for row in rows], confidence="c", question="q", abstained="skip")
+    assert (found.asked, found.questions, found.abstained) == (3, 1, 1)
+    assert found.ids is not None
+    assert found.ids.tolist() == ["a", "a"]
+    alone = answers([{"skip": 0} | row for row in rows], confidence="c", abstained="skip")
+    assert (alone.questions, alone.ids) == (None, None)
+    assert "1 of 3 questions got no answer" in alone.notes[0].text

@@ -169,3 +169,33 @@ def test_predictions_take_no_second_weight() -> None:
 def test_a_column_is_named_by_text(choice: dict[str, Any]) -> None:
     with refusal("TO203"):
         read({"label": [0], "p_0": [0.5]}, **choice)
+
+
+@pytest.mark.parametrize(
+    ("names", "choice", "code", "words"),
+    [
+        (["v_cat", "v_dog", "p_cat", "p_dog", "p_eel"], {"votes": "v_*"}, "TO313", "2 and 3: v_eel is missing .there is p_eel"),
+        (["v_cat", "v_dog", "v_eel", "p_cat", "p_dog"], {"votes": "v_*"}, "TO313", "3 and 2: p_eel is missing .there is v_eel"),
+        (["v_cat", "v_dog", "p_cat", "p_dog"], {}, "TO304", "votes='v_\\*'; .* label="),
+        (["confidence", "correct"], {}, "TO304", "confidence='confidence' and correct='correct'"),
+        (["label", "p_0", "sex", "region"], {"group": ["sex,region"]}, "TO304", r"group=\['sex', 'region'\]"),
+        (["label", "p_0", "sex", "region"], {"group": ["sex,regio"]}, "TO304", "Did you mean"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_not_there_leads_to_what_is(
+    names: list[str], choice: dict[str, Any], code: str, words: str
+) -> None:
+    with refusal(code, words):
+        read({name: [1, 0] for name in names}, **choice)
+
+
+def test_a_confidence_out_of_its_scale_or_without_a_value_says_what_may_be_meant() -> None:
+    how: dict[str, Any] = {"confidence": "c", "correct": "ok"}
+    with refusal("TO102", "If 70 means 70 %, divide by 100"):
+        read({"c": [70, 90.0], "ok": [1, 0]}, **how).collect()
+    with refusal("TO102", "percentages"):
+        read({"label": [0, 1], "p_0": [70, 90.0], "p_1": [30, 10.0]}).collect()
+    with refusal("TO308", "nothing is dropped.*abstained="):
+        read({"c": [0.7, None], "ok": [1, 0]}, **how).collect()
+    with pytest.raises(InputError, match=r"nothing is dropped for you\.$"):
+        read({"label": [0, 1], "p_0": [0.5, None]}).collect()

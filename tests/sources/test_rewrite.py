@@ -110,3 +110,11 @@ def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"TO304.*label"):
         source.collect()
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_confidence_in_percent_is_written_in_percent(tmp_path: Path) -> None:
+    """Half of the way to one half: 90 % becomes 70 %, and 75 % becomes 62.5 %."""
+    (tmp_path / "a.csv").write_text("c,ok\n90,yes\n75,no\n")
+    source = read(tmp_path / "a.csv", label=None, confidence="c")
+    rewrite(source, flattened, tmp_path / "b.csv", percent=True)
+    assert (tmp_path / "b.csv").read_text() == "c,ok\n70.0,yes\n62.5,no\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,16 @@ from trueodds.audit.words import aligned, clean, digits, is_binary, pvalue, shar
 from trueodds.core.results import figure
 
 Audit = Mapping[str, Any]
-_OF_THE_DRAWING = ("title", "aside", "finding", "y_low", "y_high", "tallest", "top")  # words and limits of axes
+# Words and limits of axes, and what the heads of other columns tell.
+_OF_THE_DRAWING = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
+_HEADS = {
+    "pvalue": "p",
+    "smallest_pvalue": "smallest p",
+    "holm": "Holm p",
+    "beyond": "beyond chance",
+    "cells_beyond": "cells beyond chance",
+    "bins_by_chance": "outside by chance",
+}
 
 
 def data(audit: Audit) -> Table:
@@ -45,7 +55,15 @@ def _on_average(facts: Audit) -> list[tuple[str, str]]:
             (f"mean P({name})", share(facts["mean_prediction"])),
             (f"share of {name}", share(facts["event_rate"])),
         ]
-    return [*said, ("accuracy", share(facts.get("accuracy"))), ("mean confidence", share(facts.get("mean_confidence")))]
+    return [
+        *said,
+        (_right(facts), share(facts.get("accuracy"))),
+        ("mean confidence", share(facts.get("mean_confidence"))),
+    ]
+
+
+def _right(facts: Audit) -> str:
+    return "votes for its answer" if facts.get("votes") else "accuracy"
 
 
 def candidates(audit: Audit) -> Table:
@@ -54,7 +72,7 @@ def candidates(audit: Audit) -> Table:
     answers = audit["data"]["kind"] != "confidence"  # else a row has no answer that could change
     columns = (
         Column("method", NAMES),
-        Column("its parameters", NAMES),
+        Column("its parameters", NAMES, DETAIL),
         Column("log loss"),
         Column("brier"),
         Column("difference"),
@@ -116,9 +134,10 @@ def _answers(found: Audit, facts: Audit) -> list[tuple[str, str]]:
     """What the fix does to the answers; a confidence alone has none."""
     if facts["kind"] == "confidence":
         return [("accuracy, answers changed", "not applicable: a confidence alone names no answer")]
+    right = _right(facts)
     return [
-        ("accuracy before, on the held-out rows", share(found.get("accuracy_before"))),
-        ("accuracy after, on the held-out rows", share(found.get("accuracy_after"))),
+        (f"{right} before, on the held-out rows", share(found.get("accuracy_before"))),
+        (f"{right} after, on the held-out rows", share(found.get("accuracy_after"))),
         ("answers changed, on the held-out rows", times(found.get("label_flips"))),
     ]
 
@@ -142,16 +161,44 @@ def settings(audit: Audit) -> Table:
 
 def picture(diagram: Mapping[str, Any], most: int = 2000) -> Table:
     """The numbers behind a picture, at most so many rows of them."""
-    return _of_columns("The numbers drawn", diagram["table"], most)
+    return _of_columns("The numbers drawn", diagram["table"], most, _corners(diagram))
 
 
 def panels(diagram: Mapping[str, Any], most: int = 2000) -> Table:
     """What a picture says of each of its panels."""
-    columns = {name: values for name, values in (diagram.get("panels") or {}).items() if name not in _OF_THE_DRAWING}
-    return _of_columns("Panel by panel", columns, most)
+    columns = {
+        name: values for name, values in (diagram.get("panels") or {}).items() if not _OF_THE_DRAWING.fullmatch(name)
+    }
+    return _of_columns("Panel by panel", columns, most, _corners(diagram))
 
 
-def _of_columns(title: str, columns: Mapping[str, Any], most: int) -> Table:
+def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
+    found = (diagram.get("panels") or {}).items()
+    return {name.removeprefix("corner_"): clean(values[0]) for name, values in found if name.startswith("corner_")}
+
+
+def _head(name: str, corners: Mapping[str, str]) -> str:
+    """A column's head in words.
+
+    >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
+    ('dog came', 'bar low', 'p')
+    """
+    stem, _, end = name.rpartition("_")
+    if end in corners and stem in _OF_CORNERS:
+        return _OF_CORNERS[stem].format(corners[end])
+    return _HEADS.get(name, name.replace("_", " "))
+
+
+_OF_CORNERS = {
+    "mean_prediction": "says {}",
+    "outcome_frequency": "{} came",
+    "low": "cell: {} from",
+    "high": "cell: {} to",
+}
+
+
+def _of_columns(title: str, columns: Mapping[str, Any], most: int, corners: Mapping[str, str]) -> Table:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [clean(class_of(view)) for view in shown.pop("view", ())]
     keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
@@ -161,21 +208,26 @@ def _of_columns(title: str, columns: Mapping[str, Any], most: int) -> Table:
     if keys:
         shown = {"class": list(keys), **shown}
     kinds = tuple(
-        Column(name.replace("_", " "), not any(isinstance(value, str) for value in values))
+        Column(_head(name, corners), not any(isinstance(value, str) for value in values))
         for name, values in shown.items()
     )
-    rows = tuple(zip(*(_cells(values) for values in shown.values()), strict=True))
+    rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
     return Table(title, kinds, rows, keys=keys).filled().first(most)
 
 
 def _place(name: str) -> int:
     """What is read comes first; the edges of bins and what follows from other columns stand at the end."""
-    last = ("bin", "low", "high", "share", "weight")
-    first = ("mean_prediction", "outcome_rate", "deviation", "error", "bar_low", "bar_high", "n")
-    return first.index(name) if name in first else len(first) + (1 + last.index(name) if name in last else 0)
+    last = ("distance", "statistic", "df", "law", "bin", "cell", "low", "high", "share", "weight")
+    first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")
+    stem = name if name in first or name in last else name.rstrip("0123456789").removesuffix("_")
+    return first.index(stem) if stem in first else len(first) + (1 + last.index(stem) if stem in last else 0)
 
 
-def _cells(column: list[Any]) -> list[str]:
+def _cells(name: str, column: list[Any]) -> list[str]:
+    if "pvalue" in name or name == "holm":
+        return [pvalue(value) for value in column]
+    if name == "bins_by_chance":
+        return [f"{value:.1f}" for value in column]
     if all(value is None or isinstance(value, float) for value in column):
         return aligned(column)
     return [digits(value) if value is None or isinstance(value, float) else plain(value) for value in column]

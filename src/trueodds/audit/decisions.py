@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.ask import measure, test
 from trueodds.audit.short import Fact
 from trueodds.audit.table import NAMES, Column, Table
-from trueodds.audit.words import aligned, chance, clean, pvalue, share, spans
+from trueodds.audit.words import aligned, chance, clean, entity, is_binary, pvalue, share, spans
 from trueodds.core.errors import InputError
 from trueodds.core.results import figure
 from trueodds.problem.predictions import Predictions
@@ -74,11 +74,13 @@ def account(audit: Audit) -> Table:
         ("p, one-sided", pvalue(found["test"]["pvalue"], None)),
         ("actions that change", share(parts["changed"])),
     ]
+    data = audit["data"]
+    came = "it is right" if data["kind"] == "confidence" else f"{entity(data)} comes" if is_binary(data) else "it comes"
     for name, where in parts.items():
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
             rate = share(parts[f"rate there:{switch}"])
-            rows.append((clean(switch), f"from a stated {share(where)}, where it comes {rate} of the time"))
+            rows.append((clean(switch), f"from a stated {share(where)} on, where {came} {rate} of the time"))
     intro = "In the costs' own units. A lower bound on the full regret: what this recalibration, fitted on other rows, saves."
     return Table("What acting on it costs", columns, tuple(rows), intro)
 

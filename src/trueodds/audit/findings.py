@@ -12,6 +12,11 @@ from trueodds.core.results import figure, percent
 Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
 _JOINT = "The family's p is joint over all claims; p and Holm p are of single claims, Holm p allowing for their number."
+# Why the table may say off beside an interval that begins at 0.
+_APART = (
+    " The interval of a group that is off may begin at 0: the test draws the labels of a calibrated model and so knows "
+    "what chance does; the interval takes nothing for granted, and is wider."
+)
 _REASONS = {
     "TN201": "the value is infinite, or no interval of known coverage exists",
     "TN402": "from a tally an aggregate over classes has no interval",
@@ -176,10 +181,15 @@ def groups(audit: Audit) -> Table:
     found = audit.get("groups") or []
     together = audit.get("among_groups") or {}
     floor = together.get("floor")
+    binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
+    first = binary or audit["data"]["kind"] == "multilabel"  # else what came is that the answer was right
+    came = "came" if first else "votes for it" if votes else "is right"
     columns = (
         Column("group", NAMES),
         Column("n"),
-        Column("accuracy" if is_binary(audit["data"]) else "is right", detail=DETAIL),
+        *([Column("accuracy", detail=DETAIL)] if first else []),
+        Column("predicts" if binary else "says"),
+        Column(came),
         Column("error"),
         Column("interval"),
         Column("noise floor"),
@@ -191,7 +201,8 @@ def groups(audit: Audit) -> Table:
     rows = zip(
         (clean(each["label"]) for each in found),
         (f"{each['n']:,}" for each in found),
-        (share(each.get("accuracy")) for each in found),
+        *([(share(each.get("accuracy")) for each in found)] if first else []),
+        *([share(each.get(name)) for each in found] for name in ("says", "came")),
         aligned([each.get("error") for each in found]),
         spans([each.get("interval") for each in found]),
         aligned([each.get("noise_floor") for each in found]),
@@ -215,6 +226,7 @@ def _on_groups(audit: Audit) -> str:
         f"({together['correction']}). off: joint p at most {alpha}. within: not off, and the interval ends below "
         f"{figure(together['least'])}. undecided: these rows tell neither"
         + ("; seen from is the smallest error that would have been called off." if seen else ".")
+        + (_APART if any(each["standing"] == "off" for each in audit.get("groups") or ()) else "")
     )
 
 
@@ -226,7 +238,7 @@ def between(audit: Audit) -> Table:
         pair = f"{clean(gap['first'])} − {clean(gap['second'])}, {figure(gap['difference'])}"
         told = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
         ends = gap["interval"]
-        reach = f"[{figure(ends['low'])}, {figure(ends['high'])}]"
+        (reach,) = spans([ends])
         rows.append(
             (
                 f"widest gap of {clean(gap['column'])}",
@@ -256,11 +268,11 @@ def verdicts(audit: Audit) -> Table:
         Column("lens", NAMES),
         Column("statistic"),
         Column("expected"),
-        Column("effect"),
+        Column("beyond noise"),
         Column("p"),
         Column("Holm p"),
         Column("family p"),
-        Column("floor"),
+        Column("smallest p"),
         Column("n"),
     )
     tests = audit["tests"]
@@ -289,6 +301,14 @@ def verdicts(audit: Audit) -> Table:
         )
     nulls = dict.fromkeys(clean(test["null"]) for test in tests if test.get("null"))
     intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
+    if audit["data"].get("votes"):
+        intro += (
+            " Statistic: the error with one vote drawn per row, so that it differs from the error of all votes above."
+        )
+    else:
+        intro += " Statistic: the error that is tested."
+    intro += " Expected: what such redrawn labels give on average. Beyond noise: the difference of the two."
+    intro += " Smallest p: what so many redraws can give at best."
     if parts:
         intro += f" {_JOINT}"
     return Table("Is it chance?", columns, tuple(rows), intro).filled()

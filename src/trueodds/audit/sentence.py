@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.audit.facts import Facts
+from trueodds.audit.fixes import called, flat
 from trueodds.audit.for_whom import worst_off
-from trueodds.audit.words import chance, points
-from trueodds.core.results import Verdict, figure, percent
+from trueodds.audit.words import boundless, chance, count, few, points
+from trueodds.core.results import Interval, Verdict, figure, percent
 
 CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
@@ -46,8 +47,8 @@ def sentence(
     parts = (
         _believed(facts, family, state, alpha, data),
         _impossible(data),
-        _chance(facts, family, state, alpha, fixed=confirmed),
-        _fix(fix),
+        _chance(facts, family, state, alpha, data, fixed=confirmed),
+        _fix(fix, data),
     )
     return " ".join(part for part in parts if part)
 
@@ -64,27 +65,28 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
         return f"{word}: off by {points(error)} on average over the labels."
     if _is_binary(data):
         a, b = _apart(data["mean_prediction"], data["event_rate"])
-        seen = f"says {a}, {b} came"
+        came = f"{b} of the votes came" if data["votes"] else f"{b} came"
     else:
         a, b = _apart(said, right)
-        seen = f"says {a}, is right {b}"
-    where = _where(facts, alpha) if state == "miscalibrated" and family.pvalue <= alpha else ""
-    return f"{word}: {seen}{where}."
+        # A share of votes is no share of rows that were right: people disagree.
+        came = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
+    if state != "miscalibrated" or family.pvalue > alpha:
+        return f"{word}: says {a}, {came}."
+    return f"{word}: on average it says {a} and {came}, but is {_where(facts, alpha)}."
 
 
 def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
     if facts.headline.pvalue <= alpha:
-        return f", but off by {points(facts.errors[0].value)} from place to place"
+        return f"off by {points(facts.errors[0].value)} from place to place"
     if worst := worst_off(facts.groups.lines()):
-        return f" on average, but off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
+        return f"off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
         classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if classes:
-            return f" on average, but not for {classes[0].replace(':', ' ', 1)}" + (
-                f" and {len(classes) - 1} more" * (len(classes) > 1)
-            )
-    return " on average, but not in every claim"
+            more = f" and {len(classes) - 1} more" * (len(classes) > 1)
+            return f"not right for {classes[0].replace(':', ' ', 1)}{more}"
+    return "not right in every claim"
 
 
 def _impossible(data: Mapping[str, Any]) -> str:
@@ -94,33 +96,43 @@ def _impossible(data: Mapping[str, Any]) -> str:
     return f"{hits:,} {'outcome' if hits == 1 else 'outcomes'} came that it called impossible."
 
 
-def _chance(facts: Facts, family: Verdict, state: str, alpha: float, *, fixed: bool) -> str:
+def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any], *, fixed: bool) -> str:
     p = chance(family.pvalue, family.floor)
     if state == "not tested":
-        return f"With so few clusters or redraws no test can say more than p ≤ {figure(family.floor)}."
+        clustered = data["clusters"] is not None and (family.floor or 0.0) > (1 + 1e-9) / (1 + facts.resamples)
+        short = few(data) if clustered else f"{count(facts.resamples, 'redraw')} for so many claims"
+        return f"With {short} no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
     if state != "no evidence":
         return f"The rest could be chance ({p})."
     if fixed:
         return f"The test of the errors sees nothing ({p}), the gain of a fix does."
-    error = facts.errors[0]
-    reach = (
-        f"; the average error is at most {points(error.interval.high)} ({percent(error.interval.level)} interval)"
-        if error.interval
-        else ""
-    )
-    return f"Chance explains what is seen ({p}){reach}."
+    return f"Chance explains what is seen ({p}){_reach(facts.errors[0].interval, data)}."
 
 
-def _fix(fix: Mapping[str, Any] | None) -> str:
+def _reach(ends: Interval | None, data: Mapping[str, Any]) -> str:
+    if ends is None:
+        return ""
+    if boundless(ends.low, ends.high):
+        return f"; how large the average error is cannot be told from {few(data)}"
+    return f"; the average error is at most {points(ends.high)} ({percent(ends.level)} interval)"
+
+
+def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
     if fix is None or not fix["candidates"]:
         return ""
     if fix["confirmed"]:
         name = _name(fix["chosen"], fix["summary"])
-        if fix["gain_percent"] is None:
-            return f"{name} improves log loss, confirmed on held-out rows."
-        return f"{name} cuts log loss by {fix['gain_percent']:.3g} %, confirmed on held-out rows."
+        gain = "improves log loss" if fix["gain_percent"] is None else f"cuts log loss by {fix['gain_percent']:.3g} %"
+        if flat(fix, data):
+            what = (
+                "confidences hardly tell right from wrong"
+                if data["kind"] == "confidence"
+                else "probabilities tell hardly anything"
+            )
+            return f"Its {what}: flattening them ({fix['chosen']}) {gain}, confirmed on held-out rows."
+        return f"{name} {gain}, confirmed on held-out rows."
     return "No fix is justified."
 
 
@@ -128,8 +140,8 @@ def _name(method: str, summary: str) -> str:
     if method == "temperature" and summary.startswith("T = "):
         told = summary.removeprefix("T = ")
         return f"Temperature {told.rstrip('0').rstrip('.') if '.' in told else told}"
-    names = {"isotonic": "Isotonic recalibration", "histogram": "Histogram binning"}
-    return names.get(method, method.replace("_", " ").capitalize())
+    told = called(method)
+    return told[:1].upper() + told[1:]
 
 
 def _apart(said: float, right: float) -> tuple[str, str]:

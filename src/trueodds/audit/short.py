@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.audit.for_whom import worst_off
+from trueodds.audit.fixes import called, flat, named, side_effects
+from trueodds.audit.for_whom import HOLM, worst_off
 from trueodds.audit.people_tables import apart
-from trueodds.audit.words import chance, claim, clean, count, hundredths, is_binary, points, share
+from trueodds.audit.words import (
+    boundless,
+    chance,
+    claim,
+    clean,
+    count,
+    entity,
+    few,
+    hundredths,
+    is_binary,
+    points,
+    share,
+)
 from trueodds.core.results import figure, percent
+
+_COVERAGE = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +45,77 @@ def default_measure(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def short(audit: Mapping[str, Any]) -> list[Fact]:
     """What a manager needs, in order."""
-    data, verdict = audit["data"], audit["verdict"]
+    data = audit["data"]
     facts = []
     if is_binary(data):
-        name = clean(data["classes"][1])
-        facts.append(Fact("It predicts", share(data["mean_prediction"]), f"on average for {name}"))
-        facts.append(Fact("It came", share(data["event_rate"]), f"{name}, in {count(data['n'], 'row')}"))
+        facts.append(Fact("It predicts", share(data["mean_prediction"]), f"on average for {entity(data)}"))
+        what = f"{'votes for ' if data.get('votes') else ''}{entity(data)}"
+        facts.append(Fact("It came", share(data["event_rate"]), f"the share of {what} in {count(data['n'], 'row')}"))
     elif data.get("mean_confidence") is not None:
         facts.append(Fact("It says", share(data["mean_confidence"]), "its average stated confidence"))
     if data.get("accuracy") is not None and not is_binary(data):
-        facts.append(Fact("It is right", share(data["accuracy"]), f"of {count(data['n'], 'row')}"))
+        facts.append(_right(audit))
+    facts += _answered(audit)
     if (error := default_measure(audit)) is not None:
         facts.append(_error(error, data))
-    told = f"{chance(verdict.get('pvalue'), verdict.get('floor'))}, jointly over all claims; alpha {figure(verdict['alpha'])}"
-    rejected = verdict.get("rejected")
-    answer = "not tested" if rejected is None else "no" if rejected else "it could be"
-    tone = {True: "bad", False: "good"}.get(rejected, "plain")
-    facts.append(Fact("Is that chance?", answer, told, tone))
+    facts.append(_chance(audit))
     facts.append(_fix(audit.get("recalibration"), data))
     facts += _impossible(data) + _worst_group(audit) + _people(audit)
     return facts
+
+
+def _right(audit: Mapping[str, Any]) -> Fact:
+    """How often its answer came; where there are votes, how many of them it got."""
+    data = audit["data"]
+    if not data.get("votes"):
+        return Fact("It is right", share(data["accuracy"]), f"of {count(data['n'], 'row')}")
+    told = f"of {count(data['n'], 'row')}, on average"
+    if people := audit.get("people"):
+        told = f"on average; it names the majority in {share(people['majority']['named'])} of {count(data['n'], 'row')}"
+    return Fact("Votes for its answer", share(data["accuracy"]), told)
+
+
+def _answered(audit: Mapping[str, Any]) -> list[Fact]:
+    """How many questions got an answer, as the note on those without one tells."""
+    for note in audit.get("notes") or ():
+        told = _COVERAGE.search(clean(note["text"])) if note["code"] == "TN146" else None
+        if told is not None:
+            silent = clean(note["text"])[: told.start()].strip()
+            return [
+                Fact("It answers", share(float(told[1]) / 100), f"{silent}; all else is of the answers that were given")
+            ]
+    return []
+
+
+def _chance(audit: Mapping[str, Any]) -> Fact:
+    """The family's answer; where the overall error could be chance and something else is not, both."""
+    verdict, label = audit["verdict"], "Is that chance?"
+    rejected, alpha = verdict.get("rejected"), verdict["alpha"]
+    p = chance(verdict.get("pvalue"), verdict.get("floor"))
+    told = f"{p}, jointly over all claims; alpha {figure(alpha)}"
+    if not rejected:
+        return Fact(
+            label, "not tested" if rejected is None else "it could be", told, "plain" if rejected is None else "good"
+        )
+    if (verdict.get("pvalue") or 0.0) > alpha:
+        return Fact(label, "no", f"what came was called impossible; the error alone could be ({told})", "bad")
+    error = default_measure(audit)
+    overall = next((each for each in audit["tests"] if error and each["lens"] == error["lens"]), None)
+    if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
+        return Fact(label, "no", told, "bad")
+    where = "in groups" if worst_off(audit.get("groups") or ()) else "in other claims"
+    value = f"overall it could be ({chance(overall['pvalue'], overall.get('floor'))}), {where} no"
+    return Fact(label, value, told, "bad")
 
 
 def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
     what = claim(error["lens"], data) if error["lens"] == "positive" else "its confidence"
     remarks = [f"average error of {what}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
+        level = f"{percent(interval['level'])[:-1]} % interval"
         low, high = hundredths(interval["low"]), points(interval["high"])
-        remarks.append(f"{percent(interval['level'])[:-1]} % interval {low} to {high}")
+        empty = boundless(interval["low"], interval["high"])
+        remarks.append(f"{level} unknown with {few(data)}" if empty else f"{level} {low} to {high}")
     if error.get("noise_floor") is not None:
         remarks.append(f"a calibrated model would show {points(error['noise_floor'])} by noise alone")
     return Fact("It is off by", points(error["value"]), "; ".join(remarks))
@@ -75,37 +134,21 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
         sure = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
         remark = f"log loss {before} to {after}{less}, confirmed {where}{sure}"
         said = side_effects(fix, data)
-        return Fact(label, _named(fix), f"{remark}; {said}" if said else remark, "good")
+        remark = f"{remark}; {said}" if said else remark
+        if constant := flat(fix, data):
+            what = (
+                "confidences hardly tell right from wrong"
+                if data["kind"] == "confidence"
+                else "probabilities tell hardly anything"
+            )
+            return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
+        return Fact(label, named(fix), remark, "good")
     seen = fix.get("detectable_gain")
     would = f"; a gain of {figure(seen)} would have been found four times in five" if seen is not None else ""
     if fix.get("chosen") in (None, "identity"):
         return Fact(label, "no fix is justified", f"no candidate did clearly better than leaving it alone{would}")
     sure = f" ({chance(fix['pvalue'])})" if fix.get("pvalue") is not None else ""
-    return Fact(label, "no fix is justified", f"{fix['chosen']} was not confirmed {where}{sure}{would}")
-
-
-def _named(fix: Mapping[str, Any]) -> str:
-    summary = clean(fix.get("summary") or "")
-    return f"{fix['chosen']}, {summary}" if summary and summary != fix["chosen"] else str(fix["chosen"])
-
-
-def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """What the fix does to the answers themselves, on the held-out rows; nothing where there are no answers.
-
-    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
-    'on the held-out rows 2 answers change and accuracy stays 50.0 %'
-    """
-    if data["kind"] == "confidence" or fix.get("label_flips") is None:
-        return ""
-    flips = fix["label_flips"]
-    said = f"on the held-out rows {count(flips, 'answer')} {'changes' if flips == 1 else 'change'}"
-    before, after = fix.get("accuracy_before"), fix.get("accuracy_after")
-    if is_binary(data):
-        return f"{said} sides of 50 %"
-    if before is None or after is None:
-        return said
-    same = share(before) == share(after)
-    return f"{said} and accuracy {f'stays {share(before)}' if same else f'goes from {share(before)} to {share(after)}'}"
+    return Fact(label, "no fix is justified", f"{called(fix['chosen'])} was not confirmed {where}{sure}{would}")
 
 
 def _impossible(data: Mapping[str, Any]) -> list[Fact]:
@@ -116,14 +159,17 @@ def _impossible(data: Mapping[str, Any]) -> list[Fact]:
 
 
 def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
-    groups, together = audit.get("groups") or [], audit.get("among_groups") or {}
+    groups, together, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
     tested, label = count(len(groups), "group"), "Groups that are off"
     worst = worst_off(groups)
     off, open_ = (sum(each["standing"] == name for each in groups) for name in ("off", "undecided"))
     if worst is None and (together.get("floor") or 0.0) > audit["verdict"]["alpha"]:
-        return [Fact(label, "cannot be told", f"too few clusters or redraws for {tested}: see the notes")]
+        draws = data.get("clusters") is None or together.get("correction") == HOLM
+        return [
+            Fact(label, "cannot be told", f"{'too few redraws' if draws else few(data)} for {tested}: see the notes")
+        ]
     left = f"{open_:,} undecided" if open_ else "none undecided"
     if worst is None:
         within = f"the others within {points(together['least'])}"

@@ -76,13 +76,12 @@ def _groups(
     estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
     judged = apart([test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples))
     told = []
-    for (column, value, _), estimate, p, joint in zip(parts, estimates, judged.pvalues, judged.joint, strict=True):
+    for (column, value, part), estimate, p, joint in zip(parts, estimates, judged.pvalues, judged.joint, strict=True):
         ends = estimate.interval
         low, high = (None, None) if ends is None else (ends.low, ends.high)
-        name = str(value)
-        told.append(
-            Group(column, name, f"{column}={name}", estimate, p, joint, None, standing(joint, low, high, least, alpha))
-        )
+        name, (says, came) = str(value), _means(part, lens)
+        how = standing(joint, low, high, least, alpha)
+        told.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, says, came))
     note = Note(
         "TN166",
         "A tally holds each group apart: joint p is Holm's, and what lies between groups (seen from, gaps, crossings, "
@@ -99,3 +98,13 @@ def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     (view,) = tally.views(lens)
     gap = float((view.w * (view.p - view.y)).sum() / view.total)
     return gap, in_errors(view, gap)
+
+
+def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    """The mean stated probability and the share that came; none through several views, or where nothing has weight."""
+    views = tally.views(lens)
+    if len(views) > 1 or views[0].total <= 0:
+        return None, None
+    (view,) = views
+    says, came = (float((view.w * x).sum() / view.total) for x in (view.p, view.y))
+    return says, came

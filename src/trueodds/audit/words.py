@@ -152,6 +152,31 @@ def size(data: Mapping[str, Any]) -> str:
     return f"{count(data['n'], 'row')} · {count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
 
 
+def few(data: Mapping[str, Any]) -> str:
+    """How many independent pieces of evidence there are: clusters, or rows.
+
+    >>> few({"n": 900, "clusters": 4}), few({"n": 12, "clusters": None})
+    ('4 clusters', '12 rows')
+    """
+    clusters = data.get("clusters")
+    return count(data["n"], "row") if clusters is None else count(clusters, "cluster")
+
+
+def boundless(low: float, high: float) -> bool:
+    """Whether an interval of an error says nothing, being all that an error can be."""
+    return low <= 0 and high >= 1
+
+
+def entity(data: Mapping[str, Any]) -> str:
+    """The second of two classes in a sentence; a number is said to be a class.
+
+    >>> entity({"classes": ["0", "1"]}), entity({"classes": ["dry", "rain"]})
+    ('class 1', 'rain')
+    """
+    name = clean(data["classes"][1])
+    return f"class {name}" if name.replace(".", "", 1).isdigit() else name
+
+
 def is_binary(data: Mapping[str, Any]) -> bool:
     """Whether one probability is predicted, of the second of two classes."""
     return data.get("event_rate") is not None

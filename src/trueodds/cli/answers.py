@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trueodds.sources.answers import Answers
 
 COVERAGES = (0.5, 0.8, 0.9, 1.0)
+RESAMPLES = 2000  # of the text and of the picture, which say the same interval
 _CURVES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
@@ -71,13 +72,15 @@ def answers(
     with Progress() as progress:
         found = records.answered(files, said)
         progress(0.2, "resampling answers")
-        risk = found.selective_risk(at=(*COVERAGES, found.coverage), level=level, rng=seed)
+        risk = found.selective_risk(
+            at=list(dict.fromkeys((*COVERAGES, found.coverage))), resamples=RESAMPLES, level=level, rng=seed
+        )
         progress(0.6, "measuring")
         measures = _measures(found.predictions, floor, level, seed)
         if curve is not None:
             _draw(found, curve, level, seed)
         if out is not None:
-            _write(found.predictions, out)
+            _write(found, out)
     notes = list(dict.fromkeys(note for each in (found, *measures) for note in each.notes))
     if json_path is not None:
         output.write(json_path, output.as_json(_told(files, found, risk, measures, notes)))
@@ -104,22 +107,35 @@ def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> lis
     def limits(low: float, high: float) -> str:
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
-    low, high = float(at["low"][-1]), float(at["high"][-1])
+    low, high = _wrong(found, risk)
+    of = "" if found.questions is None else f" answers, of {found.questions:,} questions"
     rows = [
-        ("asked", f"{found.asked:,}"),
+        ("asked", f"{found.asked:,}{of}"),
         ("abstained", f"{found.abstained:,}"),
         ("coverage", percent(round(found.coverage, 4))),
-        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} of {found.predictions.n:,} answers"),
+        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} · {found.predictions.n:,} answers"),
         ("mean confidence", figure(float(view.p.mean()))),
     ]
     for i, coverage in enumerate(COVERAGES):
         if at["risk"][i] >= 0:
             within = limits(float(at["low"][i]), float(at["high"][i]))
-            text = f"{figure(float(at['risk'][i]))} {within} · sure from {figure(float(at['threshold'][i]))}"
+            text = f"{figure(float(at['risk'][i]))} {within} · confidence ≥ {figure(float(at['threshold'][i]))}"
         else:
             text = f"– · only {percent(round(found.coverage, 4))} were answered"
         rows.append((f"risk at {percent(coverage)}", text))
-    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *map(str, measures)]
+    earned = figure(measures[-1].noise_floor or 0.0)
+    explained = (
+        "    BAS, the Behavioral Alignment Score: what the confidences earn if the model may also stay silent, 1 for a",
+        "    right answer, 0 for silence, −t/(1 − t) for a wrong one, in the mean over all prices t. Its noise floor is",
+        f"    no error: it is what these confidences would earn if they were true, {earned}.",
+    )
+    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *map(str, measures), *explained]
+
+
+def _wrong(found: Answers, risk: SelectiveRisk) -> tuple[float, float]:
+    """The limits of the error rate of all answers."""
+    last = risk.at["coverage"].tolist().index(found.coverage)
+    return float(risk.at["low"][last]), float(risk.at["high"][last])
 
 
 def _told(
@@ -129,11 +145,12 @@ def _told(
 
     (view,) = _confidence(found.predictions)
     at = {name: column.tolist() for name, column in risk.at.items()}
-    low, high = at["low"][-1], at["high"][-1]
+    low, high = _wrong(found, risk)
     return {
         "schema": "trueodds.answers/1",
         "file": list(files),
         "asked": found.asked,
+        "questions": found.questions,
         "abstained": found.abstained,
         "coverage": found.coverage,
         "n": found.predictions.n,
@@ -162,7 +179,7 @@ def _draw(found: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.problem.lens import as_lens
     from trueodds.sources.records import write
 
-    recipe = RiskOverCoverage(asked=found.asked, level=level)
+    recipe = RiskOverCoverage(asked=found.asked, level=level, resamples=RESAMPLES)
     diagram = recipe.of_models({"": found.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
@@ -173,15 +190,19 @@ def _draw(found: Answers, path: str, level: float, seed: int) -> None:
         diagram.save(path)
 
 
-def _write(preds: Predictions, path: str) -> None:
-    """Probabilities and label, or confidence and correctness, with a number for the question of each row."""
+def _write(found: Answers, path: str) -> None:
+    """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
+    import numpy as np
+
     from trueodds.sources.records import write
 
+    preds = found.predictions
     assert preds.y is not None
     if preds.kind == "classes":
-        columns = {"label": preds.y, **{f"p_{name}": preds.P[:, j] for j, name in enumerate(preds.classes)}}
+        label = np.array(preds.classes)[preds.y]  # by name, as the columns are called
+        columns = {"label": label, **{f"p_{name}": preds.P[:, j] for j, name in enumerate(preds.classes)}}
     else:
         columns = {"confidence": preds.p, "correct": preds.y}
-    if preds.cluster is not None:
-        columns["question"] = preds.cluster
+    if found.ids is not None:
+        columns["question"] = found.ids
     write(path, {name: column.tolist() for name, column in columns.items()})

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import output
+from trueodds.cli import output, records
 from trueodds.cli.costs import COST, priced
 from trueodds.cli.grouping import CROSSINGS, LEAST, crossed
 from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, given_columns, opened
@@ -63,7 +63,7 @@ def audit(
     named = given_columns(columns)
     output.ready(files, html=html_path, json=json_path)
     crossed(files, named, crossings)
-    with Progress() as progress:
+    with Progress() as progress, records.by_question(named, costs=cost_path is not None):
         data, costs = priced(opened(files, named), cost_path, mode, weight_kind)
         from trueodds.audit import audit as audited
 

@@ -50,15 +50,20 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
 @click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities instead.")
+@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer instead.")
+@click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the new ones are written likewise.")
 @click.option("--sum-tolerance", type=float, metavar="X", help="How far a row may be from sum 1 (rounded tables).")
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
 def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> None:
     """Put a saved calibrator to use: the file again, with recalibrated probabilities.
 
-    No label is needed. All other columns stay as they are.
+    No label is needed. All other columns stay as they are. Records of a language model, such as --logprobs reads, are
+    first written as a file of predictions by trueodds answers --out.
     """
-    tolerance = given.get("sum_tolerance")
-    columns = given_columns(given)
+    tolerance, percent = given.get("sum_tolerance"), given.pop("percent")
+    columns = given_columns(given, outcome=False)
+    if percent and "confidence" not in columns:
+        raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.ready((calibrator, *files), out=out)
     if is_tally(calibrator):
         raise InputError("TO503", "That is a tally, not a calibrator.", calibrator, "Give what trueodds fit wrote.")
@@ -70,6 +75,13 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     source = read(list(files), label=None, **columns)
     plan = getattr(source, "plan", None)
+    if plan is not None and plan.kind == "confidence" and tuple(fitted.classes) != ("wrong", "correct"):
+        raise InputError(
+            "TO607",
+            "The calibrator is for classes, and not for the confidence in an answer.",
+            f"--confidence {columns['confidence']} and {', '.join(map(str, fitted.classes))} in the calibrator",
+            "Name the columns of the probabilities by --probs.",
+        )
     on_logits = fitted.map.logits and plan is not None and plan.kind == "logits"
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
@@ -83,7 +95,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
         return renewed
 
     with Progress() as progress:
-        done = rewrite(source, better, out, logits=on_logits, progress=progress.rows)
+        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
     click.echo(f"{fitted}\n{done:,} rows written to {out}")
 
 

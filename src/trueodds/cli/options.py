@@ -70,11 +70,11 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
     return options
 
 
-def given_columns(given: dict[str, Any]) -> dict[str, Any]:
+def given_columns(given: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
     said = {name: given.pop(name) for name in _NAMES if name in given}
     said = {name: each for name, each in said.items() if each not in (None, ()) and each is not False}
-    _sensible(said)
+    _sensible(said, outcome)
     for name in _LISTS:
         if name in said and "," in said[name]:
             said[name] = _parts(said[name])
@@ -85,14 +85,14 @@ def given_columns(given: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _sensible(said: Mapping[str, Any]) -> None:
+def _sensible(said: Mapping[str, Any], outcome: bool) -> None:
     """Refuse what would be ignored, or read as two things at once."""
     records.sensible(said)
     for one, other, why in _EXCLUDING:
         if one in said and other in said:
             raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
     for one, other in (("confidence", "correct"), ("correct", "confidence")):
-        if one in said and other not in said and (one, "samples" in said) != ("correct", True):
+        if outcome and one in said and other not in said and (one, "samples" in said) != ("correct", True):
             raise InputError(
                 "TO601", f"--{one} needs --{other}.", f"--{one} {said[one]} alone", f"Add --{other} C, a column."
             )

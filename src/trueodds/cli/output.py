@@ -100,22 +100,33 @@ def answer(said: str, notes: Iterable[Any], told: Mapping[str, Any], json_path: 
         write(json_path, as_json(told))
     if json_path != "-":
         click.echo(said)
+        labels = _labels(told)
         for note in notes:
-            click.echo(f"  {spoken(str(note))}")
+            click.echo(f"  {spoken(str(note), labels)}")
 
 
-def spoken_notes(told: Any) -> Any:
+def spoken_notes(told: Any, labels: Iterable[str] = ()) -> Any:
     """An answer whose notes speak of options, for the terminal; the JSON keeps the library's words."""
     if isinstance(told, Mapping):
+        labels = labels or _labels(told)
         return {
-            name: [note | {"text": _PICTURED.sub(r"\1 to trueodds draw", spoken(note["text"]))} for note in each or ()]
+            name: [
+                note | {"text": _PICTURED.sub(r"\1 to trueodds draw", spoken(note["text"], labels))}
+                for note in each or ()
+            ]
             if name == "notes"
-            else spoken_notes(each)
+            else spoken_notes(each, labels)
             for name, each in told.items()
         }
     if isinstance(told, (list, tuple)) and told and isinstance(told[0], Mapping):
-        return [spoken_notes(each) for each in told]
+        return [spoken_notes(each, labels) for each in told]
     return told
+
+
+def _labels(told: Mapping[str, Any]) -> list[str]:
+    """What groups are called, such as level=2: words of the data, which notes quote."""
+    groups = told.get("groups") or ()
+    return [str(each["label"]) for each in groups if isinstance(each, Mapping) and "label" in each]
 
 
 def colored(stream: Any = None) -> bool:

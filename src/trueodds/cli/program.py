@@ -13,6 +13,7 @@ from trueodds.cli.wording import mended
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 
+_OF_RECORDS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
 GATE_FAILED, BAD_INPUT, STOPPED, NO_READER = 1, 2, 130, 141
 
 
@@ -105,7 +106,11 @@ def _usage(problem: click.UsageError) -> InputError:
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
         close = " or ".join(problem.possibilities or ())
-        if takers := _takers(problem):
+        if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
+            fix = (
+                "Write the answers as a file of predictions first, and apply to that: trueodds answers FILE … --out F."
+            )
+        elif takers := _takers(problem):
             fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
         elif close:
             fix = f"Did you mean {close}?"

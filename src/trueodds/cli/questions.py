@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli import output
+from trueodds.cli import output, records
 from trueodds.cli.costs import COST, priced, takes_costs
 from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
@@ -53,7 +53,8 @@ def measure(
         takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
     said |= costs
-    found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
+    with records.by_question(columns, costs=bool(cost_path)):
+        found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
     output.answer(str(found), found.notes, found.to_dict(), json_path)
 
 
@@ -86,7 +87,7 @@ def test(
     TESTS.check(name, said, ("region", "margin"))
     if cost_path:
         takes_costs(TESTS, name, "test")
-    with Progress() as progress:
+    with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
         data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
         said |= costs
         found = ask.test(
@@ -150,6 +151,8 @@ def draw(
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
     each = each or (len(files) > 1 and DIAGRAMS.load(diagram).several)
     data = models(files, columns) if each else opened(files, columns)
+    if (asked := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
+        said = {"asked": asked} | said  # records know how many answers were not given
     found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said).less(*without)
     if kind in _PICTURES:
         found.save(out)

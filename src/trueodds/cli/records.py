@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from trueodds.core.errors import InputError
@@ -96,10 +98,25 @@ def answered(files: Sequence[str], said: Mapping[str, Any]) -> Any:
         raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
 
+@contextmanager
+def by_question(said: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
+    """Say what --question forbids, where the library speaks of clusters."""
+    try:
+        yield
+    except InputError as problem:
+        if problem.code != "TO205" or "question" not in said or "cluster" not in problem.got:
+            raise
+        got = re.sub(r"clusters?=?", f"--question {said['question']}", problem.got).replace("cost=", "--cost")
+        fix = "With --cost leave out --question, on a file with one row of each question." if costs else problem.fix
+        raise InputError(problem.code, problem.problem, got, fix) from None
+
+
 def source(files: Sequence[str], said: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
     from trueodds.sources.held import HeldSource
 
-    held = HeldSource(answered(files, said).predictions, 65536)
+    found = answered(files, said)
+    held = HeldSource(found.predictions, 65536)
+    held.asked = found.asked
     held.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
     return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from trueodds.cli.options import COLUMNS
 from trueodds.cli.settings import SETTINGS
@@ -20,13 +21,17 @@ _NAMES: dict[str, tuple[str, str]] = {
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 _SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
 _NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
+# A bare word after = is never ours: a group may be called region=north.
 _KEYWORD = re.compile(
     rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_NAMES)})="
-    r"(?P<value>'[^']*'|\[[^\]]*\]|[\w+-]+(?:\.\w+)*(?![\w/])|(?=[\s.,;:)]|$))"
+    r"(?P<value>'[^']*'|\[[^\]]*\]"
+    r"|(?:True|False|None|[+-]?(?:inf|\d+(?:\.\d+)?(?:e[+-]?\d+)?))(?![\w/-]|\.\w)|(?=[\s.,;:)]|$))"
 )
 _UNDERSCORED = re.compile(
     rf"(?<![\w./=-])({'|'.join(name for name in _NAMES if '_' in name and name != 'min_count')})\b"
 )
+_NAMED = re.compile(r"(?:Known:|Did you mean) (.+?)(?:\?|\.(?= |$))")
+_WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Constructors and attributes, in the order in which they are looked for.
 _PHRASES = tuple(
     (re.compile(pattern), said)
@@ -39,6 +44,12 @@ _PHRASES = tuple(
         (r"Uniform\(15\); words are understood by trueodds\.measure\(…, (partition='[\w-]+')\)", r"\1"),
         (r"Predictions\(Y\[:, j\], P\[:, j\]\)", "--label y_A --probs p_A"),
         (r"Fit it again and save it with \.save\(path\)", "Fit it again: trueodds fit FILE --out F"),
+        (r"If 70 means 70 %, divide by 100", "If 70 means 70 %, say --percent"),
+        (
+            r"read them by trueodds\.sources\.answers\.answers\(…, abstained=…\)",
+            "name a column that says so by --abstained F",
+        ),
+        (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_each(found[1])}"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
@@ -47,14 +58,19 @@ _PHRASES = tuple(
 _TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
 
 
-def spoken(text: str) -> str:
-    """A fix or a note with options in the place of keywords.
+def spoken(text: str, quoted: Iterable[str] = ()) -> str:
+    """A fix or a note with options in the place of keywords; what is `quoted` from the data stays as it is.
 
     >>> spoken("If these are logits, pass logits=True or use Predictions.from_logits.")
     "If these are logits, pass --logits 'p_*'."
     >>> spoken("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
     "For instance --level 0.9, --bins '[0, 0.5, 1]', --set simultaneous=true or --cluster C."
+    >>> spoken("None for order=1; say order=2.", ["order=1"])
+    'None for order=1; say --order 2.'
     """
+    if theirs := sorted({each for each in quoted if each}, key=len, reverse=True):
+        pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, theirs))})(?!\w)", text)
+        return "".join(piece if i % 2 else spoken(piece) for i, piece in enumerate(pieces))
     for pattern, said in _PHRASES:
         text = pattern.sub(said, text)
     text = _UNDERSCORED.sub(lambda found: _NAMES[found[1]][0], _KEYWORD.sub(_option, text))
@@ -63,11 +79,12 @@ def spoken(text: str) -> str:
 
 def mended(error: InputError) -> InputError:
     """The same error, its keywords said as options; what is quoted from data or paths stays as it is."""
-    got, fix = error.got, spoken(error.fix)
+    missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
+    got, fix = error.got, spoken(error.fix, _NAMED.findall(error.fix) if missing else ())
     if asked := _KEYWORD.fullmatch(got):
         option = _NAMES[asked["name"]][0]
         got = _option(asked)
-        if error.code.startswith("TO30") and option not in fix:  # a column that is not there
+        if missing and option not in fix:
             fix += f" Name it by {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
     problem = (
@@ -81,6 +98,10 @@ def mended(error: InputError) -> InputError:
     return InputError(error.code, problem, got, fix)
 
 
+def _each(names: str) -> str:
+    return " ".join(f"--group {each[1:-1] if _WORD.fullmatch(each[1:-1]) else each}" for each in names.split(", "))
+
+
 def _option(found: re.Match[str]) -> str:
     name, value = found["name"], found["value"]
     option, placeholder = _NAMES[name]
@@ -91,7 +112,7 @@ def _option(found: re.Match[str]) -> str:
     elif value.startswith("["):
         said = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
     elif value.startswith("'"):
-        said = value[1:-1] if re.fullmatch(r"[\w.:%+-]+", value[1:-1]) else value
+        said = value[1:-1] if _WORD.fullmatch(value[1:-1]) else value
     else:
         said = value.lower() if value in ("True", "False", "None") else value
     return option + said if option.endswith("=") else f"{option} {said}"

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Estimate, Interval, card, figure, in_words, percent, strict
-
-TOLD = 5  # gaps of one column printed, the settled and widest first
+from trueodds.core.groups_told import same, told
+from trueodds.core.results import Estimate, Interval, card, strict
 
 
 class Told(Protocol):
@@ -33,6 +32,8 @@ class Group:
     joint: float  # step-down p over all subgroups
     seen_from: float | None  # the smallest error that would have been called off here; None where none would
     standing: str  # "off", "within" or "undecided"
+    says: float | None = None  # the mean stated probability, and the share that came: how the error points;
+    came: float | None = None  # None where the lens has several views, or vectors
 
     @property
     def n(self) -> int:
@@ -47,6 +48,8 @@ class Group:
             "value": self.value,
             "label": self.label,
             "n": told.n,
+            "says": strict(self.says),
+            "came": strict(self.came),
             "error": strict(told.value),
             "interval": told.interval.to_dict() if told.interval else None,
             "noise_floor": strict(told.noise_floor),
@@ -74,7 +77,9 @@ class Gap:
 
     def told(self) -> str:
         """In words; the level belongs to all gaps of the column together and is said once."""
-        return f"{self.first} − {self.second}: {figure(self.difference)} {_ends(self.interval)}"
+        ends = [] if self.interval is None else [self.interval.low, self.interval.high]
+        value, *between = same([self.difference, *ends])
+        return f"{self.first} − {self.second}: {value} {f'[{between[0]}, {between[1]}]' if between else '–'}"
 
     def to_dict(self) -> dict[str, Any]:
         """The gap as JSON holds it."""
@@ -138,26 +143,7 @@ class ByGroup:
         raise KeyError(label)
 
     def __str__(self) -> str:
-        worst, interval = self.worst, self.whole.interval
-        head = (
-            f"{self.estimator} by group · family p={figure(self.pvalue)} (floor {figure(self.settings['floor'])}) · "
-            f"{len(self.off)} of {len(self.groups)} off, {len(self.undecided)} undecided · worst {worst.label} "
-            f"p={figure(worst.joint)} joint · n={self.n:,} · {', '.join([self.lens, *in_words(self.whole.settings)])}"
-        )
-        titles = ("group", "n", self.estimator, percent(self.level), "floor", "p", "joint p", "seen from", "standing")
-        rows = [_line(each) for each in self.groups]
-        rows.append(("all rows", f"{self.n:,}", figure(self.whole.value), _ends(interval), figure(self.whole.noise_floor), "", "", "", ""))  # fmt: skip
-        said = [head, *_aligned([titles, *rows])]
-        said += [_widest(each, self.level) for each in self.widest]
-        for column in dict.fromkeys(each.column for each in self.gaps):
-            mine = [each for each in self.gaps if each.column == column]
-            mine = sorted(mine, key=lambda each: (not each.settled, -abs(each.difference)))
-            said.append(f"gaps of {column}, jointly {percent(self.level)}:")
-            said += [f"  {each.told()}" for each in mine[:TOLD]]
-            said += [f"  {len(mine) - TOLD} more in gaps"] if len(mine) > TOLD else []
-        if self.multicalibration is not None:
-            said.append(str(self.multicalibration))
-        return "\n".join(said)
+        return told(self)
 
     def _repr_html_(self) -> str:
         return card(str(self), self.notes).replace("<code>", "<pre>").replace("</code>", "</pre>")
@@ -166,9 +152,9 @@ class ByGroup:
         """A row per subgroup as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""
         columns: dict[str, list[Any]] = {}
         for each in self.groups:
-            told = each.to_dict()
-            ends = told.pop("interval") or {"low": None, "high": None}
-            for name, value in (told | {"low": ends["low"], "high": ends["high"]}).items():
+            row = each.to_dict()
+            ends = row.pop("interval") or {"low": None, "high": None}
+            for name, value in (row | {"low": ends["low"], "high": ends["high"]}).items():
                 columns.setdefault(name, []).append(value)
         for library in ("pandas", "polars"):
             try:
@@ -196,33 +182,3 @@ class ByGroup:
             "settings": strict(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
-
-
-def _widest(gap: Gap, level: float) -> str:
-    """The largest gap of a column; names of two groups only where they are surely apart."""
-    pair = f"{gap.first} − {gap.second}, {figure(gap.difference)}" if gap.settled else "no two are surely apart"
-    return f"widest gap of {gap.column}: {pair}; the largest true gap lies in {_ends(gap.interval)} {percent(level)}"
-
-
-def _line(group: Group) -> tuple[str, ...]:
-    told = group.estimate
-    return (
-        group.label, f"{told.n:,}", figure(told.value), _ends(told.interval), figure(told.noise_floor),
-        figure(group.pvalue), figure(group.joint), figure(group.seen_from), group.standing,
-    )  # fmt: skip
-
-
-def _ends(interval: Interval | None) -> str:
-    return "–" if interval is None else f"[{figure(interval.low)}, {figure(interval.high)}]"
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Names to the left, numbers to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

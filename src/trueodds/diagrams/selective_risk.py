@@ -58,7 +58,7 @@ class RiskOverCoverage(Recipe):
     >>> view = View(p=[0.9] * 50 + [0.6] * 50, y=[1] * 45 + [0] * 5 + [1, 0] * 25, name="confidence")
     >>> diagram = RiskOverCoverage(asked=125)([view])
     >>> diagram.finding.replace("\u00a0", " ").split(" AURC")[0]
-    'Of all answers 30.0 % are wrong, of the surer half 10.0 %; 25 of 125 questions got none.'
+    'Of all answers 30.0 % are wrong, of the surer half 10.0 %; 25 of 125 were not given.'
     """
 
     name: ClassVar[str] = "selective_risk"
@@ -144,7 +144,7 @@ def _finding(curve: SelectiveRisk) -> str:
     surer = ink.percent(float(curve.at["risk"][half]))
     text = f"Of all answers {ink.percent(curve.random)} are wrong, of the surer half {surer}"
     if curve.asked > curve.answered:
-        text += f"; {curve.asked - curve.answered:,} of {curve.asked:,} questions got none"
+        text += f"; {curve.asked - curve.answered:,} of {curve.asked:,} were not given"
     limits = f"{figure(curve.interval.low)} to {figure(curve.interval.high)}"
     if curve.gain is not None and curve.gain.low > 0:
         verdict = "better than random order"

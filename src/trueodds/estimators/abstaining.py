@@ -77,8 +77,9 @@ class AnswerOrAbstain(ProperScore):
         sure = int(((doubt == 0) & (view.y < 1) & counted).sum())
         said = []
         if sure:
-            text = f"{sure:,} {'outcome' if sure == 1 else 'outcomes'} came that had probability 0: evidence against calibration of its own."
-            said.append(Note("TN104", text))
+            text = f"{sure:,} {'answer' if sure == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
+            more = "" if self.floor else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
+            said.append(Note("TN104", text + more))
         if touched := int(((doubt < self.floor) & counted).sum()):
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
         return said

@@ -54,7 +54,9 @@ class VoteMean(Mean):
             text = "Rows have a single label, which is read as a vote that all have cast: even a perfect model is far from that; compare with the noise floor."
             return [Note("TN131", text)]
         if votes < FEW:
-            text = f"Half of the rows have at most {votes:g} votes: so few would keep even a perfect model from the best value; compare with the noise floor."
+            cast = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
+            who = "Every row has" if cast.min() == cast.max() else "Half of the rows have at most"
+            text = f"{who} {votes:g} votes: so few would keep even a perfect model from the best value; compare with the noise floor."
             return [Note("TN131", text)]
         return []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.judging import notes_on, one_label
 from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
+from trueodds.hypotests.reach import largest
 from trueodds.hypotests.stepdown import Together
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
@@ -34,6 +36,7 @@ class Judged:
     multicalibration: MulticalibrationError | None
     null: str  # nothing where the subgroups were drawn apart
     notes: list[Note]
+    floors: Sequence[float] = ()  # the mean error of each among the same draws
 
     @property
     def together(self) -> bool:
@@ -108,7 +111,18 @@ def judged_on(
     floor = 1 / (1 + laws[0][0].shape[1])
     if hard.cluster is not None:
         floor = max(floor, 2.0 ** -float(hard.cluster.max()))
-    seen = [each.seen_from(alpha) for each in together]
+    # Flipped residuals are no outcomes: an error that only they show is none that the rows can show.
+    by_labels = together[1:] if hard.cluster is not None else together
+    shown = [max(observed[i], *(each.largest(i) for each in by_labels)) for i in range(len(asked))]
+
+    @cache
+    def most(i: int) -> float:
+        return max(shown[i], largest(asked[i], hard))
+
+    def can_be(i: int, error: float | None) -> bool:
+        return error is not None and _smallest(hard, asked[i]) <= alpha and (error <= shown[i] or error <= most(i))
+
+    seen = [each.seen_from(alpha, most) for each in together]
     error = None
     if cumulative:
         error = multicalibration(cumulative, [law[len(asked) :] for law in laws], claims.labels)
@@ -117,9 +131,18 @@ def judged_on(
     return Judged(
         np.max([each.alone for each in together], axis=0).tolist(),
         np.max([each.adjusted for each in together], axis=0).tolist(),
-        [None if None in some else max(x for x in some if x is not None) for some in zip(*seen, strict=True)],
+        [
+            max(x for x in some if x is not None) if all(can_be(i, x) for x in some) else None
+            for i, some in enumerate(zip(*seen, strict=True))
+        ],
         floor,
         error,
         null_of(hard),
         [*notes, *notes_on(hard)],
+        [float(each.combined(drawn).mean()) for each, drawn in zip(asked, laws[0], strict=False)],
     )
+
+
+def _smallest(hard: Predictions, asked: Asked) -> float:
+    """The smallest p there can be: with flipped signs half as much for every further cluster that the rows reach."""
+    return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[asked.views[0].w > 0])))

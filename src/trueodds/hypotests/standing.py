@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.groups import Gap, Group
-from trueodds.core.results import percent
+from trueodds.core.results import Estimate, percent
 from trueodds.hypotests.among_groups import Judged
 from trueodds.inference.comparing import gaps
 from trueodds.inference.comparing.sides import Side
@@ -70,7 +70,10 @@ def answered(
     ):
         side = question.side(preds, group, number)
         standing = _standing(side, joint, least, alpha)
-        told.append(Group(group.column, group.value, group.label, side.estimate, p, joint, seen, standing))
+        estimate = _on_the_same_draws(side, judged.floors[number] if judged.floors else None)
+        told.append(
+            Group(group.column, group.value, group.label, estimate, p, joint, seen, standing, *_direction(side))
+        )
         sides.append(side)
         if progress is not None:
             progress((number + 1) / len(groups))
@@ -95,6 +98,23 @@ def standing(joint: float, low: float | None, high: float | None, least: float, 
     if low is not None and high is not None and max(abs(low - best), abs(high - best)) < least:
         return "within"
     return "undecided"
+
+
+def _on_the_same_draws(side: Side, floor: float | None) -> Estimate:
+    """With the noise floor of the draws that judge all subgroups, where that is the floor meant: of labels, not votes."""
+    told, estimator = side.estimate, side.asked.estimator
+    drawn = estimator.redraws == "labels" and all(estimator.expected(view) is None for view in side.asked.views)
+    if floor is None or told.noise_floor is None or not drawn or side.preds.votes is not None:
+        return told
+    return replace(told, noise_floor=floor)
+
+
+def _direction(side: Side) -> tuple[float | None, float | None]:
+    """The mean stated probability and the share that came; None where the lens has several views, or vectors."""
+    view, *more = side.asked.views
+    if more or view.joint:
+        return None, None
+    return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 
 def _standing(side: Side, joint: float, least: float, alpha: float) -> str:

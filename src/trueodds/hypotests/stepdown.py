@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trueodds.inference.among import TIE
 
 Array = NDArray[Any]
+FEW = 8  # with so few different values, all that three rows can show, there is nothing between them either
 
 
 class Together:
@@ -56,29 +57,86 @@ class Together:
         found[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return found
 
-    def seen_from(self, alpha: float) -> list[float | None]:
-        """The smallest statistic with which each claim alone would be rejected at level α; None where none is.
+    def seen_from(self, alpha: float, most: Callable[[int], float] | None = None) -> list[float | None]:
+        """The smallest statistic with which each claim would be rejected at level α, the others and all draws as they are.
 
-        A group so small that its largest possible statistic is no surprise among so many groups has none. Read off
-        the draws, so it is known about as well as their 1 − α / claims quantile.
+        It is found by raising the claim's own statistic until its step-down p is at most α; between two draws too, and
+        above all of them, where many other claims have draws as far out. `most(i)` is the largest statistic that the
+        i-th claim can show, the largest of its draws if not said; None where that would not be enough. Where values
+        recur among the draws there is nothing between them: the threshold is then such a value.
         """
-        least = np.full(self.size, self.size + 1)
-        far = np.full(self.size, -np.inf)
-        for i in np.flatnonzero(self._defined):
-            least, far = _sooner((least, far), (self._above[i], self._far[i]))
-        order = np.lexsort((-far, least))
-        last = math.floor(alpha * self.size + 1e-9)  # so many draws may be at least as surprising
-        while 0 < last < self.size and _same(least[order], far[order], last):
-            last -= 1
-        if last < 1:
-            return [None] * len(self.observed)
-        critical = order[last - 1]
-        found: list[float | None] = []
-        for values, above, away in zip(self._pool, self._above, self._far, strict=True):
-            enough = _at_most(above, away, least[critical], far[critical])
-            enough = enough if enough.any() else above <= least[critical]
-            found.append(float(values[enough].min()) if enough.any() else None)
-        return found
+        return [
+            self._threshold(i, alpha, most or self.largest) if self._defined[i] else None
+            for i in range(len(self.observed))
+        ]
+
+    def largest(self, i: int) -> float:
+        """The largest statistic that the i-th claim has among its draws."""
+        return float(self._pool[i].max())
+
+    def _threshold(self, i: int, alpha: float, most: Callable[[int], float]) -> float | None:
+        others = [j for j in np.lexsort((-self._far[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
+        left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
+        for j in reversed(others):
+            left.append(_sooner(left[-1], (self._above[j], self._far[j])))
+        left.reverse()  # the most surprising key of each draw among the others from each place on
+
+        def enough(value: float) -> bool:
+            above, far = _above(np.concatenate([[value], self._pool[i, 1:]]))
+            for j, rest in zip(others, left, strict=False):
+                mine, its = (above[0], -far[0], i), (self._above[j, 0], -self._far[j, 0], j)
+                if mine < its:
+                    break
+                if _rejected(_sooner(rest, (above, far)), its[0], -its[1]) > alpha + 1e-12:
+                    return False
+            else:
+                rest = left[-1]
+            return bool(_rejected(_sooner(rest, (above, far)), above[0], far[0]) <= alpha + 1e-12)
+
+        values, counts = np.unique(self._pool[i, 1:], return_counts=True)
+        finite = np.isfinite(values)
+        values, counts = values[finite], counts[finite]
+        if not len(values):
+            return None
+        at = _first(lambda k: enough(float(values[k])), len(values))
+        if at == 0 or (at < len(values) and counts[at - 1 : at + 1].max() > 1):
+            return float(values[at])
+        high = float(values[at]) if at < len(values) else most(i)
+        if not high > values[at - 1] or not enough(high):
+            return None
+        if len(values) <= FEW:
+            return high
+        return _between(float(values[at - 1]), high, enough)
+
+
+def _first(holds: Callable[[int], bool], count: int) -> int:
+    """The first of so many places from which on it holds; `count` where it holds nowhere."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _between(low: float, high: float, enough: Callable[[float], bool]) -> float:
+    """The least value above `low` that is enough, to a millionth of the way to `high`, which is."""
+    near = low + 4 * TIE * abs(low)  # no tie any more; mostly that is enough
+    if near < high and enough(near):
+        return near
+    while np.isinf(high):
+        tried = 2 * max(abs(low), 1.0)
+        if tried > 1e300:
+            return high
+        low, high = (low, tried) if enough(tried) else (tried, high)
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _rejected(keys: tuple[Array, Array], above: float, far: float) -> float:
+    """The share of draws at least as surprising as (above, far)."""
+    return float(_at_least(*keys, above, far).mean())
 
 
 def _above(values: Array) -> tuple[Array, Array]:
@@ -90,11 +148,6 @@ def _above(values: Array) -> tuple[Array, Array]:
     return len(order) - np.searchsorted(order, least, "left"), np.where(finite, away, values)
 
 
-def _same(least: Array, far: Array, at: int) -> bool:
-    """Whether the key before this one is the same, so that both are rejected or neither."""
-    return bool(least[at] == least[at - 1] and np.isclose(far[at], far[at - 1], rtol=TIE, atol=0.0))
-
-
 def _sooner(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
     """Of two keys of each draw the more surprising one."""
     first = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] > one[1]))
@@ -104,8 +157,3 @@ def _sooner(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array
 def _at_least(least: Array, far: Array, above: float, away: float) -> Array:
     """Which draws are at least as surprising as (above, away)."""
     return (least < above) | ((least == above) & (far >= away - TIE * abs(away) if np.isfinite(away) else far >= away))
-
-
-def _at_most(above: Array, away: Array, least: float, far: float) -> Array:
-    """Which of a claim's values are at least as surprising as (least, far)."""
-    return (above < least) | ((above == least) & (away >= far))

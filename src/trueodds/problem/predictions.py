@@ -233,11 +233,13 @@ class Predictions:
         return new
 
     @staticmethod
-    def from_dense(labels: ArrayLike, probs: ArrayLike, **settings: Any) -> Predictions:
-        """From images of labels and their probabilities: pixels as rows, images as clusters; see `problem.dense`."""
+    def from_dense(
+        labels: ArrayLike, probs: ArrayLike, *, axis: int | None = 1, logits: bool = False, **settings: Any
+    ) -> Predictions:
+        """From labels (images, …) and probabilities with classes along `axis`, or of one shape; see `problem.dense`."""
         from trueodds.problem.dense import from_dense
 
-        return from_dense(labels, probs, **settings)
+        return from_dense(labels, probs, axis=axis, logits=logits, **settings)
 
     @classmethod
     def from_estimator(

@@ -45,7 +45,7 @@ def agreed(
             raise InputError(
                 "TO315",
                 "A question must have at least two samples; one always agrees with itself.",
-                f"1 in {each.record.place}",
+                f"{len(each.texts)} in {each.record.place}",
                 "Sample more, or remove such questions.",
             )
         # A Counter keeps the order of first sight, and max the first of equals.

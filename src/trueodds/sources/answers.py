@@ -7,24 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import percent as in_percent
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selective import SelectiveRisk, selective_risk
 from trueodds.sources.agreement import agreed
-from trueodds.sources.options import chosen, several_options
+from trueodds.sources.asked import clusters_of, ids_of, key_of, questions_of
+from trueodds.sources.options import chosen, counted, several_options, shared
 from trueodds.sources.records import Record, records
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers that were given, as Predictions that carry the notes, and how many questions got none."""
+    """The answers that were given, as Predictions that carry the notes, and how many were asked for in vain."""
 
     predictions: Predictions
     asked: int  # rows, or questions where several samples make one answer
     abstained: int
     notes: tuple[Note, ...]
+    questions: int | None = None  # where a question was asked several times, how many there are
+    ids: Array | None = None  # (n,) the question of each answer, as the records have it
 
     @property
     def coverage(self) -> float:
@@ -43,7 +49,8 @@ class Answers:
         return selective_risk(self.predictions, asked=self.asked, at=at, resamples=resamples, level=level, rng=rng)
 
     def __str__(self) -> str:
-        return f"{self.predictions!r} · {self.asked:,} asked, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
+        of = "" if self.questions is None else f" of {self.questions:,} questions"
+        return f"{self.predictions!r} · {self.asked:,} asked{of}, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
 
 
 def answers(
@@ -86,7 +93,9 @@ def answers(
     answer : str
         The field of the right answer: the number of an option from 0, its name where `choices` lists names, or a text.
     choices : str, optional
-        The field that lists the options' names. Only there is a text looked up; a whole number is a position always.
+        The field that lists the options' names. Only there is a text looked up; a whole number is a position always,
+        and without `choices` so is a text such as "1", counted from 0 (notes TN170, TN180). Where it lists the same
+        names for every question, they are the names of the classes.
     correct : str, optional
         The field that says whether it was right: true or false, 1 or 0, yes or no. `correct` where there is `confidence`.
     percent : bool
@@ -128,16 +137,17 @@ def answers(
         first, share, right = agreed(given, samples, answer, correct, question)
         if len(first) < len(given):  # one record per sample: questions are what was asked
             assert question is not None
-            answered = {_key(each, question) for each in given}
-            asked = len({_key(each, question) for each in rows})
+            answered = {key_of(each, question) for each in given}
+            asked = len({key_of(each, question) for each in rows})
             left = asked - len(answered)
         given = first
     if not given:
         fix = "Nothing can be said of confidence where nothing was answered."
         raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
+    ids = ids_of(given, question)
     extras: dict[str, Any] = {
-        "group": {name: np.array([_key(each, name) for each in given]) for name in groups} or None,
-        "cluster": _clusters(given, question),
+        "group": {name: np.array([key_of(each, name) for each in given]) for name in groups} or None,
+        "cluster": clusters_of(ids),
     }
     if samples is not None:
         preds = Predictions.from_confidence(share, right, **extras)
@@ -149,17 +159,34 @@ def answers(
         preds = Predictions.from_confidence(stated, [each.yes(correct or "correct") for each in given], **extras)
     else:
         scores, labels = several_options(given, options or "logprobs", answer, choices)
+        notes += counted(given, answer, choices, scores, labels)
         widths = {len(each) for each in scores}
         if len(widths) == 1:
-            preds = Predictions.from_logits(labels, np.array(scores), **extras)
+            names = None if choices is None else shared(given, choices)
+            y = labels if names is None else np.array(names)[labels]
+            preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
         else:
             preds = Predictions.from_confidence(*chosen(scores, labels), **extras)
             text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the likeliest one is kept, and whether it was right."
             notes.append(Note("TN145", text))
+    questions = questions_of(rows, asked, question)
     if left:
-        text = f"{left:,} of {asked:,} questions got no answer (coverage {in_percent(round(1 - left / asked, 4))}); what is measured holds for those that did."
+        covered = f"(coverage {in_percent(round(1 - left / asked, 4))})"
+        if questions is None:
+            text = (
+                f"{left:,} of {asked:,} questions got no answer {covered}; what is measured holds for those that did."
+            )
+        else:
+            text = f"{left:,} of {asked:,} answers, asked for by {questions:,} questions, were not given {covered}; what is measured holds for those that were."
         notes.append(Note("TN146", text))
-    return Answers(preds.noted(*notes) if notes else preds, asked, left, tuple(notes))
+    return Answers(
+        preds.noted(*notes) if notes else preds,
+        asked,
+        left,
+        tuple(notes),
+        questions,
+        ids,
+    )
 
 
 def _settled(
@@ -192,21 +219,6 @@ def _silent(rows: list[Record], abstained: str | None, field: str) -> list[Note]
     who = "1 row that abstains holds" if len(said) == 1 else f"{len(said):,} rows that abstain hold"
     text = f"{who} {field!r} all the same, which was not read; the first is {said[0].place}."
     return [Note("TN169", text)]
-
-
-def _key(record: Record, field: str) -> str:
-    value = record.value(field)
-    if isinstance(value, (list, dict)):
-        raise record.wrong(field, value, "Choose a field of texts or numbers.")
-    return str(value)
-
-
-def _clusters(given: list[Record], question: str | None) -> Any:
-    """The question of each row, where one has several."""
-    if question is None:
-        return None
-    keys = np.array([_key(each, question) for each in given])
-    return keys if len(set(keys.tolist())) < len(keys) else None
 
 
 def _stated(record: Record, field: str, percent: bool) -> float:

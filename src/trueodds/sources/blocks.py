@@ -51,7 +51,9 @@ class Block:
         """The problem of one batch, said with the row of the file, the column and the file."""
         outcome = problem.code in ("TO111", "TO116")
         columns = plan.truth if outcome else plan.probs
-        got = problem.got
+        got, fix = problem.got, problem.fix
+        if problem.code == "TO102" and plan.kind == "confidence" and "percentages" in fix:
+            fix = "If 70 means 70 %, divide by 100."
         # The last mention is ours: what comes before it may be a label that looks like one.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
         where = self.stretches[0]
@@ -65,7 +67,7 @@ class Block:
         among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
         several = f" and {len(self.stretches) - 1:,} more" if len(self.stretches) > 1 and not mentions else ""
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
-        return InputError(problem.code, problem.problem, got, problem.fix)
+        return InputError(problem.code, problem.problem, got, fix)
 
     def _at(self, row: int) -> tuple[Stretch, int]:
         for stretch in self.stretches:

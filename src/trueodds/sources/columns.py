@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
-from trueodds.sources.plan import Plan, numbered, numbers_apart
+from trueodds.sources.aligned import aligned
+from trueodds.sources.plan import Plan, numbers_apart
 from trueodds.sources.table import Table
 
 Names = str | Sequence[str]
@@ -66,7 +67,7 @@ class Choice:
             if name
         }
         for name in group:
-            find.one(name, "group")
+            find.group(name)
         if kind == "confidence":
             correct = find.one(self.correct, "correct")
             truth: tuple[str, ...] = () if correct is None else (correct,)
@@ -90,7 +91,7 @@ class Choice:
         probs, named = find.several(asked, use, taken)
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
-            truth = _aligned(truth, ordered, probs, suffixes, kind, table.name)
+            truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
         if kind in ("classes", "logits") and suffixes is not None and numbers_apart(suffixes):
             said = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
@@ -124,7 +125,17 @@ class _Finder:
             and "labels" in self.table.columns
         ):
             return "labels"
+        if name == "label" and name not in self.table.columns and (instead := _instead(self.table.columns)):
+            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
         return self.one(name, "label")
+
+    def group(self, name: str) -> None:
+        """A column of groups; several names in one are told apart."""
+        parts = [each.strip() for each in name.split(",")]
+        if name not in self.table.columns and len(parts) > 1 and all(each in self.table.columns for each in parts):
+            got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
+            raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
+        self.one(name, "group")
 
     def several(self, asked: Names, use: str, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str] | None]:
         """The columns, and what each calls its class where a pattern or the names say it."""
@@ -159,38 +170,14 @@ class _Finder:
         return tuple(matches), named if len(matches) > 1 else None
 
 
-def _aligned(
-    truth: tuple[str, ...],
-    truth_names: dict[str, str] | None,
-    probs: tuple[str, ...],
-    suffixes: tuple[str, ...] | None,
-    kind: str,
-    name: str,
-) -> tuple[str, ...]:
-    """The outcome columns in the order of the probability columns: v_dog belongs to p_dog wherever it stands."""
-    if len(truth) == 1:  # a column of lists, whose order only its writer knows
-        return truth
-    if len(truth) != len(probs):
-        raise InputError(
-            "TO313",
-            f"{kind} and probs of {name} must have as many columns.",
-            f"{len(truth)} and {len(probs)}",
-            "Name one column of outcomes per column of probabilities.",
-        )
-    by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
-    if suffixes is None or set(by_suffix) == set(truth) or set(suffixes) == set(probs):
-        return truth  # named one by one: in the order of the names
-    if set(by_suffix) == set(suffixes):
-        return tuple(by_suffix[suffix] for suffix in suffixes)
-    if tuple(by_suffix) == numbered(len(truth)):
-        return truth
-    odd = next(suffix for suffix in by_suffix if suffix not in suffixes)
-    raise InputError(
-        "TO313",
-        f"The columns of {kind} and probs of {name} must name the same classes.",
-        f"{by_suffix[odd]!r} without a probability column that ends alike",
-        "Rename the columns, or list both in one order.",
-    )
+def _instead(columns: tuple[str, ...]) -> str | None:
+    """What says which class came, where no column is called label: votes, or a confidence and whether it was correct."""
+    votes = {name[2:] for name in columns if name.startswith("v_")}
+    if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
+        return "For votes pass votes='v_*'; for a label of another name pass label=."
+    if "confidence" in columns and "correct" in columns:
+        return "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another name pass label=."
+    return None
 
 
 def _near(name: str, columns: tuple[str, ...]) -> str:

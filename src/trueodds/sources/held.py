@@ -17,6 +17,8 @@ Array = NDArray[Any]
 class HeldSource(Source):
     """Predictions that are in memory already."""
 
+    asked: int | None = None  # how many answers were asked for, where not all were given
+
     def __init__(self, preds: Predictions, batch_rows: int) -> None:
         self.name = "Predictions"
         self.rows = preds.n

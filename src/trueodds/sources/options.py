@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.sources.records import Record
+from trueodds.sources.spelling import readable
 
 Array = NDArray[Any]
 ROUNDING = 1e-3  # sums of low-precision log-probabilities of a nearly sure text may end so far above 0
@@ -37,14 +38,54 @@ def chosen(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
     return confidence, right
 
 
+def counted(
+    rows: list[Record], answer: str, choices: str | None, scores: list[list[float]], labels: list[int]
+) -> list[Note]:
+    """What to know of right answers that were read as the number of an option, counted from 0."""
+    said = [_alone(each.value(answer)) for each in rows]
+    names = [isinstance(each, str) and choices is not None for each in said]
+    notes: list[Note] = []
+    if texts := [each for each, named in zip(said, names, strict=True) if isinstance(each, str) and not named]:
+        text = f"The right answer is a text such as {texts[0].strip()!r}, which was read as the number of an option, counted from 0."
+        notes.append(Note("TN170", text))
+    # If the right options came in any order, 0 would be among so many but in one file of a thousand.
+    never = math.prod(1 - 1 / len(z) for z in scores)
+    if not any(names) and 0 not in labels and never < 0.001:
+        text = f"Of {len(rows):,} questions none has option 0 as the right one. Options are counted from 0: does {answer!r} count from 1?"
+        notes.append(Note("TN180", text))
+    return notes
+
+
+def shared(rows: list[Record], choices: str) -> tuple[str, ...] | None:
+    """The options' names, where every question lists the same ones, each once."""
+    first = _names(rows[0], choices)
+    same = len(set(first)) == len(first) and all(_names(each, choices) == first for each in rows)
+    return tuple(first) if same else None
+
+
+def _names(record: Record, choices: str) -> list[str]:
+    return [str(each).strip() for each in record.listed(choices)]
+
+
+def _alone(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def _scores(record: Record, field: str) -> list[float]:
     found = record.listed(field)
-    if len(found) < 2:
+    texts = bool(found) and all(isinstance(each, str) and not readable(each.strip(), "number") for each in found)
+    if texts or len(found) < 2:
         raise InputError(
             "TO315",
-            "A question must have at least two options; with one there is nothing to be sure of.",
-            f"{len(found)} in the field {field!r} in {record.place}",
-            "Name the field that lists all options, or remove such questions.",
+            "A question must have at least two options; with one there is nothing to be sure of."
+            if len(found) < 2
+            else "Options have log-probabilities.",
+            f"{found[0][:40]!r} in the field {field!r} in {record.place}"
+            if texts
+            else f"{len(found)} in the field {field!r} in {record.place}",
+            "This looks like text that was generated: name it by samples=."
+            if texts
+            else "Name the field that lists all options, or remove such questions.",
         )
     return [_score(record, field, each) for each in found]
 
@@ -67,12 +108,10 @@ def _score(record: Record, field: str, option: Any) -> float:
 
 
 def _label(record: Record, field: str, choices: str | None, k: int) -> int:
-    value = record.value(field)
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    value = _alone(record.value(field))
     names = None
     if choices is not None:
-        names = [str(each).strip() for each in record.listed(choices)]
+        names = _names(record, choices)
         if len(names) != k:
             got = f"{len(names)} names and {k} log-probabilities in {record.place}"
             raise InputError("TO318", "Every option has one name.", got, "Name the field that lists these options.")
@@ -84,13 +123,15 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
     elif isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         found = int(value)
     if found is None or not 0 <= found < k:
-        fix = (
-            "Name the field that lists the options with choices=."
-            if names is None
-            else "It must name exactly one option."
-        )
+        listing = "Name the field that lists the options with choices=."
+        if found is not None:
+            text = isinstance(value, str)
+            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if text else ''}"
+        else:
+            fix = listing if names is None else "It must name exactly one option."
+        got = str(value) if isinstance(value, int) else repr(str(value)[:40])
         raise InputError(
             "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
-            f"{str(value)[:40]!r} for {field!r} in {record.place}", fix,
+            f"{got} for {field!r} in {record.place}", fix,
         )  # fmt: skip
     return found

@@ -49,14 +49,14 @@ class Record:
         if found is _ABSENT:
             fix = near(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
-        if _empty(found):
+        if found is None:
             raise self.missing(field)
         return found
 
     def holds(self, field: str) -> bool:
         """Whether the field is there and says anything."""
         found = _plain(_inside(self.fields, field))
-        return not _empty(found) and found not in (_ABSENT, "", [], {})
+        return not nan(found) and found not in (_ABSENT, None, "", [], {})
 
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
@@ -188,9 +188,9 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def _empty(value: Any) -> bool:
-    """Whether nothing is there: null, or NaN, as frames write it."""
-    return value is None or (isinstance(value, float) and value != value)
+def nan(value: Any) -> bool:
+    """Whether it is what frames write where nothing is."""
+    return isinstance(value, float) and value != value
 
 
 def _said(value: Any) -> str:

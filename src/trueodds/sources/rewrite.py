@@ -31,6 +31,7 @@ def rewrite(
     out: str | os.PathLike[str],
     *,
     logits: bool = False,
+    percent: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> int:
     """Write the rows of a file with other probabilities; the number of rows written.
@@ -46,6 +47,8 @@ def rewrite(
         From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
     logits : bool
         Whether `transform` takes the logits of the file instead.
+    percent : bool
+        Whether a confidence of 70 means 70 %; the new ones are written likewise.
     out : path
         .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. It appears when all is written, or not at all;
         it may be the file that is read.
@@ -67,7 +70,7 @@ def rewrite(
     done = 0
     try:
         with writer_of(form, str(part), str(target)) as writer:
-            for columns, n in _renewed(source, transform, form, logits):
+            for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
                 writer.write(columns, done)
                 done += n
                 if progress is not None:
@@ -81,7 +84,7 @@ def rewrite(
 
 
 def _renewed(
-    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool
+    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, whole: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
     plan, columns = source.plan, source.tables[0].columns
     none = True
@@ -102,7 +105,7 @@ def _renewed(
                 continue
             block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
             try:
-                P = probabilities(p, plan.kind, source.sum_tolerance, logits)
+                P = probabilities(p / whole if whole > 1 else p, plan.kind, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.located(problem, plan, part=True) from None
             Q = np.asarray(transform(P), dtype=np.float64)
@@ -113,6 +116,7 @@ def _renewed(
                     f"{Q.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
+            Q = Q * whole if whole > 1 else Q
             yield _replaced({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
             start, none = start + len(p), False
     if none:

@@ -15,10 +15,12 @@ from trueodds.sources.columns import Choice
 from trueodds.sources.ids import ids_of
 from trueodds.sources.plan import numbered, numbers_apart
 from trueodds.sources.source import Progress, Source
-from trueodds.sources.table import Table
+from trueodds.sources.table import Batch, Table
 
 Array = NDArray[Any]
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
+
+_UNANSWERED = "Where nothing was answered, read them by trueodds.sources.answers.answers(…, abstained=…)."
 
 
 class TableSource(Source):
@@ -141,7 +143,7 @@ class TableSource(Source):
             if table.rows is not None and table.rows <= over:
                 over -= table.rows
                 continue
-            for batch in table.batches(self.plan.names, self.plan.numeric, self.size):
+            for batch in self._cells(table):
                 block = block_of(batch, self.plan, table.name, start)
                 if block.n == 0:
                     continue
@@ -153,6 +155,15 @@ class TableSource(Source):
                 yield block
         if none:
             raise self._empty()
+
+    def _cells(self, table: Table) -> Iterator[Batch]:
+        """The columns of each batch; a confidence that is not there may be an answer that was not given."""
+        try:
+            yield from table.batches(self.plan.names, self.plan.numeric, self.size)
+        except InputError as problem:
+            if problem.code != "TO308" or self.plan.kind != "confidence":
+                raise
+            raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
 
     def _weighted(self, after: int) -> Iterator[Block]:
         """Blocks that each have some weight: one without any goes with its neighbors."""

@@ -123,7 +123,11 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
         "left": _at(min(said, seen)),
         "width": _at(abs(said - seen)),
         "verb": "predicts" if binary else "says",
-        "outcome": "came" if binary else "is right",
+        "outcome": ("votes came" if binary else "votes agree")
+        if data.get("votes")
+        else "came"
+        if binary
+        else "is right",
         "says": share(said),
         "right": share(seen),
     }

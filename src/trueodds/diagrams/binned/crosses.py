@@ -48,7 +48,9 @@ class ReliabilityDiagram(Diagram):
         level = f"{100 * self.settings['level']:.4g}\u00a0%{', all at once' if self.settings['simultaneous'] else ''}"
         crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
         if bars and kind == "consistency":
-            bar = Line2D([], [], color=ink.INSIDE_BAR, linewidth=7, solid_capstyle="butt")
+            # Of the color that is drawn: where every cross is outside, no bar is gray.
+            color = ink.OUTSIDE_BAR if self._sides_drawn() == (False, True) else ink.INSIDE_BAR
+            bar = Line2D([], [], color=color, linewidth=7, solid_capstyle="butt")
             found.append((bar, f"range if calibrated ({level})"))
         elif bars and not crosses:
             found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.3), f"interval of what was seen ({level})"))

@@ -131,7 +131,9 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     across, up = 72 * (width - grid.right), 72 * (height - top)
     target.text((grid.left + width - grid.right) / 2 / width, 0.13 / height, ink.shortened(x, across, size), **style)
     middle = (height - top + grid.foot) / 2 / height
-    target.text(0.13 / width, middle, ink.shortened(y, up, size), rotation="vertical", **style)
+    # A single row of panels is lower than the words are long: they are written smaller before they are cut.
+    style["fontsize"] = max(SMALLEST, min(size, size * 0.98 * up / max(ink.width(y, size), 1.0)))
+    target.text(0.13 / width, middle, ink.shortened(y, up, style["fontsize"]), rotation="vertical", **style)
     if ax is None:
         head.put(target, where, (grid.left / width, 1 - top / height))
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.simplicial.solid import TetrahedronDiagram
 
 SCALE = 300  # units of the picture that a side of the tetrahedron takes
-BOX = "-290 -245 580 490"
+BOX = "-290 -208 580 416"  # as far as a corner and its name come when it is turned
 
 
 @cache

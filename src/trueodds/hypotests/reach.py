@@ -1,0 +1,49 @@
+"""How large an error can these rows show at most? What the farthest outcomes would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.inference.asked import Asked
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+CONSTANT = 10  # classes that are tried as the outcome of every row
+
+
+def largest(asked: Asked, preds: Predictions) -> float:
+    """The largest error among the outcomes that are farthest from what was said, greater being worse; −∞ where undefined.
+
+    Every row has its least likely outcome, its likeliest, or all have the same: the error of bins lies farthest where
+    all rows of a bin have one outcome.
+    """
+    found = [
+        float(asked.combined(asked.estimator.off(asked.estimator.values(views)))) for views in _tried(asked, preds)
+    ]
+    return max((value for value in found if value == value), default=-np.inf)
+
+
+def _tried(asked: Asked, preds: Predictions) -> Iterator[tuple[View, ...]]:
+    if len(asked.views) == 1:
+        (view,) = asked.views
+        for y in _outcomes(view.p):
+            yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes),)
+    else:  # several views read the same label
+        for y in _outcomes(preds.P):
+            yield asked.lens.views(preds.with_labels(y.argmax(axis=1)))
+
+
+def _outcomes(p: Array) -> Iterator[Array]:
+    """Outcomes of the shape of the probabilities: (n,) of 0 and 1, or (n, m) one-hot."""
+    if p.ndim == 1:
+        yield from (np.zeros(len(p)), np.ones(len(p)), (p < 0.5).astype(np.float64), (p >= 0.5).astype(np.float64))
+        return
+    every = np.arange(p.shape[1])
+    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in every[:CONSTANT])):
+        yield (label[:, None] == every).astype(np.float64)

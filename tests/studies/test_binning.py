@@ -11,7 +11,7 @@ from tests import reference
 from trueodds.studies.binning import Plan, binning
 from trueodds.studies.cuts import jumps, nets
 from trueodds.studies.cuts.orders import flips
-from trueodds.studies.cuts.settings import FREE, OWN, SCHEMES
+from trueodds.studies.cuts.settings import FREE, OWN, SCHEMES, described
 
 N = 600
 NETS = ("vgg16", "resnet50")
@@ -99,6 +99,21 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
         binning(members=["vgg61"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO802.*cifar100"):
         binning(members=["cifar100 resnet110"], data=tmp_path)
+
+
+@pytest.mark.reference
+def test_bins_in_use_change_no_order_by_ece_and_most_orders_by_the_worst_bin():
+    data = str(reference.path("data/cifar10h.npz").parent)
+    values = {"ece": {}, "mce": {}}
+    for net in nets.NETS:
+        preds = nets.predictions(net, data)
+        for name, found in values.items():
+            found[net] = {
+                described(settings): float(to.measure(preds, name, lens="confidence", interval=None, **settings))
+                for settings in OWN[name]
+            }
+    assert flips(values["ece"]) == []
+    assert len(flips(values["mce"])) == 18
 
 
 @pytest.mark.reference

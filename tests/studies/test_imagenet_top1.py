@@ -122,3 +122,13 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
         assert preds.y.mean() == pytest.approx(accuracy, abs=6e-5)
         assert float(to.measure(preds, "ece", interval=None)) == pytest.approx(error, abs=6e-5)
     assert not nets.same_images(data)  # each network has an order of its own
+
+
+@pytest.mark.reference
+def test_two_real_nets_are_sure_to_the_last_digit_and_one_of_them_is_wrong_there():
+    data = str(reference.path(f"data/{nets.FILE}").parent)
+    sure = {net: (preds := nets.said(net, data)).y[preds.p == 1] for net in NETS}
+    assert {net: len(y) for net, y in sure.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}
+    assert {net: int((y == 0).sum()) for net, y in sure.items()} == {
+        "densenet161": 3, "efficientnet_b7": 0, "resnet152": 0,
+    }  # fmt: skip

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
+from trueodds.problem.lens import as_lens
 from trueodds.studies.nets import known, measured, pictures, printed, tables
 from trueodds.studies.networks import Plan, networks
 
@@ -97,6 +98,7 @@ def test_the_deviation_where_most_predictions_lie_by_hand():
     assert told["elsewhere"] == pytest.approx(0.6)
     assert told["cells"] == 4
     assert told["beyond"] == 1  # 10 of 10 at .4 has p = .0001
+    assert told["beyond there"] == 0
 
 
 def test_the_law_itself_is_near_its_floor_and_one_that_is_too_sure_is_not(found):
@@ -172,6 +174,27 @@ def test_the_groups_of_figure_1_in_25_and_100_cells_to_eight_digits():
         assert len(table["cell"]) == pytest.approx(truth[f"fig1_groups_nonempty_k{bins}"], abs=0)
         error = float((table["share"] * table["distance"]).sum())
         assert error == pytest.approx(truth[f"fig1_groups_tv_k{bins}"], abs=3e-8)
+
+
+@pytest.mark.reference
+def test_on_cifar10_18_of_20_stray_cells_are_the_three_fullest_and_their_arrows_the_shorter():
+    data = str(reference.path("data/psr_emotion_final.npz").parent)
+    found = [measured.frequent(net, net.predictions(data)) for net in known.CIFAR10.values()]
+    assert (sum(each["beyond"] for each in found), sum(each["beyond there"] for each in found)) == (20, 18)
+    assert all(each["there"] < each["elsewhere"] for each in found)
+
+
+@pytest.mark.reference
+def test_all_but_two_nets_are_surer_than_right_by_more_than_chance():
+    data = str(reference.path("data/psr_emotion_final.npz").parent)
+    excess = {}
+    for name, net in known.NETS.items():
+        (view,) = as_lens("confidence").views(net.predictions(data))
+        # Standard error of the mean outcome if the confidences were right.
+        excess[name] = (view.p.mean() - view.y.mean()) / (np.sqrt((view.p * (1 - view.p)).sum()) / len(view.p))
+    assert {name for name, z in excess.items() if z < 3} == {"wide_resnet_focal", "imagenet_efficientnet_b7"}
+    assert excess["wide_resnet_focal"] < -3
+    assert abs(excess["imagenet_efficientnet_b7"]) < 1.96
 
 
 @pytest.mark.reference

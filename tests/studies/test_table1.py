@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import trueodds as to
 from tests import reference
@@ -83,6 +84,26 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(found):
         assert estimators[name]["exact"] == pytest.approx(estimators[name]["if calibrated"], abs=1e-9)
     # So is the gain of MCLLO's family, whose derivatives at the identity are such sums.
     assert float(to.test(whole(), "mcllo", lens="canonical")) > 0.999
+
+
+def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
+    # Nine of 50 data sets, and fourteen of 100: the fewest rejections above four standard deviations.
+    for sets, fewest, once_in in ((50, 9, 1300), (100, 14, 2200)):
+        assert (fewest - 1) / sets < tables.more(sets) < fewest / sets
+        assert 1 / binom.sf(fewest - 1, sets, 0.05) == pytest.approx(once_in, rel=0.05)
+
+
+def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_often_and_redraws_do_not():
+    # Through top-label all rows of a view say .6: χ² of one degree each, three views. Of 60 data sets a share of .05 has standard deviation .028.
+    sets = [drawn(600, 1, number) for number in range(60)]
+    asked = {"lens": "top-label", "rng": 0}
+    normal = np.mean([float(to.test(preds, "debiased_l2", **asked)) <= 0.05 for preds in sets])
+    redrawn = np.mean(
+        [float(to.test(preds, "debiased_l2", null="redraw", resamples=99, **asked)) <= 0.05 for preds in sets]
+    )
+    assert normal > 0.05 + 2 * 0.028
+    assert redrawn < normal
+    assert redrawn < 0.05 + 3 * 0.028
 
 
 def test_a_blind_estimator_tells_half_of_the_pairs_apart():

@@ -26,7 +26,7 @@ class Plan:
 QUICK = Plan(rows=2000, redraws=50, points=40)
 
 PUSHED = """15 bins: uniform, the usual setting. least, most: over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5) for equal-mass
-bins. ECE: mean distance; root mean square: its square; worst bin: its largest (MCE). Confidence lens."""
+bins. ECE: mean distance of bins; root mean square: of the same distances; worst bin: the largest (MCE). Confidence lens."""
 STEADY = """settings: how many of its own. ratio: the largest value over the least, of the net that moves least and of the one that moves most;
 empty where some value is not positive. pairs that change order: of nets."""
 ORDER = """At how many of the settings in use each of the two has the larger error, and at which it is ahead most."""

@@ -31,7 +31,8 @@ QUICK = Plan(rows=1500, resamples=100, redraws=99)
 SMALL = 2000  # rows on which it is tried what works
 
 ESTIMATORS = "value [95 % interval] (noise floor: the mean if every confidence were right)."
-TESTS = "p-values. floor: what stands in for confidences of 0 and 1, where the log odds of one network's are infinite."
+TESTS = """p-values; 0: less than the least number that floating point has. floor: what stands in for confidences of 0 and 1, whose log odds are
+infinite, where a network has some."""
 FIXES = f"auto on a random half of the rows; the scores are of the other half: {ESTIMATORS}"
 RISKS = """AURC [95 % interval]: the mean risk as ever less sure answers are given; random, ideal: of an order without sense, and of the best.
 risk at .5: share wrong of the surer half."""

@@ -64,7 +64,7 @@ def networks(
     words = (tables.sentence(cells), tables.noise(cells))
     made = (
         ("errors", words[1], tables.short(cells), tables.SHORT),
-        ("squares", "The same in squares, without an interval.", tables.short(cells, "sq-euclidean"), tables.SHORT),
+        ("squares", "The same in squares, without an interval.", tables.short(cells, "sq-euclidean"), tables.SQUARES),
         ("nets", "The nets, and what strays in their diagrams.", tables.nets(cells), tables.NETS_SAID),
         ("paper", "What papers say and print, and what these nets show.", printed.beside(cells), printed.FROM),
     )

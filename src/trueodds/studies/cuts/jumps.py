@@ -20,7 +20,10 @@ def along(preds: Predictions, points: int) -> list[dict[str, Any]]:
 
 
 def largest(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
-    """The largest step of the grid, halved until few scores are passed: where it is, and which class makes it."""
+    """The largest step of the grid, halved until few scores are passed: where it is, and which class makes it.
+
+    The half that moves TACE more is kept each time, so that this is a jump in that step, not always its largest.
+    """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
     at = int(np.argmax(steps))
     low, high = grid[at]["threshold"], grid[at + 1]["threshold"]

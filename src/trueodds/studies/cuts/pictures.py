@@ -50,7 +50,7 @@ def thresholds(cells: Sequence[Row], path: Path) -> None:
         ax.plot(at, values, "-", lw=1.1, color=color, label=cell["net"])
         ax.plot(cell["jump"]["threshold"], cell["jump"]["after"], "o", ms=4, color=color)
     ax.set_xscale("log")
-    ax.set_xlabel("threshold (dot: the largest jump)", fontsize=9)
+    ax.set_xlabel("threshold (dot: the jump found in the largest step)", fontsize=9)
     ax.set_ylabel("TACE", fontsize=9)
     ax.set_ylim(bottom=0)
     _bare(ax)

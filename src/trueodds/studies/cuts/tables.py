@@ -82,5 +82,5 @@ def sentence(cells: Sequence[Row]) -> str:
     jump = max(abs(row["after"] - row["before"]) for row in slid)
     return (
         f"Settings in use move {', '.join(told)}; the ECE of {changed} of {counted(pairs, 'pair')} of nets changes order. "
-        f"Thresholds from {IN_USE[0]:g} to {IN_USE[1]:g} move TACE by a factor of {slide:.3g} at most, in jumps of at most {jump:.2g}."
+        f"Thresholds from {IN_USE[0]:g} to {IN_USE[1]:g} move TACE by a factor of {slide:.3g} at most; the jump found in its largest step is {jump:.2g} at most."
     )

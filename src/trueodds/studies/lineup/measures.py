@@ -13,6 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.data import stamp
+from trueodds.studies.nets import measured
 from trueodds.studies.nets.known import CIFAR10, groups, some
 
 Array = NDArray[Any]
@@ -97,10 +98,6 @@ def entrants(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def right(nets: Models) -> dict[str, dict[str, float]]:
     """How often each net is right, and how sure it is on average."""
-    found = {}
-    for name, preds in nets.items():
-        found[name] = {
-            "accuracy": float((preds.P.argmax(axis=1) == preds.y).mean()),
-            "confidence": float(preds.P.max(axis=1).mean()),
-        }
-    return found
+    return {
+        name: dict(zip(("accuracy", "confidence"), measured.right(preds), strict=True)) for name, preds in nets.items()
+    }

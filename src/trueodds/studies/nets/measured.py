@@ -68,7 +68,10 @@ def outside(preds: Predictions, level: float) -> dict[str, dict[str, int]]:
 
 
 def frequent(net: Net, preds: Predictions) -> dict[str, Any] | None:
-    """The mean distance in the three fullest of 25 cells of the triangle, and in the others, weighted by rows."""
+    """The mean distance in the three fullest of 25 cells of the triangle, and in the others, weighted by rows.
+
+    `beyond` is how many cells stray more than chance explains, `beyond there` how many of the three fullest do.
+    """
     if not (net.whole and net.classes >= 3):
         return None
     lens = "canonical" if net.classes == 3 else groups(net.classes)
@@ -81,7 +84,8 @@ def frequent(net: Net, preds: Predictions) -> dict[str, Any] | None:
         float((table["share"][part] * table["distance"][part]).sum() / table["share"][part].sum())
         for part in (full, rest)
     )
-    return {"there": there, "elsewhere": elsewhere, "beyond": int(table["beyond"].sum()), "cells": len(order)}
+    beyond = {"beyond": int(table["beyond"].sum()), "beyond there": int(table["beyond"][full].sum())}
+    return {"there": there, "elsewhere": elsewhere, **beyond, "cells": len(order)}
 
 
 def right(preds: Predictions) -> tuple[float, float]:

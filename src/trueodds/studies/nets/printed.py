@@ -83,9 +83,10 @@ def _frequent(cells: Sequence[Row]) -> str:
         return "no net here has three outcomes or more"
     there, elsewhere = ([each[name] for each in told] for name in ("there", "elsewhere"))
     less = sum(a < b for a, b in zip(there, elsewhere, strict=True))
+    strays, full = (sum(each[name] for each in told) for name in ("beyond", "beyond there"))
     return (
         f"in the three fullest of 25 cells the mean distance is {span(there)}, in the others {span(elsewhere)}; "
-        f"smaller there in {less} of {counted(len(told), 'net')}"
+        f"smaller there in {less} of {counted(len(told), 'net')}; of {counted(strays, 'cell')} beyond chance {full} are among the fullest"
     )
 
 

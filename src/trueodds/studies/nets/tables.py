@@ -19,6 +19,8 @@ sq-euclidean the sum of their squares (of a confidence: of it and what is left t
 interval has a coverage that was measured. floor: the mean if the net were calibrated. p: of the consistency test, labels redrawn."""
 SHORT = """Each cell: error, total variation [95 % interval] (noise floor). p: largest of the consistency tests of that lens, all bins and both
 distances."""
+SQUARES = """Each cell: error, sum of squared differences (noise floor). p: largest of the consistency tests of that lens, all bins and both
+distances."""
 NETS_SAID = """right, sure: accuracy and mean confidence. outside: bins of the confidence beyond the 90 % bars. beyond: cells of 25 that stray
 more than chance explains, 95 % with Holm's correction over all cells. Where a file has no probability of each class there is no triangle."""
 

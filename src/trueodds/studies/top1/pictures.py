@@ -10,14 +10,17 @@ from trueodds.problem.predictions import Predictions
 
 
 def draw(models: Mapping[str, Predictions], path: Path) -> None:
-    """The networks side by side, as `to.draw(preds, "reliability")` draws each."""
+    """The networks side by side, as `to.draw(preds, "reliability")` draws each, with one legend below: in the panels it hid bars."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.2 * len(models), 4.6), layout="constrained")
     axes = figure.subplots(1, len(models), squeeze=False)[0]
-    for ax, (name, preds) in zip(axes, models.items(), strict=True):
-        diagram(preds, "reliability", ax=ax)
+    made = [diagram(preds, "reliability") for preds in models.values()]
+    for ax, name, each in zip(axes, models, made, strict=True):
+        each.less("legend").draw(ax)
         ax.set_title(name, fontsize=10)
+    handles, names = zip(*max((each.legend() for each in made), key=len), strict=True)
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
     figure.savefig(path, format="svg", metadata={"Date": None})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.studies.base import counted
 from trueodds.studies.top1.measured import BESIDE
 
 Row = Mapping[str, Any]
@@ -66,7 +65,7 @@ def sentence(cells: Sequence[Row], needs: Sequence[Row]) -> str:
         for cell in cells
     ]
     return (
-        f"Of {counted(len(needs), 'member')} of the registries {works} work on confidence and correctness alone, {floor} more with a floor, and "
+        f"Of {len(needs)} lenses and members of the registries {works} work on confidence and correctness alone, {floor} more with a floor, and "
         f"{len(needs) - works - floor} say what they need. {'; '.join(told_of)}."
     )
 

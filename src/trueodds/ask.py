@@ -258,7 +258,8 @@ def fit(
     `lens` and `level`, which every call takes, change nothing here.
 
     Rows that do not fit into memory, or lie on workers, are fitted in passes over them by the methods that sums are
-    enough for; `mode="exact"` collects them, `mode="tally"` never does. A Tally fits `histogram` and `isotonic`.
+    enough for, and by the others, `auto` too, to a random sample of them, as a note says; `mode="exact"` collects them,
+    `mode="tally"` never does. A Tally fits `histogram` and `isotonic`.
 
     >>> preds = Predictions([0, 1, 1, 0] * 25, [0.1, 0.8, 0.7, 0.3] * 25)
     >>> fit(preds, "identity").predict_proba([0.25]).tolist()
@@ -266,7 +267,7 @@ def fit(
     """
     from trueodds.calibrators import CALIBRATORS
     from trueodds.calibrators.base import Rule
-    from trueodds.calibrators.from_sums import fitted, sums_fit
+    from trueodds.calibrators.from_sums import fitted
 
     Sureness(level=level)
     if lens is not None:
@@ -276,7 +277,7 @@ def fit(
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     rule = member_of(CALIBRATORS, Rule, method, settings)
-    rows = in_passes(data, mode, weight_kind, IN_MEMORY if sums_fit(rule) else None)
+    rows = in_passes(data, mode, weight_kind, IN_MEMORY)
     return fitted(rule, rows, repeated=weight_kind == "frequency")
 
 

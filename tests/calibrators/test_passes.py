@@ -22,6 +22,7 @@ from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.likelihood.passes import Counted, Far
 from trueodds.core.kernels.cells import EDGES, MIDDLES
 from trueodds.sources import read
+from trueodds.tally import reservoir
 from trueodds.tally.likelihood import Likelihood
 
 # Every method that sums fit, how, and the passes that 120 rows of three classes take (one is the census).
@@ -263,8 +264,6 @@ def test_partitions_on_workers_are_fitted_where_they_lie():
     found = to.fit(Restless(pieces), "mcllo")
     the_same(to.fit(Predictions(y, P), "mcllo"), found)
     assert "TN560" in [note.code for note in found.notes]
-    with pytest.raises(InputError, match="TO530"):
-        to.fit(Restless(pieces), "spline")
     assert to.fit(Restless(pieces), "spline", mode="exact").n == N
 
 
@@ -277,12 +276,27 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector").notes]
 
 
-def test_what_sums_do_not_fit_says_what_they_do():
+def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
     source = read(rows_for("spline"))
-    for name in ("spline", "auto", "venn_abers"):
-        with pytest.raises(InputError, match=r"TO530.*temperature.*isotonic.*mode='exact'"):
-            to.fit(source, name, mode="tally")
+    whole = to.fit(source, "spline", mode="tally")  # the sample has room for all rows, in another order
+    assert "TN171" not in [note.code for note in whole.notes]
+    P = np.array([[0.2, 0.3, 0.5]])
+    np.testing.assert_allclose(
+        whole.predict_proba(P), to.fit(source, "spline", mode="exact").predict_proba(P), atol=1e-9
+    )
+    monkeypatch.setattr(reservoir, "MOST", 300)
+    for name in ("spline", "auto"):
+        found = to.fit(source, name, mode="tally")
+        (said,) = [note.text for note in found.notes if note.code == "TN171"]
+        assert f"100 of {N:,} rows" in said
+        assert found.n == 100
     assert {name for name, _, _ in FITS} | {"histogram", "isotonic"} == set(by_sums())
+
+
+def test_rows_in_clusters_are_not_sampled():
+    preds = Predictions([0, 1] * 20, [0.3, 0.6] * 20, cluster=np.arange(40) // 2)
+    with pytest.raises(InputError, match="TO404"):
+        to.fit(read(preds), "spline", mode="tally")
 
 
 def test_wrong_rows_are_refused_as_in_memory():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from trueodds.calibrators.likelihood.passes import Counted, Far, Step
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.counts import Counts
+from trueodds.tally.reservoir import Reservoir
 from trueodds.tally.tally import Tally
 
 Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
@@ -29,21 +30,16 @@ def fitted(rule: Rule, rows: Any, *, repeated: bool = False) -> Fitted:
     return from_tally(rule, rows) if isinstance(rows, Tally) else from_source(rule, rows.reduce, repeated=repeated)
 
 
-def sums_fit(rule: Rule) -> bool:
-    """Whether it needs no rows in memory."""
-    return isinstance(rule, (SummedRule, TalliedRule))
-
-
 def from_source(rule: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted:
     """The rule fitted in passes over a source; the parameters are those of a fit in memory.
 
     `reduce(step)` runs a step on the Predictions of every batch and adds up what comes of them; steps can be pickled.
-    With `repeated` weights are numbers of rows. Raises InputError TO530 for a rule that sums do not fit.
+    With `repeated` weights are numbers of rows. A rule that sums do not fit is fitted to a random sample.
     """
     if isinstance(rule, TalliedRule):
         return from_tally(rule, reduce(partial(_tallied, repeated=repeated)))
     if not isinstance(rule, SummedRule):
-        raise _not_by_sums(rule, "a source that is not held in memory")
+        return from_sample(rule, reduce, repeated=repeated)
     over = Counted(reduce)
     census: Census = over(partial(Census.of, rule=rule, repeated=repeated))
     rule, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
@@ -59,6 +55,16 @@ def from_source(rule: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted
         _passes(over.passes, data.facts.errors),
     ]
     return Fitted(found, census.classes, data.facts.n, settings, tuple(notes))
+
+
+def from_sample(rule: Rule, reduce: Callable[..., Any], *, repeated: bool = False) -> Fitted:
+    """The rule fitted to a random sample of 2·10⁶ probabilities, which `reduce(step, keyed=True)` draws in one pass."""
+    rng = getattr(rule, "rng", 0)
+    sample: Reservoir = reduce(
+        partial(Reservoir.of, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
+    )
+    found = fit(rule, sample.rows.repeated() if repeated else sample.rows)
+    return found if sample.note is None else replace(found, notes=(*found.notes, sample.note))
 
 
 def from_tally(rule: Rule, tally: Tally) -> Fitted:
@@ -161,16 +167,7 @@ def _passes(passes: int, errors: str) -> Note:
     text = f"Fitted from sums, in {passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
     if errors in ("votes", "clusters"):
         text += "; how sure they are is not told, since rows with votes or in clusters are left out one by one for that"
-    return Note("TN560", text + ". A choice among methods (auto) and its confirmation on untouched rows need the rows.")
-
-
-def _not_by_sums(rule: Rule, got: str) -> InputError:
-    return InputError(
-        "TO530",
-        f"{rule.name} needs all rows at once; sums over a source fit {', '.join(by_sums())}.",
-        got,
-        "Take one of these, or collect the rows with mode='exact'.",
-    )
+    return Note("TN560", text + ".")
 
 
 def _not_by_cells(rule: Rule) -> InputError:

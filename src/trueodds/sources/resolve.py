@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -79,10 +78,10 @@ def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progres
     return count(source)
 
 
-def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int | None) -> Predictions | Source | Tally:
-    """Rows in memory, however many there are without a limit; else a source that is read in passes, or a tally."""
+def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
+    """Rows in memory, up to a limit of probabilities; else a source that is read in passes, or a tally."""
     if isinstance(data, Tally) or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
         return resolved(data, mode, weight_kind)
     source = data if isinstance(data, Source) else read(data)
-    found = None if mode == "tally" else source.collect_or(sys.maxsize if limit is None else limit)
+    found = None if mode == "tally" else source.collect_or(limit)
     return source if found is None else resolved(found, "exact", weight_kind)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import percent
 from trueodds.problem.joined import joined
 from trueodds.problem.predictions import Predictions
@@ -40,15 +40,20 @@ class Reservoir:
     seen: int  # rows that it stands for
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int = MOST) -> Reservoir:
-        """The sample of one batch, of at most so many probabilities; `ids` (n,) are whole numbers that no other row has.
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int | None = None) -> Reservoir:
+        """The sample of one batch, of at most so many probabilities, `MOST` if not said; `ids` (n,) are whole numbers that no other row has.
 
         Rows of weight 0 are none.
         """
+        if preds.cluster is not None:
+            fix = "Collect the rows themselves: mode='exact'."
+            raise InputError(
+                "TO404", "A sample of rows would tear apart what belongs together.", "rows in clusters", fix
+            )
         keys = hashed(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
-        rows = max(1, most // preds.k)
+        rows = max(1, (MOST if most is None else most) // preds.k)
         found = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
         return found._cut() if preds.n > rows else found
 
@@ -83,7 +88,7 @@ class Reservoir:
         if n == self.seen:
             return None
         share = percent(float(f"{n / self.seen:.2g}"))
-        text = f"The fix was looked for on a random sample of {n:,} of {self.seen:,} rows ({share}); all else rests on all rows."
+        text = f"What is fitted rests on a random sample of {n:,} of {self.seen:,} rows ({share}); what is measured, on all rows."
         return Note("TN171", text)
 
 
@@ -95,7 +100,7 @@ class Counted:
     sample: Reservoir
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int = MOST) -> Counted:
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int | None = None) -> Counted:
         """Both of one batch."""
         return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, most=most))
 

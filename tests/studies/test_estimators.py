@@ -14,12 +14,13 @@ from sklearn.svm import SVC
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
+from trueodds.inference.floors import less_floor
 from trueodds.problem.view import View
 from trueodds.studies.estimators import Plan, estimators
 from trueodds.studies.trajectories import classes, measured, models
 from trueodds.studies.trajectories.advice import _best
 from trueodds.studies.trajectories.collected import Together
-from trueodds.studies.trajectories.members import LENSES, MEMBERS, chosen, less_floor
+from trueodds.studies.trajectories.members import LENSES, MEMBERS, chosen
 from trueodds.studies.trajectories.mixtures import MODES, Mixture
 from trueodds.studies.trajectories.pool import Pool, redrawn, selections
 from trueodds.studies.trajectories.truths import Truth
@@ -144,14 +145,15 @@ def test_the_papers_estimators_give_the_numbers_of_its_code(lens):
         )
 
 
-def test_the_debiased_form_is_the_one_that_measure_shows():
+def test_the_floor_is_taken_off_as_measure_does():
+    # √(.05² − .04²) = .03; below the floor nothing is left; beyond twice the floor it stays, which NaN says.
+    np.testing.assert_allclose(less_floor([0.05, 0.03, 0.08], 0.04), [0.03, 0.0, np.nan], rtol=1e-12)
+    # Of squares: .0025 − .0016.
+    assert less_floor(0.0025, 0.0016, 2.0) == pytest.approx(0.0009, rel=1e-12)
     rng = np.random.default_rng(0)
     p = rng.random(300)
-    for power in (1.0, 1.3, 4.0):
-        y = (rng.random(300) < p**power).astype(int)
-        told = to.measure(to.Predictions(y, p), "ece", resamples=20, rng=0)
-        mine = float(less_floor(np.array(told.value), np.array(told.noise_floor)))
-        assert mine == pytest.approx(told.value if told.debiased is None else told.debiased)
+    told = to.measure(to.Predictions((rng.random(300) < p).astype(int), p), "ece", resamples=20, rng=0)
+    assert told.debiased == pytest.approx(float(less_floor(told.value, told.noise_floor)), abs=1e-15)
 
 
 # The truth

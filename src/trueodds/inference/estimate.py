@@ -17,6 +17,7 @@ from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
+from trueodds.inference.floors import less_floor
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
 
@@ -227,10 +228,8 @@ def _debiased(asked: Asked, value: float, floor: float | None, *, clustered: boo
     settled = asked.estimator.interval in ("bca", "debiased")
     if settled or floor is None or not 0 <= value:
         return None
-    root = 1 / asked.estimator.power
-    if not value**root < 2 * floor**root:
-        return None
-    return float(max(0.0, value ** (2 * root) - floor ** (2 * root)) ** (1 / (2 * root)))
+    less = float(less_floor(value, floor, asked.estimator.power))
+    return None if np.isnan(less) else less
 
 
 def interval_of(

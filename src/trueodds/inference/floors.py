@@ -46,3 +46,17 @@ def floors(
         for each, draws in zip(drawn, null_draws(rows, drawn, count, rng, together=False), strict=True)
     }
     return [found.get(id(each)) for each in asked]
+
+
+def less_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
+    """√max(0, e² − floor²) where the error e is within twice its floor, and NaN where it is not, or below 0.
+
+    Of errors that are the `power` of a norm the root is taken first.
+
+    >>> less_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
+    [0.03, 0.0, nan]
+    """
+    values, floors, root = np.asarray(values, dtype=np.float64), np.asarray(floors, dtype=np.float64), 1 / power
+    e, floor = np.maximum(values, 0), np.maximum(floors, 0)
+    less = np.maximum(e ** (2 * root) - floor ** (2 * root), 0) ** (1 / (2 * root))
+    return np.where((values >= 0) & (e**root < 2 * floor**root), less, np.nan)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.sources.asked import key_of
 from trueodds.sources.records import Record
 
 Array = NDArray[Any]
@@ -80,7 +81,7 @@ def _of_rows(
     for each in rows:
         text = _text(each, samples, each.value(samples))
         truth = None if correct is not None else _text(each, answer, each.value(answer))
-        one = found.setdefault(str(each.value(question)), _Sampled(each, [], None if correct is None else [], truth))
+        one = found.setdefault(key_of(each, question), _Sampled(each, [], None if correct is None else [], truth))
         if truth != one.truth:
             got = f"{truth!r} in {each.place}, after {one.truth!r} in row {one.record.row}"
             raise InputError(

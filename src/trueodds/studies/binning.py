@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.studies.base import Finding, folder
-from trueodds.studies.cells import Progress, rows_of
+from trueodds.studies.cells import Net, Progress, rows_of
 from trueodds.studies.cuts import jumps, measured, nets, pictures, tables
 
 
@@ -34,19 +34,6 @@ TACE = """least, most: thresholds from .001 to .1. step of the grid: the largest
 passed; the class that moves most, its own error before and after, and how many of its scores are kept."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One net."""
-
-    net: str
-    data: str | None
-
-    @property
-    def key(self) -> str:
-        """Its name among the kept cells."""
-        return self.net
-
-
 def binning(
     *,
     quick: bool = False,
@@ -68,7 +55,7 @@ def binning(
     where, place = folder(out), None if data is None else str(data)
     asked = [nets.known(name) for name in members or (nets.FEW if quick else nets.NETS)]
     read = nets.files(asked, place)
-    cells = rows_of("binning", [Cell(net, place) for net in asked], told, plan, where, progress, read)
+    cells = rows_of("binning", [Net(net, place) for net in asked], told, plan, where, progress, read)
     also = (
         Finding("binning.steady", "Estimators at settings of their own.", tables.steady(cells), plan.__dict__, STEADY),
         Finding("binning.order", "Nets whose order depends on the setting.", tables.order(cells), plan.__dict__, ORDER),
@@ -85,7 +72,7 @@ def binning(
     return found
 
 
-def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     preds = nets.predictions(cell.net, cell.data, plan.rows, plan.seed)
     grid = jumps.along(preds, plan.points)

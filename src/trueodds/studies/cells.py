@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,19 @@ class Keyed(Protocol):
     @property
     def key(self) -> str:
         """Its name among the kept cells."""
+
+
+@dataclass(frozen=True)
+class Net:
+    """One network, or another model of which a file tells."""
+
+    net: str
+    data: str | None  # the folder of the files; it does not change what is found in them
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return self.net
 
 
 def rows_of(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.studies.base import Finding, folder
-from trueodds.studies.cells import Progress, rows_of
+from trueodds.studies.cells import Net, Progress, rows_of
 from trueodds.studies.people import crowds, measured, pictures, tables
 
 
@@ -37,19 +37,6 @@ FEWER = """votes: drawn from each row's without replacement. squared distance: t
 CLAIMS = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); a span is over the models."
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One model."""
-
-    model: str
-    data: str | None
-
-    @property
-    def key(self) -> str:
-        """Its name among the kept cells."""
-        return self.model
-
-
 def human(
     *,
     quick: bool = False,
@@ -73,7 +60,7 @@ def human(
     read = crowds.files(models, place)
     for model in models:
         crowds.asked(model, place)  # here, so that rows that do not match are refused before anything is measured
-    cells = rows_of("human", [Cell(model, place) for model in models], told, plan, where, progress, read)
+    cells = rows_of("human", [Net(model, place) for model in models], told, plan, where, progress, read)
     rows = tables.beside(cells)
     found = Finding("human", tables.sentence(cells), rows, plan.__dict__, BESIDE, _also(cells, place, plan))
     if where is not None:
@@ -85,11 +72,11 @@ def human(
     return found
 
 
-def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one model."""
-    one = crowds.asked(cell.model, cell.data, plan.rows, plan.seed)
+    one = crowds.asked(cell.net, cell.data, plan.rows, plan.seed)
     return {
-        "model": cell.model,
+        "model": cell.net,
         "targets": measured.targets(one, plan.resamples, plan.seed),
         "people": measured.people(one, plan.resamples, plan.seed),
         "fewer": measured.fewer(one, plan.seed),

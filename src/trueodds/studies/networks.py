@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.studies.base import Finding, folder
-from trueodds.studies.cells import Progress, rows_of
+from trueodds.studies.cells import Net, Progress, rows_of
 from trueodds.studies.nets import measured, pictures, printed, tables
 from trueodds.studies.nets.known import NETS, files, known, some
 
@@ -26,19 +26,6 @@ class Plan:
 
 QUICK = Plan(rows=1000, resamples=300, redraws=99)
 FEW = ("vgg16", "roberta_base_0", "imagenet_resnet152")  # of a quick study: ten classes, three, and confidence alone
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One net."""
-
-    net: str
-    data: str | None
-
-    @property
-    def key(self) -> str:
-        """Its name among the kept cells."""
-        return self.net
 
 
 def networks(
@@ -60,7 +47,7 @@ def networks(
     plan = plan or replace(QUICK if quick else Plan(), seed=seed)
     where, place = folder(out), None if data is None else str(data)
     names = [known(name) for name in members or (FEW if quick else NETS)]
-    cells = rows_of("networks", [Cell(net, place) for net in names], told, plan, where, progress, files(names, place))
+    cells = rows_of("networks", [Net(net, place) for net in names], told, plan, where, progress, files(names, place))
     words = (tables.sentence(cells), tables.noise(cells))
     made = (
         ("errors", words[1], tables.short(cells), tables.SHORT),
@@ -77,7 +64,7 @@ def networks(
     return found
 
 
-def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     net = NETS[cell.net]
     preds = some(net.predictions(cell.data), plan.rows, plan.seed)

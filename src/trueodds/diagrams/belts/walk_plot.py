@@ -9,6 +9,8 @@ from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.belts.words import p_said
 from trueodds.diagrams.curves.unit_square import part_of
 from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing.rail import LINE
+from trueodds.diagrams.drawing.rail import rail as drawn
 
 RAIL = 0.11  # of the height of the axes: where the scores are ticked
 
@@ -97,26 +99,14 @@ class WalkPlot(Diagram):
 
 def _rail(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """The scores at the foot: where the rows up to a round score end."""
-    rail = ax.inset_axes((0, 0, 1, RAIL), zorder=3)
-    rail.set_label("rail")
-    rail.set_xlim(ax.get_xlim())
-    rail.set_ylim(0, 1)
-    rail.set_xticks([])
-    rail.set_yticks([])
-    for side in ("right", "bottom"):
-        rail.spines[side].set_visible(False)
-    for side in ("left", "top"):
-        rail.spines[side].set_color("#9A9A9A")
-        rail.spines[side].set_linewidth(0.8)
-    rail.set_facecolor("#F7F9FB")
+    rail, points = drawn(ax, RAIL)
     first, last = rail.get_xlim()
-    points = 72 * ink.inches(ax)[0] / (last - first)
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "score"}
     word = "score:"
     taken = [(first, first + (ink.width(word, size - 1.5) + 10) / points)]
     rail.text(first + 4 / points, 0.4, word, ha="left", **style)
     for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
-        rail.plot([share, share], [0.72, 1], color="#9A9A9A", linewidth=0.8, label="tick")
+        rail.plot([share, share], [0.72, 1], color=LINE, linewidth=0.8, label="tick")
         said = f"{100 * score:.4g}\u00a0%"
         half = (ink.width(said, size - 1.5) / 2 + 3) / points
         box = share - half, share + half

@@ -8,6 +8,8 @@ import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing.rail import LINE
+from trueodds.diagrams.drawing.rail import rail as drawn
 
 RAIL = 0.11  # of the height of the axes: where the confidences are told
 
@@ -81,20 +83,8 @@ class RiskPlot(Diagram):
 
 def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
     """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
-    rail = ax.inset_axes((0, 0, 1, RAIL), zorder=3)
-    rail.set_label("rail")
-    rail.set_xlim(ax.get_xlim())
-    rail.set_ylim(0, 1)
-    rail.set_xticks([])
-    rail.set_yticks([])
-    for side in ("right", "bottom"):
-        rail.spines[side].set_visible(False)
-    for side in ("left", "top"):
-        rail.spines[side].set_color("#9A9A9A")
-        rail.spines[side].set_linewidth(0.8)
-    rail.set_facecolor("#F7F9FB")
+    rail, points = drawn(ax, RAIL)
     first, last = rail.get_xlim()
-    points = 72 * ink.inches(ax)[0] / (last - first)
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "threshold"}
     word = "sure from:"
     free = first + (ink.width(word, size - 1.5) + 12) / points
@@ -108,7 +98,7 @@ def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
         at = min(float(tick), last - half)
         if at - half >= free:
             free = at + half
-            rail.plot([tick, tick], [0.76, 1], color="#9A9A9A", linewidth=0.8, label="tick")
+            rail.plot([tick, tick], [0.76, 1], color=LINE, linewidth=0.8, label="tick")
             rail.text(at, 0.42, said, ha="center", **style)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.estimators.binned import BinnedError
+from trueodds.inference.floors import less_floor
 from trueodds.problem.partition import EqualMass, Uniform
 from trueodds.problem.view import View
-from trueodds.studies.trajectories.members import COUNTS, LENSES, Member, chosen, less_floor
+from trueodds.studies.trajectories.members import COUNTS, LENSES, Member, chosen
 from trueodds.studies.trajectories.mixtures import Mixture
 from trueodds.studies.trajectories.models import MODELS, RECALIBRATED, recalibrated, said, trained
 from trueodds.studies.trajectories.pool import Pool, redrawn, selections
@@ -124,7 +125,10 @@ def _through(
                 base = next(each for each in members if each.label == member.of)
                 floors = np.mean([base.values(selections(view, rows), lens) for view in null[1:]], axis=0)
                 for each in (real, calibrated) if tested else (real,):
-                    each[member.label] = less_floor(each[member.of], floors)
+                    less = less_floor(each[member.of], floors)
+                    each[member.label] = np.where(
+                        np.isnan(less), each[member.of], less
+                    )  # as a reader of `measure` would
         for label in found:
             values[label][n] = real.get(label, np.empty(0))
             target = next(m.target for m in members if m.label == label)

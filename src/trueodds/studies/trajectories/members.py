@@ -163,9 +163,3 @@ def chosen(asked: Sequence[str]) -> tuple[Member, ...]:
     mine = {m.label for m in MEMBERS.values() if m.label in asked or (m.name in asked and not m.of)}
     mine |= {MEMBERS[label].of for label in mine} | {"0"}
     return tuple(member for label, member in MEMBERS.items() if label in mine)
-
-
-def less_floor(values: Array, floors: Array) -> Array:
-    """√max(0, e² − floor²) where e is within twice its noise floor, else e: the debiased form that `measure` shows."""
-    within = (values >= 0) & (values < 2 * floors)
-    return np.where(within, np.sqrt(np.maximum(values**2 - floors**2, 0)), values)

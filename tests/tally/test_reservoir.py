@@ -5,8 +5,10 @@ from __future__ import annotations
 import pickle
 from functools import reduce
 from operator import add
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from trueodds import InputError, Predictions, read
@@ -88,6 +90,14 @@ def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
     assert ps(table, 50) == ps(turned, 37)
     assert ps(texts, 50) == ps(texts, 601)
     assert ps(texts, 50) != ps(table, 50)
+
+
+def test_a_file_that_is_given_twice_has_rows_of_its_own_each_time(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": [0, 1] * 50, "p_0": np.linspace(0, 1, 100), "p_1": np.linspace(1, 0, 100)})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    twice = read([tmp_path / "a.csv", tmp_path / "a.csv"])
+    keys = twice.reduce(lambda p, ids: Reservoir.of(p, ids), keyed=True).keys
+    assert len(set(keys.tolist())) == 200
 
 
 def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:

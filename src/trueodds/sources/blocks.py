@@ -28,6 +28,7 @@ class Stretch:
     name: str
     start: int
     n: int
+    table: int = 0  # its number among the tables that are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Block:
         raise IndexError(row)
 
 
-def block_of(batch: Batch, plan: Plan, name: str, start: int) -> Block:
+def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) -> Block:
     """The columns of a batch by their roles."""
     p = matrix(batch, plan.probs, name, start)
     y = None
@@ -90,7 +91,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int) -> Block:
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
     return Block(
-        (Stretch(name, start, len(p)),),
+        (Stretch(name, start, len(p), table),),
         p,
         y,
         weight,
@@ -132,7 +133,11 @@ def joined(blocks: Sequence[Block]) -> Block:
     stretches: list[Stretch] = []
     for stretch in (stretch for block in blocks for stretch in block.stretches):
         last = stretches[-1] if stretches else None
-        if last is not None and (last.name, last.start + last.n) == (stretch.name, stretch.start):
+        if last is not None and (last.table, last.name, last.start + last.n) == (
+            stretch.table,
+            stretch.name,
+            stretch.start,
+        ):
             stretches[-1] = replace(last, n=last.n + stretch.n)
         else:
             stretches.append(stretch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ Array = NDArray[Any]
 _TABLE = 40  # bits for the row; the number of its table stands above them
 
 
-def ids_of(block: Block, numbers: Mapping[str, int]) -> Array:
-    """Ids (n,) uint64: those of the rows' own column, else the number of their table and their place in it."""
+def ids_of(block: Block, first: int) -> Array:
+    """Ids (n,) uint64: those of the rows' own column, else the number of their table, counted from `first`, and their place."""
     if block.row_id is not None:
         return named(block.row_id)
     parts = [
-        np.arange(each.start, each.start + each.n, dtype=np.uint64) + np.uint64(numbers[each.name] << _TABLE)
+        np.arange(each.start, each.start + each.n, dtype=np.uint64) + np.uint64((first + each.table) << _TABLE)
         for each in block.stretches
     ]
     return np.concatenate(parts)

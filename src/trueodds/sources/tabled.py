@@ -62,9 +62,8 @@ class TableSource(Source):
 
     def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
         """Each batch with the ids of its rows, (n,) uint64: of the column that has them, else by place."""
-        numbers = {table.name: first + number for number, table in enumerate(self.tables)}
         for block in self._weighted(0):
-            yield self.predictions(block, part=True), ids_of(block, numbers)
+            yield self.predictions(block, part=True), ids_of(block, first)
 
     def stamps(self) -> list[list[Any]]:
         """Name, size and time of change of each file, by which a count that was stopped knows them again."""
@@ -138,13 +137,13 @@ class TableSource(Source):
     def blocks(self, after: int = 0) -> Iterator[Block]:
         """The raw arrays of each batch, not yet checked, without those of the first rows."""
         same, none, over = Sameness(), after == 0, after
-        for table in self.tables:
+        for number, table in enumerate(self.tables):
             start = 0
             if table.rows is not None and table.rows <= over:
                 over -= table.rows
                 continue
             for batch in self._cells(table):
-                block = block_of(batch, self.plan, table.name, start)
+                block = block_of(batch, self.plan, table.name, start, number)
                 if block.n == 0:
                     continue
                 same.hold(batch, self.plan, block)

@@ -304,6 +304,19 @@ def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidt
         assert one.value() == pytest.approx(Scores.value(one), abs=1e-6, rel=1e-6)
 
 
+@pytest.mark.parametrize("lens", ["confidence", "class:1"])
+def test_the_number_straight_from_the_rows_is_that_of_their_columns(lens: str) -> None:
+    rng = np.random.default_rng(2)
+    P = rng.dirichlet(np.ones(3) / 2, MANY + 1).astype(np.float32)
+    preds = Predictions(rng.integers(0, 3, len(P)), P)
+    (view,) = as_lens(lens).views(preds)
+    assert view.rows is not None
+    assert not view.read
+    straight = SmoothError().scores(view).value()
+    columns = View(view.p, view.y)
+    assert straight == pytest.approx(SmoothError().scores(columns).value(), rel=1e-9)
+
+
 def test_many_rows_of_rare_events_are_sorted_where_the_grid_is_too_coarse() -> None:
     rng = np.random.default_rng(1)
     p = rng.random(MANY + 1) / 1e5

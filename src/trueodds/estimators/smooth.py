@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.moments import moments
+from trueodds.core.kernels.moments import moments, residuals
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.reflected import NARROWEST, fixed_point, from_moments, left_over
 from trueodds.problem.view import View
@@ -112,13 +112,10 @@ class Spread(Scores):
 
     def _moments(self) -> Array:
         """Σw(y − p)u^k in each cell."""
-        p, y, w = self.view.p, self.view.came, None if self.view.plain else self.view.w
-
-        def residual(start: int, stop: int) -> Array:
-            off: Array = np.subtract(y[start:stop], p[start:stop], dtype=np.float64)
-            return off if w is None else off * w[start:stop]
-
-        return moments(p, residual, CELLS, 4)
+        view = self.view
+        if view.rows is not None and not view.read:
+            return view.rows.moments(CELLS, 4)
+        return moments(view.p, residuals(view.p, view.came, None if view.plain else view.w), CELLS, 4)
 
 
 def _is_width(asked: Any) -> bool:

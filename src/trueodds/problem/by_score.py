@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.kernels import sort
 from trueodds.core.kernels.columns import key_sums
 from trueodds.core.kernels.edges import FEW
-from trueodds.core.kernels.ranks import ranked
+from trueodds.core.kernels.ranks import Near, near
 from trueodds.core.kernels.stretches import in_bins
 from trueodds.problem.bins import Bins
 from trueodds.problem.rows import by_outcome
@@ -53,7 +53,7 @@ class ByScore:
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
         even = w is None or bool((w == 1).all())
-        self._keys, self._sorted = sort.row_keys(p, y) if even else None, False
+        self._start(sort.row_keys(p, y) if even else None)
         if self._keys is None:
             self._rows = p, y, np.ones(len(p)) if w is None else w, sort.order(p)
 
@@ -61,8 +61,12 @@ class ByScore:
     def of_keys(cls, keys: Array) -> ByScore:
         """Rows that are keys already (see `sort.row_keys`), which are put in order where they lie."""
         new = cls.__new__(cls)
-        new._keys, new._sorted = keys, False
+        new._start(keys)
         return new
+
+    def _start(self, keys: Array | None) -> None:
+        self._keys, self._sorted = keys, False
+        self._near: Near | None = None  # what the last cuts have told of the bins between them
 
     def sums(self) -> tuple[Array, Array, Array]:
         """The rising distinct scores, Σw and Σwy at each, (m,) float64."""
@@ -75,7 +79,8 @@ class ByScore:
         if self._keys is None:
             return None
         if self._few(self._keys, bins.size):
-            return by_outcome(key_sums(self._keys, bins.edges, bins.closed))
+            cut = None if self._near is None else self._near.in_bins(bins.edges, bins.closed)
+            return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if cut is None else cut)
         table = in_bins(self._rising(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
@@ -83,8 +88,8 @@ class ByScore:
         """The score of the row that completes each weight, counted from the lowest score, and of the row after it."""
         if self._keys is not None and len(self._keys):
             keys, ranks = self._keys, np.concatenate(around(mass, len(self._keys)))
-            found = ranked(keys, ranks) if self._few(keys, len(mass)) else None
-            scores = sort.scores(self._rising(keys)[ranks] if found is None else found)
+            self._near = near(keys, ranks) if len(mass) and self._few(keys, len(mass)) else None
+            scores = sort.scores(self._rising(keys)[ranks] if self._near is None else self._near.at(ranks))
             return scores[: len(mass)], scores[len(mass) :]
         s, w, _ = self.sums()
         if not len(s):

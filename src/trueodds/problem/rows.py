@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from trueodds.core.kernels import sort
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums
-from trueodds.core.kernels.largest import largest_keys, largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest_keys, largest_moments, largest_seen, largest_sums
+from trueodds.core.kernels.moments import moments, residuals
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -49,6 +50,12 @@ class Largest:
         self._tied(ties)
         return by_outcome(table)
 
+    def moments(self, cells: int, powers: int) -> Array:
+        """The residuals by cell of their scores."""
+        found, ties = largest_moments(self.P, self.y, cells, powers)
+        self._tied(ties)
+        return found
+
 
 class Column:
     """One column of probabilities against whether its label came."""
@@ -73,6 +80,10 @@ class Column:
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
         return by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
+
+    def moments(self, cells: int, powers: int) -> Array:
+        """The residuals by cell of their scores."""
+        return moments(self.p, residuals(self.p, self.seen(), None), cells, powers)
 
 
 class Classes:

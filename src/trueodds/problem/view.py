@@ -41,6 +41,10 @@ class Rows(Protocol):
         """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
         ...
 
+    def moments(self, cells: int, powers: int) -> Array:
+        """Σ(y − p)u^k in each of the cells that cut [0, 1] evenly, u the place within it (see `kernels.moments`)."""
+        ...
+
 
 class View:
     """Predictions and outcomes through one lens.

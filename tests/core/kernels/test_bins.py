@@ -7,7 +7,8 @@ from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
 from trueodds.core.kernels.edges import FEW, index, scale, thresholds
-from trueodds.core.kernels.largest import largest, largest_keys, largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest, largest_keys, largest_moments, largest_seen, largest_sums
+from trueodds.core.kernels.moments import moments
 from trueodds.core.kernels.sort import said
 
 DTYPES = (np.float16, np.float32, np.float64)
@@ -113,6 +114,24 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     keys, again = largest_keys(layout(P), y)
     assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), seen.tolist())
     assert again == ties
+    held, again = largest_moments(layout(P), y, 8, 4)
+    wanted = moments(top, lambda a, b: seen[a:b] - top[a:b].astype(np.float64), 8, 4)
+    np.testing.assert_allclose(held, wanted, rtol=1e-12, atol=1e-14)
+    assert again == ties
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", [255, 256, 257, 512, 700])
+def test_long_rows_are_seen_part_by_part(k, dtype):
+    P, y = table(31, k, dtype, seed=k)
+    P[5] = P[6] = 0
+    P[5, [3, k - 1]] = 0.5  # tied between the first part and the last
+    P[6, [k - 2, k - 1]] = 0.5
+    y[5], y[6], y[7] = k - 1, k - 2, P[7].argmax()
+    found, tied = largest_sums(P, y, FIFTEEN, "right")
+    expected, ties = slow_largest(P, y, FIFTEEN, "right")
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    assert tied == ties >= 2
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 239, 240, 241, 481])

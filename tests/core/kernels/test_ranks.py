@@ -1,4 +1,4 @@
-"""Are the numbers at given ranks those that sorting puts there, whatever the numbers are and however they lie?"""
+"""Are the keys at given ranks those that sorting puts there, and the sums of the bins between them those of all rows?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.core.kernels.layouts import LAYOUTS
-from trueodds.core.kernels import ranks
-from trueodds.core.kernels.ranks import ranked
+from trueodds.core.kernels import ranks, sort
+from trueodds.core.kernels.columns import key_sums
+from trueodds.core.kernels.ranks import near
 
 Array = NDArray[Any]
 
@@ -23,13 +24,26 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "_NEAR", 1.0)
 
 
+def ranked(x: Array, ranks: Array) -> Array | None:
+    """The numbers at these ranks, None where sorting is advised."""
+    found = near(x, ranks)
+    return None if found is None else found.at(ranks)
+
+
+def row_keys(p: Array, y: Array) -> Array:
+    """Scores and outcomes as keys."""
+    found = sort.row_keys(p, y)
+    assert found is not None
+    return found
+
+
 def numbers(kind: str, n: int, dtype: Any) -> Array:
-    """All alike, few and many different ones, all but one in one cell, the ends of the dtype, bits of floats."""
+    """All alike, few and many different ones, all but one in one cell, the least and the largest keys, those of scores."""
     rng = np.random.default_rng([n, len(kind)])
-    most = np.iinfo(dtype).max
+    size: Any = np.float64 if dtype == np.uint64 else np.float32
+    most = int(row_keys(np.ones(1, dtype=size), np.ones(1))[0])
     if kind == "bits":
-        size = np.float64 if dtype == np.uint64 else np.float32
-        return (rng.random(n) ** 3).astype(size).view(dtype)
+        return row_keys((rng.random(n) ** 3).astype(size), rng.random(n) < 0.5)
     drawn = {
         "alike": np.full(n, 7),
         "few": rng.integers(0, 3, n),
@@ -70,12 +84,6 @@ def test_blocks_are_counted_together(n: int, kind: str, monkeypatch: pytest.Monk
     assert np.array_equal(found, np.sort(x)[at])
 
 
-def test_of_nothing_nothing_is_asked() -> None:
-    found = ranked(np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64))
-    assert found is not None
-    assert found.tolist() == []
-
-
 @pytest.mark.parametrize("kind", ["alike", "few", "ends"])
 def test_where_most_numbers_share_a_cell_with_a_rank_sorting_is_advised(kind: str) -> None:
     assert ranked(numbers(kind, 3000, np.uint32), np.array([100, 1500, 2900])) is None
@@ -103,3 +111,64 @@ def test_no_answer_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPa
     assert np.array_equal(found[0], np.sort(x)[at])
     assert np.array_equal(found[1], found[0])
     assert np.array_equal(found[2], found[0])
+
+
+def scored(kind: str, n: int, dtype: Any) -> tuple[Array, Array, Array]:
+    """Scores with their outcomes, and both as keys."""
+    rng = np.random.default_rng([n, len(kind)])
+    p = {
+        "even": rng.random(n),
+        "tied": rng.integers(0, 8, n) / 8,
+        "sure": 1 - 1e-3 * rng.random(n) ** 4,
+        "ends": rng.choice([0.0, 1.0, 0.5], n),
+    }[kind].astype(dtype)
+    y = rng.random(n) < p
+    return p, y, row_keys(p, y)
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["even", "tied", "sure", "ends"])
+@pytest.mark.parametrize("n", [1, 2, 40, 5000])
+def test_bins_between_ranks_have_the_sums_of_all_rows(n: int, kind: str, dtype: Any, closed: str) -> None:
+    p, y, keys = scored(kind, n, dtype)
+    cuts = np.arange(1, 6) * n // 6
+    ranks = np.concatenate((np.maximum(cuts - 1, 0), np.minimum(cuts, n - 1)))
+    found = near(keys, ranks)
+    assert found is not None
+    last, following = np.sort(p)[ranks].astype(np.float64).reshape(2, -1)
+    inner = np.unique((last + following) / 2)
+    edges = np.concatenate(([0.0], inner[(inner > 0) & (inner < 1)], [1.0]))
+    table = found.in_bins(edges, closed)
+    assert table is not None
+    side = "left" if closed == "right" else "right"
+    at = np.clip(np.searchsorted(edges, p.astype(np.float64), side) - 1, 0, len(edges) - 2)
+    for came in (0, 1):
+        for power in (0, 1, 2):
+            mine = np.where(y == came, p.astype(np.float64) ** power, 0.0)
+            assert table[:, came, power] == pytest.approx(np.bincount(at, mine, len(edges) - 1), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.usefixtures("counted")
+def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_stretch() -> None:
+    p, _, keys = scored("even", 20_000, np.float32)
+    found = near(keys, np.array([5000, 10_000]))
+    assert found is not None
+    for inner, known in (([0.25], False), ([0.75], False), ([float(np.sort(p)[10_000])], True), ([], True)):
+        edges = np.array([0.0, *inner, 1.0])
+        table = found.in_bins(edges, "right")
+        assert (table is not None) == known
+        if table is not None:
+            assert table == pytest.approx(key_sums(keys, edges, "right"), rel=1e-12)
+
+
+@pytest.mark.usefixtures("counted")
+def test_edges_beyond_all_keys_cut_nothing() -> None:
+    p = np.linspace(0.4, 0.6, 3000, dtype=np.float32)
+    keys = row_keys(p, np.zeros(3000, dtype=bool))
+    found = near(keys, np.array([1500]))
+    assert found is not None
+    table = found.in_bins(np.array([0.0, 0.1, 0.39, 0.61, 1.0]), "right")
+    assert table is not None
+    assert table[:, :, 0].tolist() == [[0, 0], [0, 0], [3000, 0], [0, 0]]

@@ -13,49 +13,51 @@ from trueodds.core.kernels.sort import said
 
 Array = NDArray[Any]
 
-_ROWS = 1024  # placed at a time
+ROWS = 1024  # placed at a time
 _BLOCK = 2**16  # rows worth a thread's while
 
 
 @compiled
 def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
-    slot, none, sums = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32), _no_sums(out.shape[0])
-    for start in range(0, p.shape[0], _ROWS):
-        here, labels = p[start : start + _ROWS], y[start : start + _ROWS]
+    slot, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
+    for start in range(0, p.shape[0], ROWS):
+        here, labels = p[start : start + ROWS], y[start : start + ROWS]
         m = here.shape[0]
         placed(here, m, bounds, bins, by, none, slot)
         for i in range(m):
             slot[i] = slot[i] * 2 + np.int32(labels[i] == label)
-        _scattered(here, m, slot, sums)
-    _told(sums, out)
+        scattered(here, m, slot, sums)
+    told(sums, out)
 
 
 @compiled
 def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """The same of rows that are keys (see `sort.row_keys`): those that did not come, and those that came."""
-    slot, none, sums = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32), _no_sums(out.shape[0])
-    bits = np.empty(_ROWS, dtype=keys.dtype)
+    slot, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
+    bits = np.empty(ROWS, dtype=keys.dtype)
     said = bits.view(bounds.dtype)
-    for start in range(0, keys.shape[0], _ROWS):
-        here = keys[start : start + _ROWS]
+    for start in range(0, keys.shape[0], ROWS):
+        here = keys[start : start + ROWS]
         m = here.shape[0]
         for i in range(m):
             bits[i] = here[i] >> 1
         placed(said, m, bounds, bins, by, none, slot)
         for i in range(m):
             slot[i] = slot[i] * 2 + np.int32(here[i] & 1)
-        _scattered(said, m, slot, sums)
-    _told(sums, out)
+        scattered(said, m, slot, sums)
+    told(sums, out)
 
 
 @compiled
-def _no_sums(size):  # type: ignore[no-untyped-def]
+def no_sums(size):  # type: ignore[no-untyped-def]
+    """What `scattered` adds to: how many, Σp and Σp² in each of so many slots."""
     return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
 
 
 @compiled
-def _scattered(p, m, slot, sums):  # type: ignore[no-untyped-def]
+def scattered(p, m, slot, sums):  # type: ignore[no-untyped-def]
+    """Adds each score to its slot."""
     count, one, two = sums
     for i in range(m):
         s, x = np.uint32(slot[i]), np.float64(p[i])
@@ -65,7 +67,8 @@ def _scattered(p, m, slot, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _told(sums, out):  # type: ignore[no-untyped-def]
+def told(sums, out):  # type: ignore[no-untyped-def]
+    """Adds what was scattered to out (slots, 3)."""
     count, one, two = sums
     for t in range(out.shape[0]):
         out[t, 0] += np.float64(count[t])
@@ -76,9 +79,9 @@ def _told(sums, out):  # type: ignore[no-untyped-def]
 @compiled
 def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins + 2, 10)."""
-    slot, none = np.empty(_ROWS, dtype=np.int32), np.zeros(_ROWS, dtype=np.int32)
-    for start in range(0, p.shape[0], _ROWS):
-        m = min(_ROWS, p.shape[0] - start)
+    slot, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
+    for start in range(0, p.shape[0], ROWS):
+        m = min(ROWS, p.shape[0] - start)
         here = p[start : start + m]
         placed(here, m, bounds, bins, by, none, slot)
         for i in range(m):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
+from trueodds.core.kernels.moments import added
 
 Array = NDArray[Any]
 
@@ -17,8 +17,8 @@ Array = NDArray[Any]
 # far apart would share cache sets.
 _ROWS = 240
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
-_BLOCK = 2**15  # rows worth a thread's while, of short ones
-_VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
+_PART = 256  # values of a long row whose largest is kept, so that its equals are looked for in few of them
+_VALUES, _COPIED = 2**19, 2**18  # handed to a thread at a time as they lie, or where they must be copied for it
 
 
 @compiled
@@ -89,28 +89,62 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 
 
 @compiled
+def _most_of_both(row, other):  # type: ignore[no-untyped-def]
+    """The largest of either."""
+    most = beyond = row.dtype.type(-1)
+    for c in range(row.shape[0]):
+        most = max(most, row[c])
+        beyond = max(beyond, other[c])
+    return most, beyond
+
+
+@compiled
+def _holders(row, parts, most):  # type: ignore[no-untyped-def]
+    """How many values are the largest, looked for in the parts of the row whose largest it is."""
+    count = np.int32(0)
+    for part in range(parts.shape[0]):
+        if parts[part] == most:
+            values, here = row[part * _PART : min((part + 1) * _PART, row.shape[0])], np.int32(0)
+            for c in range(values.shape[0]):
+                here += np.int32(values[c] == most)
+            count += here
+    return count
+
+
+@compiled
+def _hit_of_row(row, parts, label):  # type: ignore[no-untyped-def]
+    """The bits of the largest value of a long row, whether the label has it, and whether several have."""
+    most = row.dtype.type(-1)
+    for part in range(parts.shape[0]):
+        most = max(most, parts[part])
+    hit, several = row[label] == most, _holders(row, parts, most) > 1
+    if several:  # only then is it asked which class has it: the lowest
+        first = 0
+        while row[first] != most:
+            first += 1
+        hit = first == label
+    return most, hit, several
+
+
+@compiled
 def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
     """The bits of the largest value of long rows, and whether the label has it; how many rows have several.
 
-    Which class it is needs no answer, unless there are several: then the lowest is looked for.
+    Rows far apart are read side by side: memory answers two such streams faster than one.
     """
-    ties = 0
-    nothing = bits.dtype.type(-1)
-    for i in range(m):
-        row, label = bits[start + i], y[start + i]
-        most, count = nothing, np.int32(0)
-        for c in range(row.shape[0]):
-            most = max(most, row[c])
-        for c in range(row.shape[0]):
-            count += np.int32(row[c] == most)
-        tops[i] = most
-        hit[i] = row[label] == most
-        if count > 1:
-            ties += 1
-            first = 0
-            while row[first] != most:
-                first += 1
-            hit[i] = first == label
+    k, ties, half = bits.shape[1], 0, (m + 1) // 2
+    parts = np.empty((2, -(-k // _PART)), dtype=bits.dtype)
+    for i in range(half):
+        j = min(i + half, m - 1)
+        row, other = bits[start + i], bits[start + j]
+        for part in range(parts.shape[1]):
+            low, high = part * _PART, min((part + 1) * _PART, k)
+            parts[0, part], parts[1, part] = _most_of_both(row[low:high], other[low:high])
+        tops[i], hit[i], several = _hit_of_row(row, parts[0], y[start + i])
+        ties += several
+        if i + half < m:
+            tops[j], hit[j], several = _hit_of_row(other, parts[1], y[start + j])
+            ties += several
     return ties
 
 
@@ -194,14 +228,33 @@ def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
     return ties
 
 
+@compiled
+def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
+    """Adds to out (cells, powers) what `moments.added` adds of the residuals; how many rows have several largest values."""
+    n, k = P.shape
+    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
+    top, second, off = np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS)
+    ties = 0
+    for a in range(0, n, _ROWS):
+        m = min(_ROWS, n - a)
+        labels = y[a : a + m]
+        _tops(P, bits, a, m, columns, top, second, at)
+        for i in range(m):
+            ties += top[i] == second[i]
+        for i in range(m):
+            off[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
+        added(top[:m], off[:m], 0.0, np.float64(out.shape[0]), 0.0, out)
+    return ties
+
+
 def _bits(P: Array) -> Array:
     return plain(P.view(np.int32 if P.dtype == np.float32 else np.int64))
 
 
-def _step(P: Array) -> int:
-    """How many rows are handed over at a time: all where they lie ready."""
+def _laid(P: Array) -> tuple[Array, int]:
+    """The rows as kernels want them, and how many go to a thread at a time; fewer where each time copies them first."""
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
-    return len(P) if ready else max(1, _VALUES // P.shape[1])
+    return plain(P) if ready else P, max(1, (_VALUES if ready else _COPIED) // P.shape[1])
 
 
 def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
@@ -210,17 +263,31 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
     Also how many rows have several largest values; the lowest class counts. P (n, K), y (n,) int64.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, by, bins, step = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1, _step(P)
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    (P, step), y = _laid(P), plain(y)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, step):
             b = min(a + step, stop)
             block = plain(P[a:b])
-            _sums(block, _bits(block), plain(y[a:b]), bounds, bins, by, out)
+            _sums(block, _bits(block), y[a:b], bounds, bins, by, out)
 
-    table = summed(add, len(P), (bins + 2, 2, 4), block=max(1, _BLOCK * 8 // P.shape[1]))
+    table = summed(add, len(P), (bins + 2, 2, 4), block=step)
     ties = int(table[0, 0, 3])
     return folded(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
+
+
+def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
+    """`moments` of whether the lowest class with the largest value came, less that value; how many rows are tied."""
+    (P, step), y = _laid(P), plain(y)
+    ties: list[int] = []
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            block, labels = plain(P[a : min(a + step, stop)]), y[a : min(a + step, stop)]
+            ties.append(int(_moments(block, _bits(block), labels, out)))
+
+    return summed(add, len(P), (cells, powers), block=step), sum(ties)
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:
@@ -235,24 +302,22 @@ def largest_seen(P: Array, y: Array) -> tuple[Array, Array, int]:
 
 def _each(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
     top = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)
+    (P, step), y = _laid(P), plain(y)
 
     def work(start: int, stop: int) -> int:
         block = plain(P[start:stop])
-        return int(_columns(block, _bits(block), plain(y[start:stop]), top[start:stop], out[start:stop]))
+        return int(_columns(block, _bits(block), y[start:stop], top[start:stop], out[start:stop]))
 
-    return top, out, _ties(work, P)
+    return top, out, sum(in_blocks(work, len(P), step))
 
 
 def largest_keys(P: Array, y: Array) -> tuple[Array, int]:
     """The same as one number for each row, which `sort.row_keys` would make of the first two."""
     keys = np.empty(len(P), dtype=np.uint64 if P.dtype == np.float64 else np.uint32)
+    (P, step), y = _laid(P), plain(y)
 
     def work(start: int, stop: int) -> int:
         block = plain(P[start:stop])
-        return int(_keyed(block, _bits(block), plain(y[start:stop]), keys[start:stop]))
+        return int(_keyed(block, _bits(block), y[start:stop], keys[start:stop]))
 
-    return keys, _ties(work, P)
-
-
-def _ties(work: Callable[[int, int], int], P: Array) -> int:
-    return sum(in_blocks(work, len(P), max(1, _VALUES // P.shape[1])))
+    return keys, sum(in_blocks(work, len(P), step))

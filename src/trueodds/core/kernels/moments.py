@@ -16,7 +16,8 @@ _ROWS = 2**15  # whose masses are made at a time, so that they stay in a core's 
 
 
 @compiled
-def _add(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+def added(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+    """Adds the moments of masses at x to out (cells, powers)."""
     cells, powers = out.shape
     for i in range(x.shape[0]):
         t = (np.float64(x[i]) - first) * per
@@ -25,6 +26,24 @@ def _add(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
         for k in range(powers):
             out[np.uint32(cell), np.uint32(k)] += term
             term *= u
+
+
+@compiled
+def _off(p, y, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        out[i] = np.float64(y[i]) - np.float64(p[i])
+
+
+def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
+    """w(y − p) of rows from one number to another, for `moments`."""
+    p, y = plain(p), plain(y)
+
+    def mass(start: int, stop: int) -> Array:
+        out = np.empty(stop - start)
+        _off(p[start:stop], y[start:stop], out)
+        return out if w is None else np.multiply(out, w[start:stop], out=out)
+
+    return mass
 
 
 def moments(
@@ -47,6 +66,6 @@ def moments(
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             b = min(a + _ROWS, stop)
-            _add(x[a:b], plain(mass(a, b)), first, per, middle, out)
+            added(x[a:b], plain(mass(a, b)), first, per, middle, out)
 
     return summed(add, len(x), (cells, powers), block=2 * _ROWS)

@@ -1,4 +1,4 @@
-"""Which numbers have given ranks? Counted cell by cell, so that only those few near a rank are put in order."""
+"""Which keys have given ranks, and what are the sums between? Counted cell by cell, so that only keys near a rank are sorted."""
 
 from __future__ import annotations
 
@@ -8,58 +8,114 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
+from trueodds.core.kernels.columns import ROWS, no_sums, scattered, told
+from trueodds.core.kernels.sort import said
+from trueodds.core.kernels.stretches import reached
 
 Array = NDArray[Any]
 
 _BITS = 13
-_CELLS = 2**_BITS  # of equal width between the least number and the largest; their counts stay in a core's own cache
+_CELLS = 2**_BITS  # of equal width between the least key and the largest; their counts stay in a core's own cache
 _BLOCK = 2**18
-_SAMPLE = 1000  # numbers that tell where cells are wanted
+_SAMPLE = 1000  # keys that tell where cells are wanted
 _NEAR = 0.25  # of the sample: if more than that shares a cell with a rank, to sort everything is no slower
 
 
 @compiled
-def _counted(x, low, shift, out):  # type: ignore[no-untyped-def]
-    """Adds to out (cells,) how many numbers each cell holds."""
+def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
+    """Adds to out (cells,) how many keys each cell holds."""
     count = np.zeros(out.shape[0], dtype=np.int64)
-    for i in range(x.shape[0]):
-        count[(x[i] - low) >> shift] += 1
+    for i in range(keys.shape[0]):
+        count[(keys[i] - low) >> shift] += 1
     for c in range(out.shape[0]):
         out[c] += np.float64(count[c])
 
 
 @compiled
-def _taken(x, low, shift, wanted, out):  # type: ignore[no-untyped-def]
-    """Lists the numbers in wanted cells; how many they are."""
-    m = 0
-    for i in range(x.shape[0]):
-        out[np.uint32(m)] = x[i]
-        m += wanted[(x[i] - low) >> shift]
-    return m
+def _parted(keys, said, low, shift, stretch, near, out):  # type: ignore[no-untyped-def]
+    """Lists the keys in cells of stretch 0, and adds the others up by stretch and outcome; how many are listed."""
+    slot, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), no_sums(out.shape[0])
+    scores = bits.view(said.dtype)
+    found = 0
+    for start in range(0, keys.shape[0], ROWS):
+        here = keys[start : start + ROWS]
+        m = here.shape[0]
+        for i in range(m):
+            bits[i] = here[i] >> 1
+        for i in range(m):
+            slot[i] = stretch[(here[i] - low) >> shift] * 2 + np.int32(here[i] & 1)
+        for i in range(m):
+            near[np.uint32(found)] = here[i]
+            found += slot[i] < 2
+        scattered(scores, m, slot, sums)
+    told(sums, out)
+    return found
 
 
-def ranked(x: Array, ranks: Array) -> Array | None:
-    """The numbers at these ranks, from 0, when x (n,) of unsigned whole numbers is put in order; None: better sort it."""
-    if not len(ranks):
-        return x[:0]
-    x = plain(x)
-    low, high = x.min(), x.max()
-    shift = x.dtype.type(max(0, int(high - low).bit_length() - _BITS))
-    some = np.sort((x[:: max(1, len(x) // _SAMPLE)] - low) >> shift)
-    if _held(some[ranks * len(some) // len(x)])[some].mean() > _NEAR:
+class Near:
+    """Keys in the cells that hold some ranks, put in order, and the sums of all others by the stretch between such cells.
+
+    Stretches are numbered from 1, those cells are stretch 0.
+    """
+
+    def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
+        wanted = _held(np.searchsorted(np.cumsum(count), ranks, "right"))
+        stretch = np.where(wanted, 0, np.cumsum(wanted) + 1).astype(np.int32)
+        size, scores = 2 * (int(wanted.sum()) + 2), said(keys[:0])
+
+        def work(start: int, stop: int) -> tuple[Array, Array]:
+            out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
+            return out[: _parted(keys[start:stop], scores, low, shift, stretch, out, sums)], sums
+
+        listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
+        self.keys = np.concatenate(listed)
+        self.keys.sort()
+        self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
+        self._low, self._shift, self._wanted, self._count = low, shift, wanted, count
+        self._others = np.cumsum(np.where(wanted, 0.0, count))  # keys that are not listed, up to each cell and with it
+
+    def at(self, ranks: Array) -> Array:
+        """The keys at these ranks, from 0, which are all among the listed."""
+        cells = np.searchsorted(np.cumsum(self._count), ranks, "right")
+        return self.keys[ranks - self._others[cells].astype(np.int64)]
+
+    def in_bins(self, edges: Array, closed: str) -> Array | None:
+        """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None if an edge cuts a stretch."""
+        bins, within = len(edges) - 1, reached(edges, closed, self.keys.dtype)
+        cells = [self._cell(reach) for reach in within]
+        if any(c >= 0 and not self._wanted[c] and self._count[c] > 0 for c in cells):
+            return None
+        below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
+        totals = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
+        whole = np.searchsorted(totals, below)
+        if not np.array_equal(totals[whole], below):
+            return None
+        table = np.zeros((bins, 2, 3))
+        np.add.at(table, np.searchsorted(whole, np.arange(1, len(self._sums) + 1)), self._sums)
+        ends = [0 if reach is None else np.searchsorted(self.keys, reach, "right") for reach in within]
+        scores = said(self.keys).astype(np.float64)
+        slot = 2 * np.searchsorted(ends, np.arange(len(scores)), "right") + (self.keys & self.keys.dtype.type(1))
+        for power in range(3):
+            table[:, :, power] += np.bincount(slot.astype(np.int64), scores**power, 2 * bins).reshape(bins, 2)
+        return table
+
+    def _cell(self, reach: Any) -> int:
+        """The cell of a key, the last for larger ones; −1 for what is below all."""
+        if reach is None or reach < self._low:
+            return -1
+        return min(int((reach - self._low) >> self._shift), _CELLS - 1)
+
+
+def near(keys: Array, ranks: Array) -> Near | None:
+    """The keys near these ranks, from 0, when keys (n,) are put in order (see `sort.row_keys`); None: better sort all."""
+    keys = plain(keys)
+    low, high = keys.min(), keys.max()
+    shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
+    some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
+    if _held(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
         return None
-    count = summed(lambda a, b, out: _counted(x[a:b], low, shift, out), len(x), (_CELLS,), block=_BLOCK)
-    cells = np.searchsorted(np.cumsum(count), ranks, "right")
-    wanted = _held(cells)
-
-    def near(start: int, stop: int) -> Array:
-        out = np.empty(stop - start, dtype=x.dtype)
-        return out[: _taken(x[start:stop], low, shift, wanted, out)]
-
-    found = np.concatenate(in_blocks(near, len(x), _BLOCK))
-    found.sort()
-    left_out = np.cumsum(np.where(wanted, 0.0, count)).astype(np.int64)
-    return found[ranks - left_out[cells]]
+    count = summed(lambda a, b, out: _counted(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
+    return Near(keys, low, shift, count, ranks)
 
 
 def _held(cells: Array) -> Array:

@@ -39,13 +39,19 @@ def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
         i, b = stop, b + 1
 
 
+def reached(edges: Array, closed: str, dtype: Any) -> list[Any]:
+    """The largest key that lies within each inner edge, None where none does."""
+    bounds = thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
+    # A row that does not exceed a bound of its bin comes no later than one that says the bound itself and came.
+    keys = (bits_of(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
+    return [None if bound < 0 else key for bound, key in zip(bounds, keys, strict=True)]
+
+
 def in_bins(keys: Array, edges: Array, closed: str) -> Array:
     """n, Σp, Σy, Σpy and Σp² of the rows of sorted keys in each bin, (bins, 5)."""
     bins = len(edges) - 1
-    bounds = thresholds(edges, closed, np.float64 if keys.dtype == np.uint64 else np.float32)[: bins - 1]
-    # A row that does not exceed a bound of its bin comes no later than one that says the bound itself and came.
-    reach = (bits_of(np.maximum(bounds, 0)) << keys.dtype.type(1)) | keys.dtype.type(1)
-    ends = np.append(np.where(bounds < 0, 0, np.searchsorted(keys, reach, "right")), len(keys))
+    within = reached(edges, closed, keys.dtype)
+    ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in within] + [len(keys)])
     keys = plain(keys)
 
     def add(start: int, stop: int, out: Array) -> None:

@@ -183,6 +183,22 @@ def test_what_holds_on_average_is_said_before_where_it_does_not():
     )
 
 
+def test_what_cancels_on_average_is_no_direction():
+    # Twice as far on the scale of log odds, and a little too low on average: what is wrong is that it is too extreme.
+    rng = np.random.default_rng(5)
+    odds = rng.normal(0.7, 1.0, 20_000)
+    y = (rng.random(len(odds)) < 1 / (1 + np.exp(-odds))).astype(int)
+    p = 1 / (1 + np.exp(-(2 * odds - 0.55)))
+    found = to.audit(to.Predictions(y, p), resamples=99)
+    assert found.verdict["state"] == "miscalibrated"
+    assert re.match(
+        r"Miscalibrated: on average it says 63 % and 65 % came, but is off by 9\.\d points from place to place\.",
+        found.verdict["sentence"],
+    )
+    higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
+    assert higher.verdict["state"] == "too high"
+
+
 def test_too_few_clusters_are_said_to_be_too_few_and_how_many():
     p = np.tile([0.2, 0.8], 20)
     found = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()

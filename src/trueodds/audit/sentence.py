@@ -11,20 +11,24 @@ from trueodds.audit.for_whom import worst_off
 from trueodds.audit.words import boundless, chance, count, few, points
 from trueodds.core.results import Interval, Verdict, figure, percent
 
+PART = 1 / 3  # of the error: a gap that is less of it leaves most of what is wrong unsaid
 CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
 
 def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    A direction is said only where the headline claim itself is rejected and the gap is clear, or the gap alone is
-    beyond doubt. An outcome that came though it was called impossible is evidence without any test.
+    A direction is said only where it tells what is wrong: the headline claim itself is rejected and the gap is clear,
+    or the gap alone is beyond doubt, and errors that cancel on average are not most of the error. An outcome that came
+    though it was called impossible is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
         return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
     gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
-    if family.pvalue <= alpha and (z >= SURE or (z >= CLEAR and facts.headline.pvalue <= alpha)):
+    error = facts.errors[0]
+    cancels = abs(gap) < PART * (error.value if error.debiased is None else error.debiased)
+    if not cancels and family.pvalue <= alpha and (z >= SURE or (z >= CLEAR and facts.headline.pvalue <= alpha)):
         words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
         return words[0] if gap > 0 else words[1]
     return "miscalibrated"

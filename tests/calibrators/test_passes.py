@@ -276,6 +276,15 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector").notes]
 
 
+@pytest.mark.parametrize("name", ["vector", "spline", "auto"])
+def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
+    preds = rows_for("vector")
+    wanted = to.fit(preds, name)
+    monkeypatch.setattr("trueodds.ask.IN_MEMORY", 1)
+    found = to.fit(preds, name)
+    assert (found.n, found.notes, found.to_dict()) == (wanted.n, wanted.notes, wanted.to_dict())
+
+
 def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
     source = read(rows_for("spline"))
     whole = to.fit(source, "spline", mode="tally")  # the sample has room for all rows, in another order

@@ -168,6 +168,15 @@ def test_the_bracket_holds_a_truth_that_is_known():
     assert truth.l1 == pytest.approx(np.abs(r - p).mean(), abs=4 * 0.0016)
     assert truth.l2 == pytest.approx(np.sqrt(((r - p) ** 2).mean()), abs=4 * 0.0016)
     assert truth.low <= truth.high < truth.legacy
+    assert truth.fine < truth.low
+
+
+def test_an_error_that_jumps_between_neighboring_scores_is_seen_by_finer_bins():
+    rng = np.random.default_rng(1)
+    p = np.sort(rng.random(100_000))
+    r = np.clip(p + np.where(np.arange(len(p)) // 50 % 2, 0.3, -0.3), 0, 1)  # twenty turns in a bin of a hundred
+    truth = Truth.of([View(p, (rng.random(len(p)) < r).astype(float))])
+    assert truth.high < 0.1 < truth.fine < np.abs(r - p).mean()
 
 
 def test_labels_of_the_models_own_make_it_calibrated(pool):

@@ -79,8 +79,9 @@ def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progres
 
 
 def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
-    """Rows in memory, up to a limit of probabilities; else a source that is read in passes, or a tally."""
-    if isinstance(data, Tally) or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
+    """Rows in memory where they lie there or are few; else a source that is read in passes, or a tally."""
+    held = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
+    if held or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
         return resolved(data, mode, weight_kind)
     source = data if isinstance(data, Source) else read(data)
     found = None if mode == "tally" else source.collect_or(limit)

@@ -15,7 +15,8 @@ Array = NDArray[Any]
 
 BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")
-DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # as they are without settings
+DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # of which the numbers are shown
+PLAIN = {label for label, member in MEMBERS.items() if member.kind == "ours" and not member.settings}
 SHOWN = 5  # of those that cannot be told from the best
 
 
@@ -53,7 +54,7 @@ def _best(of: Together, lens: str, at: Sequence[int], purpose: str) -> dict[str,
         "take": names[first], "value": float(score[first]), "low": float(low[first]), "high": float(high[first]),
         "level": ", ".join(level[:SHOWN]) + (f" and {len(level) - SHOWN} more" if len(level) > SHOWN else ""),
         "best but 0": names[real[0]], "its value": float(score[real[0]]),
-        "defaults": ", ".join(said), "agree": any(i == first or name in level for name, i in mine.items()),
+        "defaults": ", ".join(said), "agree": not PLAIN.isdisjoint({names[first], *level}),
     }  # fmt: skip
 
 

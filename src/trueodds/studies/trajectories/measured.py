@@ -139,7 +139,7 @@ def _through(
                 bins[name].append(
                     [_rmse(some, BinnedError(partition(b)), truth.l1) if b <= n else None for b in COUNTS]
                 )
-    said = {"l1": truth.l1, "low": truth.low, "high": truth.high, "l2": truth.l2, "legacy": truth.legacy}
+    said = {"l1": truth.l1, **truth.__dict__}
     return {"truth": {name: _short(x) for name, x in said.items()}, "members": found, "bins": bins}, truth, values
 
 

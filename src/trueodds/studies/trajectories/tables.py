@@ -15,6 +15,7 @@ from trueodds.studies.trajectories.members import COUNTS, LENSES, MEMBERS
 Array = NDArray[Any]
 AT = (30, 88, 259, 759, 2229)  # sizes that the pages show, or those next to them
 CUT = 500  # where the paper's figure ends
+ROUGH = 0.005  # by which a lower bound on finer bins exceeds the bracket of a curve that is not smooth
 
 
 def shown(sizes: Sequence[int]) -> list[int]:
@@ -138,14 +139,15 @@ def _of_l1(of: Together, lens: str, i: int) -> list[str]:
 
 
 def truths(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
-    """How exact the truth is: the width of the bracket, and what the authors' 2,000 bins would say of as many rows."""
+    """How exact the truth is: the width of the bracket, what the authors' 2,000 bins would say, and what finer bins see."""
     rows = []
     for world, each in of.items():
         for lens in LENSES:
-            l1, low, high, legacy = (each.truth(lens, name) for name in ("l1", "low", "high", "legacy"))
+            l1, low, high, legacy, fine = (each.truth(lens, x) for x in ("l1", "low", "high", "legacy", "fine"))
             rows.append({
                 "world": world, "lens": lens, "trajectories": len(l1), "truth": float(np.median(l1)),
                 "least": float(l1.min()), "most": float(l1.max()), "half width": float(np.median(high - low) / 2),
-                "widest": float((high - low).max() / 2), "2000 bins": float(np.median(legacy - l1)), "l2": float(np.median(each.truth(lens, "l2"))),
+                "widest": float((high - low).max() / 2), "2000 bins": float(np.median(legacy - l1)),
+                "rough": float((fine > high + ROUGH).mean()), "finer": float(np.median(fine)), "l2": float(np.median(each.truth(lens, "l2"))),
             })  # fmt: skip
     return tuple(rows)

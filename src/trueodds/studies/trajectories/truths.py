@@ -15,6 +15,7 @@ from trueodds.problem.partition import EqualMass, Uniform
 from trueodds.problem.view import View
 
 BINS = 100  # of equal mass; within them a curve of a model is all but straight
+FINE = 10_000  # of equal mass, which see what jumps between neighboring scores
 LEGACY = 2000  # uniform bins of the authors' truth
 
 
@@ -26,6 +27,7 @@ class Truth:
     high: float
     l2: float
     legacy: float
+    fine: float  # errs downward on the finest bins: above the bracket only where a model's curve is not smooth
 
     @property
     def l1(self) -> float:
@@ -40,8 +42,14 @@ class Truth:
         the direction that the other half shows, which chance can only turn the wrong way. The squared error has an
         unbiased estimate.
         """
-        fold = CrossFitted(calibrator=HistogramRule(BINS, "equal-mass"), folds=2, fit_on="others")
-        each = (fold, BinnedError(EqualMass(BINS)), DebiasedL2(EqualMass(BINS)), BinnedError(Uniform(LEGACY)))
+        folds = [CrossFitted(calibrator=HistogramRule(b, "equal-mass"), folds=2, fit_on="others") for b in (BINS, FINE)]
+        each = (
+            folds[0],
+            BinnedError(EqualMass(BINS)),
+            DebiasedL2(EqualMass(BINS)),
+            BinnedError(Uniform(LEGACY)),
+            folds[1],
+        )
         return cls(*(float(np.mean([one.value(view) for view in views])) for one in each))
 
     def of_target(self, target: str) -> float:

@@ -2,11 +2,14 @@
 
 import json
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import trueodds as to
+from trueodds.audit.sentence import state_of
 
 
 def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):
@@ -197,6 +200,24 @@ def test_what_cancels_on_average_is_no_direction():
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
     assert higher.verdict["state"] == "too high"
+
+
+@pytest.mark.parametrize(
+    ("gap", "error", "debiased", "state"),
+    [
+        (0.034, 0.1, None, "overconfident"),
+        (0.033, 0.1, None, "miscalibrated"),
+        (-0.034, 0.1, None, "underconfident"),
+        (0.034, 0.2, 0.1, "overconfident"),
+        (0.033, 0.09, 0.1, "miscalibrated"),
+    ],
+)
+def test_a_gap_is_told_from_a_third_of_the_error_on(gap, error, debiased, state):
+    verdict: Any = SimpleNamespace(pvalue=0.01, floor=0.01)
+    facts: Any = SimpleNamespace(
+        gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)]
+    )
+    assert state_of(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 
 
 def test_too_few_clusters_are_said_to_be_too_few_and_how_many():

@@ -18,9 +18,9 @@ CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction i
 def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    A direction is said only where it tells what is wrong: the headline claim itself is rejected and the gap is clear,
-    or the gap alone is beyond doubt, and errors that cancel on average are not most of the error. An outcome that came
-    though it was called impossible is evidence without any test.
+    A direction is said only where the gap is at least a third of the error, since errors that cancel on average have
+    none, and either the headline claim itself is rejected and the gap is clear, or the gap alone is beyond doubt. An
+    outcome that came though it was called impossible is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:

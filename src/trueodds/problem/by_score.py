@@ -79,17 +79,21 @@ class ByScore:
         if self._keys is None:
             return None
         if self._few(self._keys, bins.size):
-            cut = None if self._near is None else self._near.in_bins(bins.edges, bins.closed)
-            return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if cut is None else cut)
+            cut = self._near
+            table = None if cut is None else cut.in_bins(bins.edges, bins.closed)
+            return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
         table = in_bins(self._rising(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def between(self, mass: Array) -> tuple[Array, Array]:
         """The score of the row that completes each weight, counted from the lowest score, and of the row after it."""
+        if not len(mass):
+            return np.empty(0), np.empty(0)
         if self._keys is not None and len(self._keys):
             keys, ranks = self._keys, np.concatenate(around(mass, len(self._keys)))
-            self._near = near(keys, ranks) if len(mass) and self._few(keys, len(mass)) else None
-            scores = sort.scores(self._rising(keys)[ranks] if self._near is None else self._near.at(ranks))
+            cut = near(keys, ranks) if self._few(keys, len(mass)) else None
+            self._near = cut
+            scores = sort.scores(self._rising(keys)[ranks] if cut is None else cut.at(ranks))
             return scores[: len(mass)], scores[len(mass) :]
         s, w, _ = self.sums()
         if not len(s):

@@ -79,7 +79,7 @@ def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progres
 
 
 def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
-    """Rows in memory where they lie there or are few; else a source that is read in passes, or a tally."""
+    """Predictions as they are, and rows that are few; else a source that is read in passes, or a tally."""
     held = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
     if held or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
         return resolved(data, mode, weight_kind)

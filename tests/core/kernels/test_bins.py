@@ -90,6 +90,16 @@ def test_values_above_1_by_rounding_are_in_the_last_bin():
     assert index(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
 
 
+@pytest.mark.parametrize("k", [2, 20, 300])
+def test_rows_of_negative_zeros_say_zero(k):
+    P = np.full((5, k), -0.0, dtype=np.float32)
+    table, ties = largest_sums(P, np.zeros(5, dtype=np.int64), FIFTEEN, "right")
+    assert table[0].tolist() == [[0, 0, 0], [5, 0, 0]]
+    assert ties == 5
+    top, at, _ = largest(P)
+    assert (top.tolist(), at.tolist()) == ([0.0] * 5, [0] * 5)
+
+
 def test_no_value_is_placed_of_none():
     assert index(np.empty(0, dtype=np.float32), FIFTEEN, "right").tolist() == []
 

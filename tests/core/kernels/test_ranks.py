@@ -169,6 +169,15 @@ def test_edges_beyond_all_keys_cut_nothing() -> None:
     keys = row_keys(p, np.zeros(3000, dtype=bool))
     found = near(keys, np.array([1500]))
     assert found is not None
-    table = found.in_bins(np.array([0.0, 0.1, 0.39, 0.61, 1.0]), "right")
-    assert table is not None
-    assert table[:, :, 0].tolist() == [[0, 0], [0, 0], [3000, 0], [0, 0]]
+    for above in (0.61, 0.99):
+        table = found.in_bins(np.array([0.0, 0.1, 0.39, above, 1.0]), "right")
+        assert table is not None
+        assert table[:, :, 0].tolist() == [[0, 0], [0, 0], [3000, 0], [0, 0]]
+
+
+@pytest.mark.usefixtures("counted")
+def test_an_edge_where_no_key_lies_cuts_a_stretch_all_the_same() -> None:
+    p = np.repeat(np.array([0.1, 0.3, 0.9], dtype=np.float32), 1000)
+    found = near(row_keys(p, np.zeros(3000)), np.array([2500]))
+    assert found is not None
+    assert found.in_bins(np.array([0.0, 0.2, 1.0]), "right") is None

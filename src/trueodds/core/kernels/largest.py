@@ -59,10 +59,9 @@ def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def
 def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped-def]
     """The same for long rows: the bits of floats that are not below 0 rise with them, and compare faster."""
     k = np.int32(P.shape[1])
-    nothing = bits.dtype.type(-1)
     for i in range(m):
         row = bits[start + i]
-        most = nothing
+        most = row[0]
         for c in range(k):
             most = max(most, row[c])
         first, count = k, np.int32(0)
@@ -91,7 +90,7 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 @compiled
 def _most_of_both(row, other):  # type: ignore[no-untyped-def]
     """The largest of either."""
-    most = beyond = row.dtype.type(-1)
+    most, beyond = row[0], other[0]
     for c in range(row.shape[0]):
         most = max(most, row[c])
         beyond = max(beyond, other[c])
@@ -99,8 +98,11 @@ def _most_of_both(row, other):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _holders(row, parts, most):  # type: ignore[no-untyped-def]
-    """How many values are the largest, looked for in the parts of the row whose largest it is."""
+def _of_parts(row, parts):  # type: ignore[no-untyped-def]
+    """The largest value, and how many have it: looked for in the parts of the row whose largest it is."""
+    most = parts[0]
+    for part in range(1, parts.shape[0]):
+        most = max(most, parts[part])
     count = np.int32(0)
     for part in range(parts.shape[0]):
         if parts[part] == most:
@@ -108,22 +110,18 @@ def _holders(row, parts, most):  # type: ignore[no-untyped-def]
             for c in range(values.shape[0]):
                 here += np.int32(values[c] == most)
             count += here
-    return count
+    return most, count
 
 
 @compiled
-def _hit_of_row(row, parts, label):  # type: ignore[no-untyped-def]
-    """The bits of the largest value of a long row, whether the label has it, and whether several have."""
-    most = row.dtype.type(-1)
-    for part in range(parts.shape[0]):
-        most = max(most, parts[part])
-    hit, several = row[label] == most, _holders(row, parts, most) > 1
-    if several:  # only then is it asked which class has it: the lowest
-        first = 0
-        while row[first] != most:
-            first += 1
-        hit = first == label
-    return most, hit, several
+def _hits(row, most, count, label):  # type: ignore[no-untyped-def]
+    """Whether the label has the largest value; which class has it is asked only where several have: the lowest."""
+    if count == 1:
+        return row[label] == most
+    first = 0
+    while row[first] != most:
+        first += 1
+    return first == label
 
 
 @compiled
@@ -137,14 +135,25 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
     for i in range(half):
         j = min(i + half, m - 1)
         row, other = bits[start + i], bits[start + j]
-        for part in range(parts.shape[1]):
-            low, high = part * _PART, min((part + 1) * _PART, k)
-            parts[0, part], parts[1, part] = _most_of_both(row[low:high], other[low:high])
-        tops[i], hit[i], several = _hit_of_row(row, parts[0], y[start + i])
-        ties += several
+        if k <= _PART:
+            most, beyond, count, more = row[0], other[0], np.int32(0), np.int32(0)
+            for c in range(k):
+                most = max(most, row[c])
+                beyond = max(beyond, other[c])
+            for c in range(k):
+                count += np.int32(row[c] == most)
+                more += np.int32(other[c] == beyond)
+        else:
+            for part in range(parts.shape[1]):
+                low, high = part * _PART, min((part + 1) * _PART, k)
+                parts[0, part], parts[1, part] = _most_of_both(row[low:high], other[low:high])
+            most, count = _of_parts(row, parts[0])
+            beyond, more = _of_parts(other, parts[1])
+        tops[i], hit[i] = most, _hits(row, most, count, y[start + i])
+        ties += int(count > 1)
         if i + half < m:
-            tops[j], hit[j], several = _hit_of_row(other, parts[1], y[start + j])
-            ties += several
+            tops[j], hit[j] = beyond, _hits(other, beyond, more, y[start + j])
+            ties += int(more > 1)
     return ties
 
 

@@ -36,11 +36,10 @@ def _off(p, y, out):  # type: ignore[no-untyped-def]
 
 def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
     """w(y − p) of rows from one number to another, for `moments`."""
-    p, y = plain(p), plain(y)
 
     def mass(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
-        _off(p[start:stop], y[start:stop], out)
+        _off(plain(p[start:stop]), plain(y[start:stop]), out)
         return out if w is None else np.multiply(out, w[start:stop], out=out)
 
     return mass

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
-from trueodds.core.kernels.columns import ROWS, no_sums, scattered, told
+from trueodds.core.kernels.columns import ROWS, key_sums, no_sums, scattered, told
 from trueodds.core.kernels.sort import said
 from trueodds.core.kernels.stretches import reached
 
@@ -65,7 +65,7 @@ class Near:
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
             out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
-            return out[: _parted(keys[start:stop], scores, low, shift, stretch, out, sums)], sums
+            return out[: _parted(keys[start:stop], scores, low, shift, stretch, out, sums)].copy(), sums
 
         listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
         self.keys = np.concatenate(listed)
@@ -80,9 +80,11 @@ class Near:
         return self.keys[ranks - self._others[cells].astype(np.int64)]
 
     def in_bins(self, edges: Array, closed: str) -> Array | None:
-        """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None if an edge cuts a stretch."""
-        bins, within = len(edges) - 1, reached(edges, closed, self.keys.dtype)
-        cells = [self._cell(reach) for reach in within]
+        """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None where that takes all keys.
+
+        An edge within a stretch is one such case.
+        """
+        cells = [self._cell(reach) for reach in reached(edges, closed, self.keys.dtype)]
         if any(c >= 0 and not self._wanted[c] and self._count[c] > 0 for c in cells):
             return None
         below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
@@ -90,13 +92,8 @@ class Near:
         whole = np.searchsorted(totals, below)
         if not np.array_equal(totals[whole], below):
             return None
-        table = np.zeros((bins, 2, 3))
+        table = key_sums(self.keys, edges, closed)
         np.add.at(table, np.searchsorted(whole, np.arange(1, len(self._sums) + 1)), self._sums)
-        ends = [0 if reach is None else np.searchsorted(self.keys, reach, "right") for reach in within]
-        scores = said(self.keys).astype(np.float64)
-        slot = 2 * np.searchsorted(ends, np.arange(len(scores)), "right") + (self.keys & self.keys.dtype.type(1))
-        for power in range(3):
-            table[:, :, power] += np.bincount(slot.astype(np.int64), scores**power, 2 * bins).reshape(bins, 2)
         return table
 
     def _cell(self, reach: Any) -> int:

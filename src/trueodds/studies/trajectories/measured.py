@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ def _through(
                 bins[name].append(
                     [_rmse(some, BinnedError(partition(b)), truth.l1) if b <= n else None for b in COUNTS]
                 )
-    said = {"l1": truth.l1, **truth.__dict__}
+    said = {"l1": truth.l1, **asdict(truth)}
     return {"truth": {name: _short(x) for name, x in said.items()}, "members": found, "bins": bins}, truth, values
 
 

@@ -284,6 +284,17 @@ def test_every_case_is_advised_and_every_table_has_its_rows(found):
     assert "cases an estimator without settings" in found.sentence
 
 
+def test_of_few_resamples_no_power_is_told(found):
+    few = {label for label, member in MEMBERS.items() if member.few}
+    for row in rows_of(found, "errors"):
+        assert row["estimator"] not in few or row["power"] is None
+    assert any(row["power"] is not None for row in rows_of(found, "errors"))
+    assert {row["take"] for row in found.rows if row["purpose"] == "test of 0"}.isdisjoint(few)
+    assert not any(
+        name in row["level"].split(", ") for row in found.rows if row["purpose"] == "test of 0" for name in few
+    )
+
+
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds.studies.estimators._kept", lambda *_: None)  # no pictures: they are drawn elsewhere
     plan = replace(TINY, distributions=2)

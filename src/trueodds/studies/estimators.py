@@ -13,7 +13,7 @@ from trueodds.studies.cells import Progress, rows_of
 from trueodds.studies.trajectories import advice, classes, pictures, tables
 from trueodds.studies.trajectories.collected import Together
 from trueodds.studies.trajectories.measured import WORLDS, Cell, measured
-from trueodds.studies.trajectories.members import COUNTS, LENSES, chosen
+from trueodds.studies.trajectories.members import COUNTS, LENSES, MEMBERS, chosen
 
 Row = Mapping[str, Any]
 SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
@@ -60,11 +60,11 @@ in brackets the number of bins, or the bandwidth of kde."""
 ERRORS = """Medians over trajectories: bias, sd and RMSE of the estimate against its target over resamples of n rows, p95 of the distance; relative:
 RMSE over the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 the mean distance,
 l2 its root mean square, own: a scale of its own, so that no error is told. beats 0: share of trajectories whose RMSE is below that of the constant 0.
-power: how often the estimate exceeds the 95 % quantile of the calibrated model's; in order: how often the worse of two models
+power: how often the estimate exceeds the 95 % quantile of the calibrated model's, not told of members that see {few} resamples ({names}); in order: how often the worse of two models
 of one train set gets the larger number on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: the noise floor
 taken off as `measure` does, from {floors} redraws."""
 ADVICE = """By rule: single number is the least median RMSE against the mean distance, ranking the largest mean share of pairs in order, test of 0
-the largest mean power at 5 %; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
+the largest mean power at 5 %, of those that see all resamples; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
 that hold 0. defaults: what four of those have that are taken without settings. agree: one without settings is the best or level with it."""
 BINS = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by n; exponent: slope of its
 logarithm against that of n, with standard error and 95 % limits over distributions."""
@@ -124,7 +124,7 @@ def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], pla
     counts, truths = tables.bins(of, plan.every), tables.truths({WORLDS[0]: of, **rest})
     also = [
         Finding("estimators.figure", _winners(drawn, plan), drawn, settings, FIGURE.format(made=made, cut=tables.CUT)),
-        Finding("estimators.errors", _zero(every), every, settings, ERRORS.format(floors=plan.floors)),
+        Finding("estimators.errors", _zero(every), every, settings, _errors(plan)),
         Finding("estimators.truths", _exact(truths), truths, settings, TRUTHS.format(rough=tables.ROUGH)),
     ]
     if counts:
@@ -198,6 +198,11 @@ def _zero(rows: Sequence[Row]) -> str:
                 f"{lens} {mine[0]['beats 0']:.2f} at n = {mine[0]['n']} and {mine[-1]['beats 0']:.2f} at n = {mine[-1]['n']}"
             )
     return f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(said) or 'not measured'}."
+
+
+def _errors(plan: Plan) -> str:
+    few = ", ".join(member.label for member in MEMBERS.values() if member.few)
+    return ERRORS.format(floors=plan.floors, few=plan.few, names=few)
 
 
 def _exact(rows: Sequence[Row]) -> str:

@@ -73,6 +73,8 @@ def errors(of: Together) -> tuple[dict[str, Any], ...]:
             named["relative"] = named["RMSE"] / np.maximum(truth, 1e-4)
             named["beats 0"] = (named["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
             power, order = of.stat(lens, label, "power").mean(axis=0), of.right(lens, label).mean(axis=0)
+            if MEMBERS[label].few:  # of few draws no quantile has the level of the others'
+                power = np.full_like(power, np.nan)
             for i, n in enumerate(of.sizes):
                 row: dict[str, Any] = {"lens": lens, "estimator": label, "target": target, "n": n}
                 for name, values in named.items():

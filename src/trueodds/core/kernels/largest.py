@@ -76,6 +76,7 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
 
 @compiled
 def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
+    """The same of rows of any length, and how many have several largest values."""
     if P.shape[1] <= _WIDE:
         rows = P[start : start + m]  # numbered from 0, which leaves no check whether a number is negative
         for c in range(P.shape[1]):
@@ -85,6 +86,10 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
         _top_of_columns(columns, m, top, second, at)
     else:
         _top_of_rows(P, bits, start, m, top, second, at)
+    ties = 0
+    for i in range(m):
+        ties += top[i] == second[i]
+    return ties
 
 
 @compiled
@@ -175,9 +180,7 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
             ties += _hits_of_rows(bits, y, a, m, tops, hit)
         else:
             labels = y[a : a + m]
-            _tops(P, bits, a, m, columns, top, second, at)
-            for i in range(m):
-                ties += top[i] == second[i]
+            ties += _tops(P, bits, a, m, columns, top, second, at)
             for i in range(m):
                 hit[i] = np.int64(at[i]) == labels[i]
         placed(top, m, bounds, bins, by, none, slot)
@@ -206,9 +209,7 @@ def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
         here, into = top[a : a + m], out[a : a + m]
-        _tops(P, bits, a, m, columns, here, second, at)
-        for i in range(m):
-            ties += here[i] == second[i]
+        ties += _tops(P, bits, a, m, columns, here, second, at)
         if y.shape[0] == 0:
             into[:] = at[:m]
         else:
@@ -229,9 +230,7 @@ def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
         into, labels = keys[a : a + m], y[a : a + m]
-        _tops(P, bits, a, m, columns, top, second, at)
-        for i in range(m):
-            ties += top[i] == second[i]
+        ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
             into[i] = (word[i] << 1) | (np.int64(at[i]) == labels[i])
     return ties
@@ -247,9 +246,7 @@ def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
         labels = y[a : a + m]
-        _tops(P, bits, a, m, columns, top, second, at)
-        for i in range(m):
-            ties += top[i] == second[i]
+        ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
             off[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
         added(top[:m], off[:m], 0.0, np.float64(out.shape[0]), 0.0, out)

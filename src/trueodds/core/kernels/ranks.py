@@ -59,7 +59,8 @@ class Near:
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
-        wanted = _held(np.searchsorted(np.cumsum(count), ranks, "right"))
+        self._up_to = np.cumsum(count)  # keys up to each cell and with it
+        wanted = _held(self._holding(ranks))
         stretch = np.where(wanted, 0, np.cumsum(wanted) + 1).astype(np.int32)
         size, scores = 2 * (int(wanted.sum()) + 2), said(keys[:0])
 
@@ -72,12 +73,15 @@ class Near:
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
         self._low, self._shift, self._wanted, self._count = low, shift, wanted, count
-        self._others = np.cumsum(np.where(wanted, 0.0, count))  # keys that are not listed, up to each cell and with it
+        self._others = np.cumsum(np.where(wanted, 0.0, count))  # those of them that are not listed
 
     def at(self, ranks: Array) -> Array:
         """The keys at these ranks, from 0, which are all among the listed."""
-        cells = np.searchsorted(np.cumsum(self._count), ranks, "right")
-        return self.keys[ranks - self._others[cells].astype(np.int64)]
+        return self.keys[ranks - self._others[self._holding(ranks)].astype(np.int64)]
+
+    def _holding(self, ranks: Array) -> Array:
+        """The cell of each rank."""
+        return np.searchsorted(self._up_to, ranks, "right")
 
     def in_bins(self, edges: Array, closed: str) -> Array | None:
         """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None where that takes all keys.

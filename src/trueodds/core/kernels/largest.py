@@ -17,8 +17,9 @@ Array = NDArray[Any]
 # far apart would share cache sets.
 _ROWS = 240
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
-_PART = 256  # values of a long row whose largest is kept, so that its equals are looked for in few of them
-_VALUES, _COPIED = 2**19, 2**18  # handed to a thread at a time as they lie, or where they must be copied for it
+_PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
+# Values handed to a thread at a time: of short rows, of long ones, which are read faster, and where each is copied first.
+_VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
 
 
 @compiled
@@ -93,35 +94,28 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 
 
 @compiled
-def _most_of_both(row, other):  # type: ignore[no-untyped-def]
-    """The largest of either."""
-    most, beyond = row[0], other[0]
-    for c in range(row.shape[0]):
-        most = max(most, row[c])
-        beyond = max(beyond, other[c])
+def _most_of_both(flat, a, b, m):  # type: ignore[no-untyped-def]
+    """The largest of the m values from a on, and of those from b on; unsigned places leave no check for negative ones."""
+    most, beyond = flat[a], flat[b]
+    for c in range(m):
+        most = max(most, flat[a + np.uint64(c)])
+        beyond = max(beyond, flat[b + np.uint64(c)])
     return most, beyond
 
 
 @compiled
-def _of_parts(row, parts):  # type: ignore[no-untyped-def]
-    """The largest value, and how many have it: looked for in the parts of the row whose largest it is."""
-    most = parts[0]
-    for part in range(1, parts.shape[0]):
-        most = max(most, parts[part])
+def _several(flat, a, m, most, parts):  # type: ignore[no-untyped-def]
+    """Whether a row has its largest value more than once: in several parts, or within the one of m values from a on."""
     count = np.int32(0)
-    for part in range(parts.shape[0]):
-        if parts[part] == most:
-            values, here = row[part * _PART : min((part + 1) * _PART, row.shape[0])], np.int32(0)
-            for c in range(values.shape[0]):
-                here += np.int32(values[c] == most)
-            count += here
-    return most, count
+    for c in range(m):
+        count += np.int32(flat[a + np.uint64(c)] == most)
+    return (parts > 1) | (count > 1)
 
 
 @compiled
-def _hits(row, most, count, label):  # type: ignore[no-untyped-def]
+def _hits(row, most, several, label):  # type: ignore[no-untyped-def]
     """Whether the label has the largest value; which class has it is asked only where several have: the lowest."""
-    if count == 1:
+    if not several:
         return row[label] == most
     first = 0
     while row[first] != most:
@@ -135,30 +129,26 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
 
     Rows far apart are read side by side: memory answers two such streams faster than one.
     """
-    k, ties, half = bits.shape[1], 0, (m + 1) // 2
-    parts = np.empty((2, -(-k // _PART)), dtype=bits.dtype)
+    flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
     for i in range(half):
         j = min(i + half, m - 1)
-        row, other = bits[start + i], bits[start + j]
-        if k <= _PART:
-            most, beyond, count, more = row[0], other[0], np.int32(0), np.int32(0)
-            for c in range(k):
-                most = max(most, row[c])
-                beyond = max(beyond, other[c])
-            for c in range(k):
-                count += np.int32(row[c] == most)
-                more += np.int32(other[c] == beyond)
-        else:
-            for part in range(parts.shape[1]):
-                low, high = part * _PART, min((part + 1) * _PART, k)
-                parts[0, part], parts[1, part] = _most_of_both(row[low:high], other[low:high])
-            most, count = _of_parts(row, parts[0])
-            beyond, more = _of_parts(other, parts[1])
-        tops[i], hit[i] = most, _hits(row, most, count, y[start + i])
-        ties += int(count > 1)
+        row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
+        top, most, within, parts = flat[row], flat[other], 0, 0
+        there, beyond = 0, 0
+        for c in range(0, k, _PART):
+            x, z = _most_of_both(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
+            parts = 1 if x > top else parts + (x == top)
+            beyond = 1 if z > most else beyond + (z == most)
+            within = c if x > top else within
+            there = c if z > most else there
+            top, most = max(top, x), max(most, z)
+        several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
+        tops[i], hit[i] = top, _hits(bits[start + i], top, several, y[start + i])
+        ties += int(several)
+        several = _several(flat, other + np.uint64(there), min(_PART, k - there), most, beyond)
         if i + half < m:
-            tops[j], hit[j] = beyond, _hits(other, beyond, more, y[start + j])
-            ties += int(more > 1)
+            tops[j], hit[j] = most, _hits(bits[start + j], most, several, y[start + j])
+            ties += int(several)
     return ties
 
 
@@ -260,7 +250,8 @@ def _bits(P: Array) -> Array:
 def _laid(P: Array) -> tuple[Array, int]:
     """The rows as kernels want them, and how many go to a thread at a time; fewer where each time copies them first."""
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
-    return plain(P) if ready else P, max(1, (_VALUES if ready else _COPIED) // P.shape[1])
+    values = _COPIED if not ready else _LONG if P.shape[1] > _WIDE else _VALUES
+    return plain(P) if ready else P, max(1, values // P.shape[1])
 
 
 def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
+from trueodds.core.kernels.ahead import LINE, fetch
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 from trueodds.core.kernels.moments import added
 
@@ -18,6 +19,7 @@ Array = NDArray[Any]
 _ROWS = 240
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
+_AHEAD = 52 * LINE  # bytes between what is read of a long row and what is asked for
 # Values handed to a thread at a time: of short rows, of long ones, which are read faster, and where each is copied first.
 _VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
 
@@ -80,7 +82,10 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
     """The same of rows of any length, and how many have several largest values."""
     if P.shape[1] <= _WIDE:
         rows = P[start : start + m]  # numbered from 0, which leaves no check whether a number is negative
+        flat, after = P.reshape(-1), (start + m) * P.shape[1]
         for c in range(P.shape[1]):
+            for i in range(0, m, LINE // P.itemsize):
+                fetch(flat, after + c * m + i)
             column = columns[c]
             for i in range(m):
                 column[i] = rows[i, c]
@@ -130,12 +135,16 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
     Rows far apart are read side by side: memory answers two such streams faster than one.
     """
     flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
+    line, ahead = LINE // bits.itemsize, _AHEAD // bits.itemsize
     for i in range(half):
         j = min(i + half, m - 1)
         row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
         top, most, within, parts = flat[row], flat[other], 0, 0
         there, beyond = 0, 0
         for c in range(0, k, _PART):
+            for soon in range(c + ahead, c + ahead + _PART, line):
+                fetch(flat, row + np.uint64(soon))
+                fetch(flat, other + np.uint64(soon))
             x, z = _most_of_both(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
             parts = 1 if x > top else parts + (x == top)
             beyond = 1 if z > most else beyond + (z == most)
@@ -232,6 +241,7 @@ def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
     top, second, off = np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS)
+    slot, place = np.empty(_ROWS, dtype=np.int32), np.empty(_ROWS)
     ties = 0
     for a in range(0, n, _ROWS):
         m = min(_ROWS, n - a)
@@ -239,7 +249,7 @@ def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
         ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
             off[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
-        added(top[:m], off[:m], 0.0, np.float64(out.shape[0]), 0.0, out)
+        added(top, off, m, 0.0, np.float64(out.shape[0]), 0.0, slot, place, out)
     return ties
 
 
@@ -284,7 +294,7 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
             block, labels = plain(P[a : min(a + step, stop)]), y[a : min(a + step, stop)]
             ties.append(int(_moments(block, _bits(block), labels, out)))
 
-    return summed(add, len(P), (cells, powers), block=step), sum(ties)
+    return summed(add, len(P), (cells, powers), block=2 * step), sum(ties)
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:

@@ -13,19 +13,43 @@ from trueodds.core.kernels import compiled, plain, summed
 Array = NDArray[Any]
 
 _ROWS = 2**15  # whose masses are made at a time, so that they stay in a core's own cache
+_STEP = 1024  # of them that are placed at a time
 
 
 @compiled
-def added(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
-    """Adds the moments of masses at x to out (cells, powers)."""
+def added(x, mass, m, first, per, middle, slot, place, out):  # type: ignore[no-untyped-def]
+    """Adds the moments of the first m masses at x to out (cells, powers); slot and place are room for as many rows."""
     cells, powers = out.shape
-    for i in range(x.shape[0]):
+    last, sums = np.float64(cells - 1), out.reshape(-1)
+    for i in range(m):
         t = (np.float64(x[i]) - first) * per
-        cell = min(max(np.int64(t), 0), cells - 1)
-        u, term = t - cell - middle, mass[i]
-        for k in range(powers):
-            out[np.uint32(cell), np.uint32(k)] += term
-            term *= u
+        cell = min(max(np.floor(t), 0.0), last)
+        place[i] = t - cell - middle
+        slot[i] = np.int32(cell) * powers
+    if powers == 4:  # those of a cubic, of which rows are seen in the millions
+        for i in range(m):
+            s, u, one = np.uint32(slot[i]), place[i], mass[i]
+            two = one * u
+            three = two * u
+            sums[s] += one
+            sums[s + 1] += two
+            sums[s + 2] += three
+            sums[s + 3] += three * u
+    else:
+        for i in range(m):
+            s, u, term = np.uint32(slot[i]), place[i], mass[i]
+            for k in range(powers):
+                sums[s + np.uint32(k)] += term
+                term *= u
+
+
+@compiled
+def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+    """The same of any number of masses."""
+    slot, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
+    for a in range(0, x.shape[0], _STEP):
+        m = min(_STEP, x.shape[0] - a)
+        added(x[a : a + m], mass[a : a + m], m, first, per, middle, slot, place, out)
 
 
 @compiled
@@ -65,6 +89,6 @@ def moments(
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             b = min(a + _ROWS, stop)
-            added(x[a:b], plain(mass(a, b)), first, per, middle, out)
+            _of_masses(x[a:b], plain(mass(a, b)), first, per, middle, out)
 
     return summed(add, len(x), (cells, powers), block=2 * _ROWS)

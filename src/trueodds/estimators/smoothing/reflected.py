@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,9 @@ def from_moments(moments: Array, sigma: float | None) -> float | None:
     None where these cells are too coarse to tell.
     """
     cells = len(moments)
-    spread = np.zeros((1, cells + 3))
-    for j, spline in enumerate(SPLINE):
-        spread[0, j : j + cells] += moments @ spline
+    spread, pieces = np.zeros((1, cells + 3)), moments @ SPLINE.T
+    for j in range(len(SPLINE)):
+        spread[0, j : j + cells] += pieces[:, j]
     cosines = _transformed(spread)
     if sigma is None:
         found = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
@@ -133,8 +134,13 @@ def _transformed(spread: Array) -> Array:
     grid = spread.shape[1] - 3
     spread[:, 2] += spread[:, 0]  # reflected at 0 and 1, as the Gaussians are
     spread[:, grid] += spread[:, grid + 2]
-    k = np.arange(grid + 1)
-    return np.fft.rfft(spread[:, 1 : grid + 2], 2 * grid, axis=1).real / np.sinc(k / (2 * grid)) ** 4
+    return np.fft.rfft(spread[:, 1 : grid + 2], 2 * grid, axis=1).real / _of_spline(grid)
+
+
+@lru_cache(maxsize=2)
+def _of_spline(grid: int) -> Array:
+    """The spline's own transform, which repeated draws share."""
+    return np.sinc(np.arange(grid + 1) / (2 * grid)) ** 4
 
 
 def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
@@ -143,10 +149,10 @@ def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
     needed = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
     nodes = 2 ** np.ceil(np.log2(needed)).astype(np.int64)
     out = np.empty(len(sigma))
-    for count in np.unique(nodes):
+    for count in set(nodes.tolist()):
         rows = np.flatnonzero(nodes == count)
         for some in _in_turn(rows, 2 * count):
-            out[some] = _absolute_integral(_smoothed(cosines[some], sigma[some], int(count)))
+            out[some] = _absolute_integral(_smoothed(cosines[some], sigma[some], count))
     return out
 
 

@@ -1,0 +1,36 @@
+"""Memory asked for before it is read, so that waiting for it and reckoning go on side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import config
+from numba.core import types
+from numba.extending import intrinsic
+
+LINE = 64  # bytes that come at a time
+
+
+def _fetch(_typing: Any, x: Any, place: Any) -> Any:
+    """What `fetch` compiles to: one instruction, which reads nothing and so fails nowhere."""
+
+    def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        to_read, soon, as_data = number(0), number(3), number(1)
+        at = builder.bitcast(builder.gep(data, [given[1]]), byte)
+        builder.call(prefetch, [at, to_read, soon, as_data])
+        return context.get_dummy_value()
+
+    return types.void(x, place), build
+
+
+def _nothing(_x: Any, _place: Any) -> None:
+    """Without a compiler."""
+
+
+# Asks for the line of memory that holds x[place], x (n,) in one piece; the place may lie beyond the end.
+fetch = _nothing if config.DISABLE_JIT else intrinsic(_fetch)

@@ -22,6 +22,15 @@ _NEAR = 0.25  # of the sample: if more than that shares a cell with a rank, to s
 
 
 @compiled
+def _ends(keys):  # type: ignore[no-untyped-def]
+    """The least key and the largest."""
+    low = high = keys[0]
+    for i in range(keys.shape[0]):
+        low, high = min(low, keys[i]), max(high, keys[i])
+    return low, high
+
+
+@compiled
 def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
     """Adds to out (cells,) how many keys each cell holds."""
     count = np.zeros(out.shape[0], dtype=np.int64)
@@ -110,7 +119,8 @@ class Near:
 def near(keys: Array, ranks: Array) -> Near | None:
     """The keys near these ranks, from 0, when keys (n,) are put in order (see `sort.row_keys`); None: better sort all."""
     keys = plain(keys)
-    low, high = keys.min(), keys.max()
+    ends = np.array(in_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
+    low, high = ends.min(), ends.max()
     shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
     some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
     if _held(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
-from numba import config
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -33,4 +33,4 @@ def _nothing(_x: Any, _place: Any) -> None:
 
 
 # Asks for the line of memory that holds x[place], x (n,) in one piece; the place may lie beyond the end.
-fetch = _nothing if config.DISABLE_JIT else intrinsic(_fetch)
+fetch: Any = _nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_fetch)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, plain, summed
+from trueodds.core.kernels.ahead import LINE, fetch
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 
 Array = NDArray[Any]
@@ -33,6 +34,8 @@ def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     for start in range(0, n, rows):
         m = min(rows, n - start)
         here = values[start * k : (start + m) * k]
+        for j in range((start + 2 * m) * k, (start + 3 * m) * k, LINE // P.itemsize):
+            fetch(values, j)
         placed(here, m * k, bounds, bins, by, base, slot)
         for j in range(m * k):
             s = np.uint32(slot[j])

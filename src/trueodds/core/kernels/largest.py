@@ -11,12 +11,10 @@ from trueodds.core.kernels import compiled, in_blocks, plain, summed
 from trueodds.core.kernels.ahead import LINE, fetch
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
 from trueodds.core.kernels.moments import added
+from trueodds.core.kernels.rows import ROWS, turned
 
 Array = NDArray[Any]
 
-# Rows turned into columns at a time: each step is then one instruction for many rows. Not a power of two: columns that
-# far apart would share cache sets.
-_ROWS = 240
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
 _AHEAD = 52 * LINE  # bytes between what is read of a long row and what is asked for
@@ -81,14 +79,7 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
 def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
     """The same of rows of any length, and how many have several largest values."""
     if P.shape[1] <= _WIDE:
-        rows = P[start : start + m]  # numbered from 0, which leaves no check whether a number is negative
-        flat, after = P.reshape(-1), (start + m) * P.shape[1]
-        for c in range(P.shape[1]):
-            for i in range(0, m, LINE // P.itemsize):
-                fetch(flat, after + c * m + i)
-            column = columns[c]
-            for i in range(m):
-                column[i] = rows[i, c]
+        turned(P, start, m, 0, columns)
         _top_of_columns(columns, m, top, second, at)
     else:
         _top_of_rows(P, bits, start, m, top, second, at)
@@ -165,16 +156,16 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
 def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σp and Σp² of the wrong and of the right rows of each bin into out (bins + 2, 2, 4); tied rows at [0, 0, 3]."""
     n, k = P.shape
-    columns = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype)
-    tops, second = np.empty(_ROWS, dtype=bits.dtype), np.empty(_ROWS, dtype=P.dtype)
+    columns = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype)
+    tops, second = np.empty(ROWS, dtype=bits.dtype), np.empty(ROWS, dtype=P.dtype)
     top = tops.view(P.dtype)
-    at, hit, slot = np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32), np.empty(_ROWS, np.int32)
-    none = np.zeros(_ROWS, np.int32)
+    at, hit, slot = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
+    none = np.zeros(ROWS, np.int32)
     size = 2 * out.shape[0]
     count, one, two = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
     ties = 0
-    for a in range(0, n, _ROWS):
-        m = min(_ROWS, n - a)
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
         if k > _WIDE:
             ties += _hits_of_rows(bits, y, a, m, tops, hit)
         else:
@@ -202,11 +193,11 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
     """The largest value of each row, and its class, or with labels y whether it is theirs; how many rows have several."""
     n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
-    second = np.empty(_ROWS, dtype=P.dtype)
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    second = np.empty(ROWS, dtype=P.dtype)
     ties = 0
-    for a in range(0, n, _ROWS):
-        m = min(_ROWS, n - a)
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
         here, into = top[a : a + m], out[a : a + m]
         ties += _tops(P, bits, a, m, columns, here, second, at)
         if y.shape[0] == 0:
@@ -222,12 +213,12 @@ def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
 def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
     """The bits of the largest value of each row and whether its class is the label, as `sort.row_keys` has them."""
     n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
-    top, second = np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS, dtype=P.dtype)
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    top, second = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
     word = top.view(keys.dtype)
     ties = 0
-    for a in range(0, n, _ROWS):
-        m = min(_ROWS, n - a)
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
         into, labels = keys[a : a + m], y[a : a + m]
         ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
@@ -239,12 +230,12 @@ def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
 def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
     """Adds to out (cells, powers) what `moments.added` adds of the residuals; how many rows have several largest values."""
     n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), _ROWS), dtype=P.dtype), np.empty(_ROWS, dtype=np.int32)
-    top, second, off = np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS, dtype=P.dtype), np.empty(_ROWS)
-    slot, place = np.empty(_ROWS, dtype=np.int32), np.empty(_ROWS)
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    top, second, off = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
+    slot, place = np.empty(ROWS, dtype=np.int32), np.empty(ROWS)
     ties = 0
-    for a in range(0, n, _ROWS):
-        m = min(_ROWS, n - a)
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
         labels = y[a : a + m]
         ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from trueodds.core.kernels import compiled, reordered
+from trueodds.core.kernels.ahead import LINE, fetch
 
 # Rows turned into columns at a time, so that a step is one instruction for many rows. Not a power of two: columns that
 # far apart would share cache sets.
@@ -25,9 +26,14 @@ def room(P):  # type: ignore[no-untyped-def]
 @compiled
 def turned(P, start, m, first, columns):  # type: ignore[no-untyped-def]
     """The rows from `start` on as columns (k, ROWS), from the class `first` on."""
-    for i in range(m):
-        for c in range(columns.shape[0]):
-            columns[c, i] = P[start + i, first + c]
+    rows, values, after = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
+    for c in range(columns.shape[0]):
+        column = columns[c]
+        if columns.shape[0] == P.shape[1]:  # what comes next lies in one piece
+            for i in range(0, m, LINE // P.itemsize):
+                fetch(values, after + c * m + i)
+        for i in range(m):
+            column[i] = rows[i, first + c]
 
 
 @compiled

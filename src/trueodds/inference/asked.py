@@ -105,8 +105,8 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """How many draws are held at once: 8 MB of accumulators, which stay warm; 64 MB for 8 draws of many cells."""
-        return max(1, min(8, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+        """How many draws are held at once: 8 MB of accumulators, which stay warm; 64 MB for 16 draws of many cells."""
+        return max(1, min(16, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
 
     def slots(self) -> Array:
         """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""

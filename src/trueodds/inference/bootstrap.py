@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
+from trueodds.core.kernels.resample_vectors import VectorResampler
 from trueodds.estimators.base import Linear, Mean
 from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.inference.cells import Resampled, from_cells
@@ -21,6 +22,7 @@ Array = NDArray[Any]
 Found = tuple[Array, Array | None]  # values (views, draws) and spreads
 
 ROWS_AT_MOST = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
+HELD = 2**21  # sums of vectors held at a time
 CELLS_AT_MOST = 10_000  # of vectors; beyond, rows are drawn after all
 
 
@@ -61,12 +63,15 @@ def bootstrap(
         linear = [i for i in linear if i not in found]
     if means or linear or others:
         drawn = Resamples(preds.n, preds.cluster, resamples, rng)
-        summed: list[Means | Bins] = [
+        joint = [i for i in linear if all(view.joint for view in asked[i].views)]
+        plain = [i for i in linear if i not in joint]
+        summed: list[Means | Bins | Vectors] = [
             *([Means([asked[i] for i in means], preds.cluster)] if means else []),
-            *([Bins([asked[i] for i in linear], preds.cluster)] if linear else []),
+            *([Bins([asked[i] for i in plain], preds.cluster)] if plain else []),
+            *(Vectors(asked[i], preds.cluster) for i in joint),
         ]
         how = "rows" if preds.cluster is None else "clusters"
-        for i, (values, spread) in zip([*means, *linear], _by_sums(drawn, summed), strict=True):
+        for i, (values, spread) in zip([*means, *plain, *joint], _by_sums(drawn, summed), strict=True):
             found[i] = Resampled(values, spread, how)
         for i in others:
             found[i] = Resampled(_by_rows(drawn, asked[i]), None, how)
@@ -80,11 +85,13 @@ def _in_small_cells(asked: Asked) -> bool:
     )
 
 
-def _by_sums(drawn: Resamples, summed: Sequence[Means | Bins]) -> list[Found]:
+def _by_sums(drawn: Resamples, summed: Sequence[Means | Bins | Vectors]) -> list[Found]:
     """What needs only sums of the rows, a block of resamples at a time."""
-    blocks = drawn.sums([each.resampler for each in summed])
-    found = [[one for each, three in zip(summed, sums, strict=True) for one in each.of(three)] for sums in blocks]
-    return [_joined(each) for each in zip(*found, strict=True)]
+    if not summed:
+        return []
+    numbers = max(each.numbers for each in summed)
+    blocks = drawn.mapped(lambda times: [one for each in summed for one in each.of(times)], numbers)
+    return [_joined(each) for each in zip(*blocks, strict=True)]
 
 
 def _joined(blocks: Sequence[Found]) -> Found:
@@ -116,11 +123,12 @@ class Means:
         said = mass * np.where(finite, score, 0.0)
         seen = mass * np.where(finite, 0.0, np.sign(score))
         slots = np.broadcast_to(np.arange(len(w)), mass.shape)
-        self.resampler = Resampler(slots, mass, said, seen, len(w), cluster)
+        self.numbers = len(w)
+        self.resampler = Resampler(slots, mass, said, seen, self.numbers, cluster)
 
-    def of(self, sums: Array) -> list[Found]:
+    def of(self, times: Array) -> list[Found]:
         """The means of each question for these resamples."""
-        w, said, endless = sums
+        w, said, endless = self.resampler.sums(times)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.where(endless == 0, said / w, endless * np.inf).T
         return [(values, None) for values in by_asked(self.asked, list(means))]
@@ -133,11 +141,13 @@ class Bins:
         self.asked = asked
         self.layout = Layout(asked)
         said, seen = self.layout.said_and_seen()
-        self.resampler = Resampler(self.layout.slots(), self.layout.weights(), said, seen, self.layout.size, cluster)
+        self.numbers = self.layout.size
+        self.resampler = Resampler(self.layout.slots(), self.layout.weights(), said, seen, self.numbers, cluster)
         self.observed = self.layout.observed()
 
-    def of(self, sums: Array) -> list[Found]:
+    def of(self, times: Array) -> list[Found]:
         """Value and spread of each question for these resamples."""
+        sums = self.resampler.sums(times)
         w = self.layout.masses(sums[0])
         wp, wy = self.layout.shaped(sums[1]), self.layout.shaped(sums[2])
         values, spreads = [], []
@@ -147,12 +157,42 @@ class Bins:
         out: list[Found] = []
         start = 0
         for each, value in zip(self.asked, by_asked(self.asked, values), strict=True):
-            mine = spreads[start : start + len(each.views)]
+            out.append((value, _stacked(spreads[start : start + len(each.views)])))
             start += len(each.views)
-            out.append(
-                (value, None if any(one is None for one in mine) else np.stack([m for m in mine if m is not None]))
-            )
         return out
+
+
+class Vectors:
+    """One statistic on fixed cells of vectors, of which there may be many: a few resamples at a time."""
+
+    numbers = 1  # its own are never held for all resamples of a block
+
+    def __init__(self, asked: Asked, cluster: Array | None) -> None:
+        self.linear = asked.linear or ()
+        self.resamplers, self.observed = [], []
+        for view, one in zip(asked.views, self.linear, strict=True):
+            w = view.w[:, None]
+            resampler = VectorResampler(one.index, view.w, w * view.p, w * view.y, one.size, cluster)
+            self.resamplers.append(resampler)
+            self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
+
+    def of(self, times: Array) -> list[Found]:
+        """Value and spread of the question for these resamples."""
+        step = max(1, HELD // sum(each.numbers for each in self.resamplers))
+        arranged = [each.arranged(times) for each in self.resamplers]
+        starts = range(0, times.shape[1], step)
+        return [_joined([self._few([each[a : a + step] for each in arranged]) for a in starts])]
+
+    def _few(self, times: Sequence[Array]) -> Found:
+        draws = [each.sums(t) for each, t in zip(self.resamplers, times, strict=True)]
+        spreads = [_spread(*each) for each in zip(self.linear, self.observed, draws, strict=True)]
+        return np.stack([one.statistic(*each) for one, each in zip(self.linear, draws, strict=True)]), _stacked(spreads)
+
+
+def _stacked(spreads: Sequence[Array | None]) -> Array | None:
+    """The spreads of all views, or None where one has none."""
+    known = [each for each in spreads if each is not None]
+    return np.stack(known) if len(known) == len(spreads) else None
 
 
 def _spread(one: Linear, observed: tuple[Array, ...], draws: tuple[Array, Array, Array]) -> Array | None:

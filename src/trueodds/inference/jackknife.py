@@ -92,7 +92,9 @@ def squared_error_draws(
     mass = np.stack([view.w, view.w], axis=1)
     first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
     resampler = Resampler(slots, mass, first, second, 2 * size)
-    found = []
-    for ((w, one, two),) in Resamples(len(u), None, resamples, rng).sums([resampler]):
-        found.append(mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:]))
-    return np.concatenate(found)
+
+    def of(times: Array) -> Array:
+        w, one, two = resampler.sums(times)
+        return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
+
+    return np.concatenate(Resamples(len(u), None, resamples, rng).mapped(of, 2 * size))

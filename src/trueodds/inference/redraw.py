@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels import draws, flips
+from trueodds.core.kernels import draws, flips, in_blocks, threads
 from trueodds.core.kernels.labels import by_row
 from trueodds.core.rng import stream_key
 from trueodds.inference.asked import Asked, Layout, by_asked
@@ -107,18 +107,25 @@ def _redrawn(
     tables = _tables(layout, outcomes, preds, asked)
     w, wp, _ = layout.observed()
 
+    P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
+    separate = preds.kind == "multilabel"
+    if layout.size > draws.MANY and not separate:  # rows of one cell one after the other meet its slots in the cache
+        rows = np.argsort(tables[0].max(axis=1), kind="stable")
+        P, mass, tables = P[rows], mass[rows], tables[:, rows]
+        cluster = None if cluster is None else cluster[rows]
+
     def sums(start: int, stop: int) -> Array:
-        separate = preds.kind == "multilabel"
         return draws.sums(
-            preds.P,
-            preds.w,
+            P,
+            mass,
             tables,
             layout.size,
             key,
             start,
             stop,
             separate=separate,
-            cluster=preds.cluster,
+            rows=rows,
+            cluster=cluster,
             share=share or 0.0,
         )
 
@@ -185,14 +192,18 @@ def _in_blocks(
     sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    per_view: list[list[Array]] = [[] for _ in layout.views]
+    def work(start: int, stop: int) -> list[Array]:
+        drawn = layout.shaped(sums(start, stop))
+        return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
+
+    found: list[list[Array]] = []
+    share = max(8, layout.block // threads())  # all threads together hold one block
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        for v, wy in enumerate(layout.shaped(sums(start, stop))):
-            per_view[v].append(layout.linear[v].statistic(w[v], wp[v], wy))
+        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, share)  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
-    return by_asked(asked, [np.concatenate(values) for values in per_view])
+    return by_asked(asked, [np.concatenate(values) for values in zip(*found, strict=True)])
 
 
 def _outcomes(preds: Predictions, asked: Sequence[Asked]) -> list[Outcomes | None]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.multiplicities import Multiplicities
-from trueodds.core.kernels.resample import Resampler
 from trueodds.core.rng import stream_key
 
+T = TypeVar("T")
 Array = NDArray[Any]
 
 ONE_BY_ONE = 2**20  # up to so many draws in all, rows are drawn as `rng.integers(0, n, (resamples, n))`
 AT_ONCE = 128  # resamples that are made side by side
 _TIMES = 2**25  # multiplicities held at a time by a thread
-_HELD, _NUMBERS = 1024, 2**20  # resamples whose sums are held at a time, and how many sums that may be
+_NUMBERS = 2**19  # of one kind that a thread holds at a time
 
 
 class Resamples:
@@ -52,18 +52,10 @@ class Resamples:
         of_rows = times if self.cluster is None else times[self.cluster]
         return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
 
-    def sums(self, resamplers: Sequence[Resampler]) -> Iterator[list[Array]]:
-        """What falls into the slots of each resampler, (3, draws, size) each, a block of resamples at a time."""
-        if not resamplers:
-            return
-        held = min([_HELD, *(max(16, _NUMBERS // each.size) for each in resamplers)])
-        side = max(16, min(AT_ONCE, _TIMES // self.units, held // 4) // 2 * 2)
+    def mapped(self, work: Callable[[Array], T], numbers: int) -> list[T]:
+        """What `work` makes of the multiplicities (units, draws) of some resamples after the others, many at a time.
 
-        def work(start: int, stop: int) -> list[Array]:
-            times = self.times(start, stop)
-            return [each.sums(times) for each in resamplers]
-
-        for first in range(0, self.count, held):
-            here = min(held, self.count - first)
-            parts = in_blocks(lambda a, b, first=first: work(first + a, first + b), here, side)  # type: ignore[misc]
-            yield [np.concatenate(each, axis=1) for each in zip(*parts, strict=True)]
+        `numbers` is how many it holds for each draw.
+        """
+        side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
+        return in_blocks(lambda start, stop: work(self.times(start, stop)), self.count, side)

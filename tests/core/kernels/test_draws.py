@@ -149,6 +149,19 @@ def test_sums_of_clusters_equal_a_plain_loop(dtype):
     np.testing.assert_allclose(found, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [1, 8, 19])
+def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted):
+    P, tables, cluster = table(30, 4), slots(30, 4, 6), np.arange(30) // 4
+    w = np.random.default_rng(2).random(30) if weighted else np.ones(30)
+    rows = np.random.default_rng(3).permutation(30)
+    for given in ({}, {"cluster": cluster, "share": 0.5}):
+        wanted = draws.sums(P, w, tables, 6, KEY, 3, 3 + count, **given)
+        moved = given | ({"cluster": cluster[rows]} if given else {})
+        found = draws.sums(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
 @pytest.mark.parametrize("n", [0, 1, 3])
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):

@@ -52,11 +52,11 @@ def row_key(key, row):  # type: ignore[no-untyped-def]
 @compiled
 def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
     """The first class whose cumulative probability exceeds u; the last occupied one where rounding falls short."""
-    if k <= 16:
-        for c in range(k - 1):
-            if u < cumulative[c]:
-                return c
-        return k - 1
+    if k <= 16:  # sooner compared with all than guessed at
+        c = 0
+        for before in range(k - 1):
+            c += np.int64(u >= cumulative[before])
+        return c
     low, high = 0, k - 1
     while low < high:
         middle = (low + high) // 2
@@ -110,10 +110,10 @@ def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untype
 
 
 @compiled
-def _sums(P, w, tables, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _sums(P, w, tables, rows, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
     cumulative = np.empty(P.shape[1])
     for i in range(P.shape[0]):
-        stream = row_key(key, i)
+        stream = row_key(key, rows[i] if rows.shape[0] > 0 else i)
         _accumulate(P, i, dither_of(stream), cumulative)
         together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
@@ -175,7 +175,8 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
 
 
 FEW = 32  # classes up to which comparing with every threshold is faster than a search
-NO_CLUSTERS = np.empty(0, dtype=np.int64)
+MANY = 2**16  # slots beyond which rows come label by label, and best in the order of their slots
+_NONE = np.empty(0, dtype=np.int64)
 
 
 def labels(P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0) -> Array:
@@ -184,7 +185,7 @@ def labels(P: Array, key: int, start: int, stop: int, *, cluster: Array | None =
     With `share`, the rows of a cluster use one random number in that share of the draws, each its own in the others.
     """
     P = np.ascontiguousarray(P)
-    of = NO_CLUSTERS if cluster is None else cluster
+    of = _NONE if cluster is None else cluster
 
     def work(a: int, b: int) -> Array:
         out = np.empty((b - a, len(P)), dtype=np.int64)
@@ -204,28 +205,35 @@ def sums(
     stop: int,
     *,
     separate: bool = False,
+    rows: Array | None = None,
     cluster: Array | None = None,
     share: float = 0.0,
 ) -> Array:
     """Weight per slot and draw, (stop − start, size), when labels are drawn from the predictions.
 
     `tables[t, i, c]` is the slot that row i adds its weight to if label c is drawn, or −1. With `separate` each
-    label is a yes/no of its own (multilabel). `share` as for `labels`.
+    label is a yes/no of its own (multilabel). `rows` are the numbers by which these rows are known, where more slots
+    than a cache holds are better met in their order. `share` as for `labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    of = NO_CLUSTERS if cluster is None else cluster
-    few = P.shape[1] <= FEW and size <= 2**16 and share == 0 and not separate
+    of, known = (_NONE if each is None else each for each in (cluster, rows))
+    few = P.shape[1] <= FEW and size <= MANY and share == 0 and not separate and rows is None
+    assert rows is None or not separate
     counted = few and bool((w == 1).all())  # whole numbers: exact, and half as wide
 
     def work(a: int, b: int) -> Array:
-        out = np.zeros((size, b - a), dtype=np.int32 if counted else np.float64)
+        shape = (size, b - a) if rows is None else (b - a, size)
+        out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
+        out = out if rows is None else out.T  # slots side by side, as they are met and as they are wanted
         if few:
             _sums_of_few(P, w, tables, key, a + start, b + start, out)
         elif separate:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
         else:
-            _sums(P, w, tables, of, share, key, a + start, b + start, out)
+            _sums(P, w, tables, known, of, share, key, a + start, b + start, out)
         return out.T
 
-    block = max(draws_at_once(size), min(AT_ONCE, 2**19 // max(1, size))) if few else draws_at_once(size)
-    return np.concatenate(in_blocks(work, stop - start, block)).astype(np.float64, copy=False)
+    least = draws_at_once(size) if rows is None else 8  # rows in the order of their slots need no cache for all of them
+    block = max(least, min(AT_ONCE, 2**19 // max(1, size))) if few else least
+    parts = in_blocks(work, stop - start, block)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)

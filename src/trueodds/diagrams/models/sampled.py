@@ -23,15 +23,19 @@ def by_rows(
     mass = np.stack([view.w for view in views], axis=1)
     seen = np.stack([view.w * view.y for view in views], axis=1)
     resampler = Resampler(slots, mass, np.zeros_like(mass), seen, size * len(views), cluster)
-    found: list[list[Array]] = [[] for _ in views]
-    for (sums,) in Resamples(len(mass), cluster, resamples, rng).sums([resampler]):
-        w, _, wy = sums
-        for i, each in enumerate(found):
+
+    def of(times: Array) -> list[Array]:
+        w, _, wy = resampler.sums(times)
+        found = []
+        for i in range(len(views)):
             here = slice(i * size, (i + 1) * size)
             # A resample whose rows all have weight 0 says nothing.
             told = w[:, here].sum(axis=1) > 0
-            each.append(costs(w[told, here], wy[told, here], thresholds))
-    return [np.concatenate(each) for each in found]
+            found.append(costs(w[told, here], wy[told, here], thresholds))
+        return found
+
+    blocks = Resamples(len(mass), cluster, resamples, rng).mapped(of, resampler.size)
+    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 def by_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:

@@ -144,6 +144,20 @@ def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
     np.testing.assert_array_equal(first, one[:, :10])
 
 
+@pytest.mark.parametrize("lens", ["canonical", "classwise"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighted, monkeypatch):
+    weight = np.random.default_rng(8).integers(0, 3, simulated().n) * 0.7 if weighted else None
+    preds = simulated(weight=weight)
+    asked = [Asked.of(BinnedError(), as_lens(lens), preds)]
+    wanted = null_draws(preds, asked, 30, np.random.default_rng(5))[0]
+    monkeypatch.setattr(draws, "MANY", 0)
+    for threads in ("1", "3"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        found = null_draws(preds, asked, 30, np.random.default_rng(5))[0]
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_signs_are_fair_and_shared_within_a_cluster():
     signs = flips.signs(50, key=2, start=0, stop=4000)
     assert set(np.unique(signs)) == {-1.0, 1.0}

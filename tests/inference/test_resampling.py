@@ -94,7 +94,7 @@ def test_one_set_of_resamples_serves_every_question():
 
 def test_resamples_do_not_depend_on_threads(monkeypatch):
     preds = simulated()
-    every = [asked(preds, "ece", "classwise"), asked(preds, "brier", "canonical")]
+    every = [asked(preds, "ece", "classwise"), asked(preds, "ece", "canonical"), asked(preds, "brier", "canonical")]
     found = []
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
@@ -205,3 +205,19 @@ def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypa
     assert [each.how for each in bootstrap(preds, asked, 20, rng)] == ["cells", "cells"]
     monkeypatch.setattr("trueodds.inference.bootstrap.CELLS_AT_MOST", 20)
     assert [each.how for each in bootstrap(preds, asked, 20, rng)] == ["rows", "cells"]
+
+
+@pytest.mark.parametrize("count", [20, MANY])
+def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch):
+    preds = simulated()
+    lenses = ["confidence", "classwise", "canonical", "classwise"]
+    questions = [asked(preds, "ece", lens) for lens in lenses] + [asked(preds, "brier", "canonical")]
+    wanted = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
+    for columns in (1, 2, 4):
+        monkeypatch.setattr("trueodds.inference.bootstrap.ENTRIES", columns * preds.n)
+        found = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
+            assert (one.spread is None) == (other.spread is None)
+            if other.spread is not None:
+                np.testing.assert_allclose(one.spread, other.spread, rtol=1e-12)

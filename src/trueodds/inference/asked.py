@@ -18,6 +18,8 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
+AT_ONCE = 16  # draws of many cells that are held together
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -105,8 +107,8 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """How many draws are held at once: 8 MB of accumulators, which stay warm; 64 MB for 16 draws of many cells."""
-        return max(1, min(16, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+        """How many draws are held at once: 8 MB of accumulators, which stay warm; up to 64 MB for draws of many cells."""
+        return max(1, min(AT_ONCE, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
 
     def slots(self) -> Array:
         """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
@@ -139,10 +141,13 @@ class Layout:
 
     def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
-        slots = self.slots()
-        said, seen = self.said_and_seen()
-        w, wp, wy = (np.bincount(slots.ravel(), x.ravel(), self.size)[None] for x in (self.weights(), said, seen))
-        return self.masses(w), self.shaped(wp), self.shaped(wy)
+        found: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
+        for one, view in zip(self.linear, self.views, strict=True):
+            w = view.w[:, None] if view.joint else view.w
+            for each, x in zip(found, (view.w, w * view.p, w * view.y), strict=True):
+                columns = [np.bincount(one.index, column, one.size) for column in (x.T if x.ndim > 1 else [x])]
+                each.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
+        return found
 
 
 def by_asked(asked: Sequence[Asked], per_view: Sequence[Array]) -> list[Array]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Found = tuple[Array, Array | None]  # values (views, draws) and spreads
 
 ROWS_AT_MOST = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
 HELD = 2**21  # sums of vectors held at a time
+ENTRIES = 2**20  # rows of all views that are resampled together
 CELLS_AT_MOST = 10_000  # of vectors; beyond, rows are drawn after all
 
 
@@ -63,19 +65,44 @@ def bootstrap(
         linear = [i for i in linear if i not in found]
     if means or linear or others:
         drawn = Resamples(preds.n, preds.cluster, resamples, rng)
-        joint = [i for i in linear if all(view.joint for view in asked[i].views)]
-        plain = [i for i in linear if i not in joint]
-        summed: list[Means | Bins | Vectors] = [
-            *([Means([asked[i] for i in means], preds.cluster)] if means else []),
-            *([Bins([asked[i] for i in plain], preds.cluster)] if plain else []),
-            *(Vectors(asked[i], preds.cluster) for i in joint),
-        ]
         how = "rows" if preds.cluster is None else "clusters"
-        for i, (values, spread) in zip([*means, *plain, *joint], _by_sums(drawn, summed), strict=True):
-            found[i] = Resampled(values, spread, how)
+        parts: dict[int, list[Found]] = {i: [] for i in (*means, *linear)}
+        for numbers, summed in _in_turn(preds, asked, means, linear):
+            blocks = drawn.mapped(summed.of, summed.numbers)
+            for i, draws in zip(numbers, zip(*blocks, strict=True), strict=True):
+                parts[i].append(_joined(draws, axis=1))
+        for i, views in parts.items():
+            found[i] = Resampled(*_joined(views, axis=0), how)
         for i in others:
             found[i] = Resampled(_by_rows(drawn, asked[i]), None, how)
     return [found[i] for i in range(len(asked))]
+
+
+def _in_turn(
+    preds: Predictions, asked: Sequence[Asked], means: list[int], linear: list[int]
+) -> Iterator[tuple[list[int], Means | Bins | Vectors]]:
+    """What needs only sums of the rows, with the numbers of the questions: some views after the others.
+
+    Each is made when its turn comes: a thousand classes, whose sums would not fit the memory, go a few at a time.
+    """
+    if means:
+        yield means, Means([asked[i] for i in means], preds.cluster)
+    for i in linear:
+        if asked[i].views[0].joint:
+            yield [i], Vectors(asked[i], preds.cluster)
+    most = max(1, ENTRIES // max(1, preds.n))
+    some: list[Asked] = []
+    numbers: list[int] = []
+    for i in linear:
+        views = asked[i].views
+        for first in range(0, 0 if views[0].joint else len(views), most):
+            here = asked[i] if len(views) <= most else replace(asked[i], views=views[first : first + most])
+            if some and sum(len(each.views) for each in some) + len(here.views) > most:
+                yield numbers, Bins(some, preds.cluster)
+                some, numbers = [], []
+            some, numbers = [*some, here], [*numbers, i]
+    if some:
+        yield numbers, Bins(some, preds.cluster)
 
 
 def _in_small_cells(asked: Asked) -> bool:
@@ -85,19 +112,11 @@ def _in_small_cells(asked: Asked) -> bool:
     )
 
 
-def _by_sums(drawn: Resamples, summed: Sequence[Means | Bins | Vectors]) -> list[Found]:
-    """What needs only sums of the rows, a block of resamples at a time."""
-    if not summed:
-        return []
-    numbers = max(each.numbers for each in summed)
-    blocks = drawn.mapped(lambda times: [one for each in summed for one in each.of(times)], numbers)
-    return [_joined(each) for each in zip(*blocks, strict=True)]
-
-
-def _joined(blocks: Sequence[Found]) -> Found:
-    values = np.concatenate([values for values, _ in blocks], axis=1)
-    spreads = [spread for _, spread in blocks if spread is not None]
-    return values, np.concatenate(spreads, axis=1) if spreads else None
+def _joined(parts: Sequence[Found], axis: int) -> Found:
+    """Values and spreads side by side: of more views (0) or of more draws (1)."""
+    values = np.concatenate([values for values, _ in parts], axis=axis)
+    spreads = [spread for _, spread in parts if spread is not None]
+    return values, np.concatenate(spreads, axis=axis) if len(spreads) == len(parts) else None
 
 
 def _by_rows(drawn: Resamples, asked: Asked) -> Array:
@@ -181,7 +200,7 @@ class Vectors:
         step = max(1, HELD // sum(each.numbers for each in self.resamplers))
         arranged = [each.arranged(times) for each in self.resamplers]
         starts = range(0, times.shape[1], step)
-        return [_joined([self._few([each[a : a + step] for each in arranged]) for a in starts])]
+        return [_joined([self._few([each[a : a + step] for each in arranged]) for a in starts], axis=1)]
 
     def _few(self, times: Sequence[Array]) -> Found:
         draws = [each.sums(t) for each, t in zip(self.resamplers, times, strict=True)]

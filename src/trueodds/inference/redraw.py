@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels import draws, flips, in_blocks, threads
+from trueodds.core.kernels import draws, flips, in_blocks
 from trueodds.core.kernels.labels import by_row
 from trueodds.core.rng import stream_key
-from trueodds.inference.asked import Asked, Layout, by_asked
+from trueodds.inference.asked import AT_ONCE, Asked, Layout, by_asked
 from trueodds.inference.redraw_cells import bin_draws, by_bins
 from trueodds.problem.lens import Outcomes
 from trueodds.problem.predictions import Predictions
@@ -197,10 +197,10 @@ def _in_blocks(
         return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
 
     found: list[list[Array]] = []
-    share = max(8, layout.block // threads())  # all threads together hold one block
+    side = layout.block if layout.block > AT_ONCE else AT_ONCE // 2  # of many cells half a block goes to each thread
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, share)  # type: ignore[misc]
+        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, side)  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
     return by_asked(asked, [np.concatenate(values) for values in zip(*found, strict=True)])

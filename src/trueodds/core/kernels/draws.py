@@ -55,7 +55,7 @@ def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
     if k <= 16:  # sooner compared with all than guessed at
         c = 0
         for before in range(k - 1):
-            c += np.int64(u >= cumulative[before])
+            c += int(u >= cumulative[before])
         return c
     low, high = 0, k - 1
     while low < high:

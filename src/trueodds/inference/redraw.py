@@ -109,7 +109,7 @@ def _redrawn(
 
     P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
-    if layout.size > draws.MANY and not separate:  # rows of one cell one after the other meet its slots in the cache
+    if layout.size > draws.MANY and all(view.joint for view in layout.views):  # a cell's rows meet its slots in the cache
         rows = np.argsort(tables[0].max(axis=1), kind="stable")
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]

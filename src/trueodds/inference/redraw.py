@@ -109,7 +109,8 @@ def _redrawn(
 
     P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
-    if layout.size > draws.MANY and all(view.joint for view in layout.views):  # a cell's rows meet its slots in the cache
+    # Rows in the order of their cells meet the same slots one after the other.
+    if layout.size > draws.MANY and all(view.joint for view in layout.views):
         rows = np.argsort(tables[0].max(axis=1), kind="stable")
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]

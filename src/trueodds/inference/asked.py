@@ -18,7 +18,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-AT_ONCE = 16  # draws of many cells that are held together
+_HEAVY = 16  # draws of many cells that are held together
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,12 @@ class Layout:
     @property
     def block(self) -> int:
         """How many draws are held at once: 8 MB of accumulators, which stay warm; up to 64 MB for draws of many cells."""
-        return max(1, min(AT_ONCE, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+        return max(1, min(_HEAVY, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+
+    @property
+    def side(self) -> int:
+        """How many of them a thread makes: of many cells half, of few all, since their labels are drawn by all threads."""
+        return self.block if self.block > _HEAVY else _HEAVY // 2
 
     def slots(self) -> Array:
         """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
@@ -123,10 +128,6 @@ class Layout:
         seen = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
         return np.concatenate(said, axis=1), np.concatenate(seen, axis=1)
 
-    def weights(self) -> Array:
-        """The weight of each row and column, (n, columns)."""
-        return np.repeat(np.stack([view.w for view in self.views], axis=1), self.widths, axis=1)
-
     def shaped(self, sums: Array) -> list[Array]:
         """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
         pieces = []
@@ -134,10 +135,6 @@ class Layout:
             piece = sums[:, start:stop]
             pieces.append(piece.reshape(len(sums), one.size, m) if m > 1 else piece)
         return pieces
-
-    def masses(self, sums: Array) -> list[Array]:
-        """Weight sums (draws, size) cut into the views, (draws, bins): the columns of a joint view share them."""
-        return [piece[..., 0] if m > 1 else piece for piece, m in zip(self.shaped(sums), self.widths, strict=True)]
 
     def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""

@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.core.kernels.resample_vectors import VectorResampler
 from trueodds.estimators.base import Linear, Mean
-from trueodds.inference.asked import Asked, Layout, by_asked
+from trueodds.inference.asked import Asked, Layout
 from trueodds.inference.cells import Resampled, from_cells
 from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
@@ -21,6 +21,7 @@ from trueodds.problem.selections import Selections
 
 Array = NDArray[Any]
 Found = tuple[Array, Array | None]  # values (views, draws) and spreads
+Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
 ROWS_AT_MOST = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
 HELD = 2**21  # sums of vectors held at a time
@@ -66,43 +67,28 @@ def bootstrap(
     if means or linear or others:
         drawn = Resamples(preds.n, preds.cluster, resamples, rng)
         how = "rows" if preds.cluster is None else "clusters"
-        parts: dict[int, list[Found]] = {i: [] for i in (*means, *linear)}
-        for numbers, summed in _in_turn(preds, asked, means, linear):
-            blocks = drawn.mapped(summed.of, summed.numbers)
-            for i, draws in zip(numbers, zip(*blocks, strict=True), strict=True):
-                parts[i].append(_joined(draws, axis=1))
-        for i, views in parts.items():
+        for i in (*means, *linear):
+            views = [_joined(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(asked[i], preds)]
             found[i] = Resampled(*_joined(views, axis=0), how)
         for i in others:
             found[i] = Resampled(_by_rows(drawn, asked[i]), None, how)
     return [found[i] for i in range(len(asked))]
 
 
-def _in_turn(
-    preds: Predictions, asked: Sequence[Asked], means: list[int], linear: list[int]
-) -> Iterator[tuple[list[int], Means | Bins | Vectors]]:
-    """What needs only sums of the rows, with the numbers of the questions: some views after the others.
+def _in_turn(asked: Asked, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
+    """The sums of rows that a question needs, for some of its views after the others.
 
-    Each is made when its turn comes: a thousand classes, whose sums would not fit the memory, go a few at a time.
+    Each is made when its turn comes: those of a thousand classes would not fit the memory together.
     """
-    if means:
-        yield means, Means([asked[i] for i in means], preds.cluster)
-    for i in linear:
-        if asked[i].views[0].joint:
-            yield [i], Vectors(asked[i], preds.cluster)
-    most = max(1, ENTRIES // max(1, preds.n))
-    some: list[Asked] = []
-    numbers: list[int] = []
-    for i in linear:
-        views = asked[i].views
-        for first in range(0, 0 if views[0].joint else len(views), most):
-            here = asked[i] if len(views) <= most else replace(asked[i], views=views[first : first + most])
-            if some and sum(len(each.views) for each in some) + len(here.views) > most:
-                yield numbers, Bins(some, preds.cluster)
-                some, numbers = [], []
-            some, numbers = [*some, here], [*numbers, i]
-    if some:
-        yield numbers, Bins(some, preds.cluster)
+    if isinstance(asked.estimator, Mean):
+        yield Means(asked, preds.cluster)
+    elif asked.views[0].joint:
+        yield Vectors(asked, preds.cluster)
+    else:
+        most = max(1, ENTRIES // max(1, preds.n))
+        for first in range(0, len(asked.views), most):
+            some = asked.views[first : first + most]
+            yield Bins(asked if len(some) == len(asked.views) else replace(asked, views=some), preds.cluster)
 
 
 def _in_small_cells(asked: Asked) -> bool:
@@ -130,55 +116,39 @@ def _by_rows(drawn: Resamples, asked: Asked) -> Array:
 class Means:
     """Means of one score per row, resampled through their sums."""
 
-    def __init__(self, asked: Sequence[Asked], cluster: Array | None) -> None:
-        self.asked = asked
-        w, scores = [], []
-        for each in asked:
-            assert isinstance(each.estimator, Mean)
-            w += [view.w for view in each.views]
-            scores += [each.estimator.rows(view) for view in each.views]
-        mass, score = np.stack(w, axis=1), np.stack(scores, axis=1)
+    def __init__(self, asked: Asked, cluster: Array | None) -> None:
+        assert isinstance(asked.estimator, Mean)
+        mass = np.stack([view.w for view in asked.views], axis=1)
+        score = np.stack([asked.estimator.rows(view) for view in asked.views], axis=1)
         finite = np.isfinite(score)  # an infinite score counts where its row comes at all
         said = mass * np.where(finite, score, 0.0)
         seen = mass * np.where(finite, 0.0, np.sign(score))
-        slots = np.broadcast_to(np.arange(len(w)), mass.shape)
-        self.numbers = len(w)
+        self.numbers = len(asked.views)
+        slots = np.broadcast_to(np.arange(self.numbers), mass.shape)
         self.resampler = Resampler(slots, mass, said, seen, self.numbers, cluster)
 
-    def of(self, times: Array) -> list[Found]:
-        """The means of each question for these resamples."""
+    def of(self, times: Array) -> Found:
+        """The means for these resamples."""
         w, said, endless = self.resampler.sums(times)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(endless == 0, said / w, endless * np.inf).T
-        return [(values, None) for values in by_asked(self.asked, list(means))]
+            return np.where(endless == 0, said / w, endless * np.inf).T, None
 
 
 class Bins:
-    """Statistics on fixed bins, resampled through one array of accumulators."""
+    """One statistic on fixed bins, resampled through one array of accumulators for all views."""
 
-    def __init__(self, asked: Sequence[Asked], cluster: Array | None) -> None:
-        self.asked = asked
-        self.layout = Layout(asked)
-        said, seen = self.layout.said_and_seen()
+    def __init__(self, asked: Asked, cluster: Array | None) -> None:
+        self.layout = Layout([asked])
         self.numbers = self.layout.size
-        self.resampler = Resampler(self.layout.slots(), self.layout.weights(), said, seen, self.numbers, cluster)
-        self.observed = self.layout.observed()
+        said, seen = self.layout.said_and_seen()
+        mass = np.stack([view.w for view in asked.views], axis=1)
+        self.resampler = Resampler(self.layout.slots(), mass, said, seen, self.numbers, cluster)
+        self.observed = list(zip(*self.layout.observed(), strict=True))
 
-    def of(self, times: Array) -> list[Found]:
-        """Value and spread of each question for these resamples."""
-        sums = self.resampler.sums(times)
-        w = self.layout.masses(sums[0])
-        wp, wy = self.layout.shaped(sums[1]), self.layout.shaped(sums[2])
-        values, spreads = [], []
-        for v, one in enumerate(self.layout.linear):
-            values.append(one.statistic(w[v], wp[v], wy[v]))
-            spreads.append(_spread(one, tuple(each[v] for each in self.observed), (w[v], wp[v], wy[v])))
-        out: list[Found] = []
-        start = 0
-        for each, value in zip(self.asked, by_asked(self.asked, values), strict=True):
-            out.append((value, _stacked(spreads[start : start + len(each.views)])))
-            start += len(each.views)
-        return out
+    def of(self, times: Array) -> Found:
+        """Value and spread for these resamples."""
+        draws = list(zip(*(self.layout.shaped(each) for each in self.resampler.sums(times)), strict=True))
+        return _judged(self.layout.linear, self.observed, draws)
 
 
 class Vectors:
@@ -195,25 +165,23 @@ class Vectors:
             self.resamplers.append(resampler)
             self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
-    def of(self, times: Array) -> list[Found]:
-        """Value and spread of the question for these resamples."""
+    def of(self, times: Array) -> Found:
+        """Value and spread for these resamples."""
         step = max(1, HELD // sum(each.numbers for each in self.resamplers))
         arranged = [each.arranged(times) for each in self.resamplers]
         starts = range(0, times.shape[1], step)
-        return [_joined([self._few([each[a : a + step] for each in arranged]) for a in starts], axis=1)]
+        return _joined([self._few([each[a : a + step] for each in arranged]) for a in starts], axis=1)
 
     def _few(self, times: Sequence[Array]) -> Found:
         draws = [each.sums(t) for each, t in zip(self.resamplers, times, strict=True)]
-        spreads = [_spread(*each) for each in zip(self.linear, self.observed, draws, strict=True)]
-        return np.stack([one.statistic(*each) for one, each in zip(self.linear, draws, strict=True)]), _stacked(spreads)
+        return _judged(self.linear, self.observed, draws)
 
 
-def _stacked(spreads: Sequence[Array | None]) -> Array | None:
-    """The spreads of all views, or None where one has none."""
+def _judged(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> Found:
+    """Values and spreads of all views from the sums that were observed and those of the draws; no spread if one has none."""
+    values = np.stack([one.statistic(*each) for one, each in zip(linear, draws, strict=True)])
+    spreads = [
+        one.spread(w[0], wp[0], wy[0], each) for one, (w, wp, wy), each in zip(linear, observed, draws, strict=True)
+    ]
     known = [each for each in spreads if each is not None]
-    return np.stack(known) if len(known) == len(spreads) else None
-
-
-def _spread(one: Linear, observed: tuple[Array, ...], draws: tuple[Array, Array, Array]) -> Array | None:
-    w, wp, wy = observed
-    return one.spread(w[0], wp[0], wy[0], draws)
+    return values, np.stack(known) if len(known) == len(spreads) else None

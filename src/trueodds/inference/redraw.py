@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.kernels import draws, flips, in_blocks
 from trueodds.core.kernels.labels import by_row
+from trueodds.core.kernels.resample import by_slot
 from trueodds.core.rng import stream_key
-from trueodds.inference.asked import AT_ONCE, Asked, Layout, by_asked
+from trueodds.inference.asked import Asked, Layout, by_asked
 from trueodds.inference.redraw_cells import bin_draws, by_bins
 from trueodds.problem.lens import Outcomes
 from trueodds.problem.predictions import Predictions
@@ -111,7 +112,7 @@ def _redrawn(
     separate = preds.kind == "multilabel"
     # Rows in the order of their cells meet the same slots one after the other.
     if layout.size > draws.MANY and all(view.joint for view in layout.views):
-        rows = np.argsort(tables[0].max(axis=1), kind="stable")
+        rows = by_slot(layout.linear[0].index, layout.linear[0].size)
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
@@ -198,10 +199,9 @@ def _in_blocks(
         return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
 
     found: list[list[Array]] = []
-    side = layout.block if layout.block > AT_ONCE else AT_ONCE // 2  # of many cells half a block goes to each thread
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, side)  # type: ignore[misc]
+        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
     return by_asked(asked, [np.concatenate(values) for values in zip(*found, strict=True)])

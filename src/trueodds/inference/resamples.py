@@ -53,9 +53,9 @@ class Resamples:
         return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
 
     def mapped(self, work: Callable[[Array], T], numbers: int) -> list[T]:
-        """What `work` makes of the multiplicities (units, draws) of some resamples after the others, many at a time.
+        """What `work` makes of the multiplicities (units, draws) of each block of resamples, in their order.
 
-        `numbers` is how many it holds for each draw.
+        `numbers` says how many numbers of one kind it holds for each draw, which bounds the blocks.
         """
         side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
         return in_blocks(lambda start, stop: work(self.times(start, stop)), self.count, side)

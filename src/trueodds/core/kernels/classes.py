@@ -34,7 +34,7 @@ def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     for start in range(0, n, rows):
         m = min(rows, n - start)
         here = values[start * k : (start + m) * k]
-        for j in range((start + 2 * m) * k, (start + 3 * m) * k, LINE // P.itemsize):
+        for j in range((start + 2 * m) * k, (start + 3 * m) * k, LINE // P.itemsize):  # the rows after the next
             fetch(values, j)
         placed(here, m * k, bounds, bins, by, base, slot)
         for j in range(m * k):

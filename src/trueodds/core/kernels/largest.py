@@ -130,22 +130,22 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
     for i in range(half):
         j = min(i + half, m - 1)
         row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
-        top, most, within, parts = flat[row], flat[other], 0, 0
-        there, beyond = 0, 0
+        top, within, parts = flat[row], 0, 0  # the largest so far, a part that has it, and how many parts have it
+        most, there, others = flat[other], 0, 0
         for c in range(0, k, _PART):
             for soon in range(c + ahead, c + ahead + _PART, line):
                 fetch(flat, row + np.uint64(soon))
                 fetch(flat, other + np.uint64(soon))
             x, z = _most_of_both(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
             parts = 1 if x > top else parts + (x == top)
-            beyond = 1 if z > most else beyond + (z == most)
+            others = 1 if z > most else others + (z == most)
             within = c if x > top else within
             there = c if z > most else there
             top, most = max(top, x), max(most, z)
         several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
         tops[i], hit[i] = top, _hits(bits[start + i], top, several, y[start + i])
         ties += int(several)
-        several = _several(flat, other + np.uint64(there), min(_PART, k - there), most, beyond)
+        several = _several(flat, other + np.uint64(there), min(_PART, k - there), most, others)
         if i + half < m:
             tops[j], hit[j] = most, _hits(bits[start + j], most, several, y[start + j])
             ties += int(several)

@@ -12,6 +12,11 @@ from trueodds.core.kernels import compiled
 Array = NDArray[Any]
 
 
+def by_slot(slot: Array, size: int) -> Array:
+    """The order in which slots below `size` rise, the first of equals first; sixteen bits are sorted by radix, ten times as fast."""
+    return np.argsort(slot.astype(np.uint16) if size <= 2**16 else slot, kind="stable")
+
+
 class Resampler:
     """Σw, Σwp and Σwy per slot, from how often each unit (a row or a cluster) comes in each resample.
 
@@ -22,8 +27,7 @@ class Resampler:
     def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
         counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
         slot = slots.ravel()[counted]
-        # Sixteen bits are sorted by radix, ten times as fast.
-        order = np.argsort(slot.astype(np.uint16) if size <= 2**16 else slot, kind="stable")
+        order = by_slot(slot, size)
         entry = counted[order]
         row = entry // slots.shape[1]
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import shown
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
@@ -49,7 +50,7 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
         raise InputError(
             "TO201",
             f"A {registry.kind} is a name or an instance.",
-            repr(asked),
+            shown(asked),
             f"Known: {', '.join(registry.names())}.",
         )
     return registry.make(asked, settings)
@@ -80,7 +81,10 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
         return rows
     if isinstance(rows, Tally):
         raise InputError(
-            "TO403", "A region of the simplex needs the rows.", f"region={region!r} of a tally", "Use mode='exact'."
+            "TO403",
+            "A region of the simplex needs the rows.",
+            f"region={shown(region)} of a tally",
+            "Use mode='exact'.",
         )
     return within(rows, region)
 
@@ -89,7 +93,7 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
     """What the call itself said, for the settings of its result."""
     said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
-        said["region"] = getattr(region, "__name__", None) or str(region)
+        said["region"] = getattr(region, "__name__", None) or shown(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said

@@ -19,6 +19,7 @@ from trueodds.calibrators.identity import IdentityMap
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Folds, Level, Probability, Seed
 
 Array = NDArray[Any]
 
@@ -52,19 +53,13 @@ class AutoRule(Rule):
         "which rows fit and which confirm is drawn over the rows in their order",
     )
     candidates: tuple[str | Rule, ...] | None = None
-    folds: int = 5
-    share: float = 0.3
-    alpha: float = 0.05
-    rng: int | np.random.Generator = 0
+    folds: Folds = 5
+    share: Probability = 0.3
+    alpha: Level = 0.05
+    rng: Seed | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        for name in ("share", "alpha"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
-        if isinstance(self.folds, bool) or not isinstance(self.folds, (int, np.integer)) or self.folds < 2:
-            raise InputError("TO203", "folds must be a whole number of at least 2.", repr(self.folds), "Leave it out.")
-        as_generator(self.rng)
+        super().__post_init__()
         self._rules()
 
     def settings(self) -> dict[str, Any]:

@@ -128,6 +128,7 @@ class TopVsAllRule(Rule):
     calibrator: str | Rule = "temperature"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rule = self._rule()
         if rule.map is None or rule.name == self.name or getattr(rule, "logits", False):
             raise InputError(

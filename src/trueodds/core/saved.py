@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import check
 
 
 def write(path: str | os.PathLike[str], text: str, code: str) -> None:
     """Write a text file; another process sees the old file or the whole new one, never a part."""
-    whole = Path(path)
+    whole = Path(check("path", path, str | os.PathLike))
     try:
         handle, part = tempfile.mkstemp(prefix=f".{whole.name}.", dir=whole.parent)
         try:
@@ -24,7 +25,7 @@ def write(path: str | os.PathLike[str], text: str, code: str) -> None:
         except BaseException:
             Path(part).unlink(missing_ok=True)
             raise
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         raise InputError(code, "The file cannot be written.", str(problem), "Choose a folder that exists.") from None
 
 
@@ -32,7 +33,7 @@ def read(path: str | os.PathLike[str], code: str) -> Any:
     """The document of a strict JSON file; NaN and Infinity are none."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
+    except (OSError, ValueError) as problem:  # a name with a null character is a ValueError, and so is no UTF-8
         raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
     return parsed(text, code, str(path))
 
@@ -56,7 +57,7 @@ def schema_of(path: str | os.PathLike[str]) -> str | None:
     try:
         with Path(path).open(encoding="utf-8") as file:
             start = file.read(4096)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return None
     for family in ("trueodds.tally", "trueodds.calibrator"):
         if f'"{family}/' in start:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
+from trueodds.core.settings import check, shown
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.svg import embedded
 
@@ -136,9 +138,7 @@ class Diagram:
             raise InputError(
                 "TO203",
                 "ax is one matplotlib Axes.",
-                f"{type(ax).__name__} of shape {np.shape(ax)}"
-                if isinstance(ax, (np.ndarray, list, tuple))
-                else repr(ax),
+                shown(ax),
                 "Pass one of them, such as ax=axes[0].",
             )
         if ax is not None and getattr(ax, _DRAWN, None) in [*ax.collections, *ax.lines, *ax.child_axes]:
@@ -172,7 +172,7 @@ class Diagram:
 
         Raises TO203 for another ending, TO703 where the file cannot be written.
         """
-        path = Path(path)
+        path = Path(check("path", path, str | os.PathLike))
         kind = path.suffix.lower().removeprefix(".")
         if kind not in ("svg", "png", "pdf"):
             raise InputError("TO203", "A picture is saved as .svg, .png or .pdf.", repr(path.name), "Add the ending.")
@@ -182,11 +182,11 @@ class Diagram:
             made = self._rendered(kind)
         try:
             path.write_bytes(made)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise InputError(
                 "TO703",
                 "The picture or page cannot be written.",
-                f"{str(path)!r}: {error.strerror}",
+                str(error),
                 "Check that the folder exists and may be written to.",
             ) from error
 

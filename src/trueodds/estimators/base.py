@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
+from trueodds.core.settings import OneOf, Settings
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -49,7 +50,7 @@ class Linear(Protocol):
 
 
 @dataclass(frozen=True)
-class Estimator:
+class Estimator(Settings):
     """An estimator: settings in fields, a value for a View."""
 
     name: ClassVar[str]
@@ -182,6 +183,7 @@ def single_rows(view: View, name: str) -> None:
 
 
 AGGREGATES = ("mean", "max", "sum", "prevalence", "weight")
+Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 
 def shares(views: Sequence[View], aggregate: str) -> Array:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
+from trueodds.core.settings import Count, Order
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance
 from trueodds.problem.partition import RULES, Bins, Frozen, Partition, as_partition, default_for
@@ -59,28 +60,11 @@ class BinnedError(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
     distance: str | Distance | Callable[[Array, Array], float] = "tv"
-    order: float = 1.0
-    min_count: int = 1
+    order: Order = 1.0
+    min_count: Count = 1
 
     def __post_init__(self) -> None:
-        if self.partition is not None and not isinstance(self.partition, Partition):
-            raise InputError(
-                "TO203",
-                "partition must be a Partition.",
-                repr(self.partition),
-                "For instance Uniform(15); words are understood by trueodds.measure(…, partition='equal-mass').",
-            )
-        if isinstance(self.min_count, bool) or not isinstance(self.min_count, int) or self.min_count < 1:
-            raise InputError(
-                "TO203", "min_count must be a whole number of at least 1.", repr(self.min_count), "Try min_count=10."
-            )
-        if isinstance(self.order, str) or not self.order >= 1:
-            raise InputError(
-                "TO203",
-                "order must be at least 1.",
-                repr(self.order),
-                "Use order=1 for ECE, 2 for RMSCE, float('inf') for the worst bin.",
-            )
+        super().__post_init__()
         as_distance(self.distance, self.order)
 
     @property
@@ -267,7 +251,7 @@ class MaxError(BinnedError):
     """
 
     name: ClassVar[str] = "mce"
-    order: float = float("inf")
+    order: Order = float("inf")
 
 
 @dataclass(frozen=True)
@@ -285,4 +269,4 @@ class RootMeanSquareError(BinnedError):
     """
 
     name: ClassVar[str] = "rmsce"
-    order: float = 2.0
+    order: Order = 2.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OWN, Integer, shown
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
@@ -60,8 +61,8 @@ class CostRegret(OutOfSample):
     recovers: ClassVar[str] = "regret"
     at_calibration: ClassVar[str] = "at most 0"
     of_vectors: ClassVar[str] = "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
-    cost: Cost | None = None
-    actions: tuple[str, ...] | None = None
+    cost: Annotated[Cost | None, OWN] = None
+    actions: tuple[str | Integer | float, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,8 +70,8 @@ class CostRegret(OutOfSample):
             object.__setattr__(self, "cost", checked(self.cost))
         if self.actions is not None:
             named = tuple(map(str, self.actions))
-            if isinstance(self.actions, str) or len(set(named)) < len(named):
-                raise InputError("TO203", "actions are names that differ.", repr(self.actions), "One per row of cost.")
+            if len(set(named)) < len(named):
+                raise InputError("TO203", "actions are names that differ.", shown(self.actions), "One per row of cost.")
             object.__setattr__(self, "actions", named)
 
     def by_outcome(self, judged: Judged, view: View) -> Array:

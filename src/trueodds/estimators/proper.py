@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Range
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.decomposition import (
     Decomposed,
@@ -120,12 +121,7 @@ class LogLoss(Decomposed):
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.floor, str) or not 0 <= self.floor < 1:
-            raise InputError("TO203", "floor must lie in [0, 1).", repr(self.floor), "For instance floor=1e-12.")
+    floor: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:
         """The score of each row."""

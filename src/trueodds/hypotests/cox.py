@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.likelihood.logistic import Fit, check_form, highest, statistics
-from trueodds.hypotests.likelihood.logits import Logits, Powers, check_floor
+from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics
+from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -72,16 +73,9 @@ class Cox(ViewTest):
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
-    part: str = "joint"
-    form: str | None = None
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.part not in PARTS:
-            raise InputError("TO203", f"part is one of {', '.join(PARTS)}.", repr(self.part), "Leave it out for joint.")
-        check_form(self.form)
-        check_floor(self.floor)
+    part: Annotated[str, OneOf(PARTS)] = "joint"
+    form: Form | None = None
+    floor: Floor = 0.0
 
     @property
     def _form(self) -> str:

@@ -10,6 +10,7 @@ from scipy.special import stdtr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
+from trueodds.core.settings import shown
 from trueodds.estimators.acting.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cost_regret import CostRegret
@@ -63,7 +64,7 @@ class CrossFittedTest(ViewTest):
             raise InputError(
                 "TO203",
                 "The test is of a fit on earlier rows, whose terms are new given what came before.",
-                repr(self.statistic)[:60],
+                shown(self.statistic),
                 "Leave fit_on out.",
             )
 

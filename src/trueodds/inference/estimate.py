@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
@@ -25,36 +26,18 @@ Array = NDArray[Any]
 
 FEW = 100  # resamples below which the ends of an interval are not to be trusted
 DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
+UNITS = ("auto", "rows", "cells")  # what is resampled
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Sureness(Settings):
     """How the interval is made."""
 
-    interval: str | None = "auto"
-    level: float = 0.95
-    resamples: int = 2000
-    resample: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.interval is not None and self.interval not in METHODS:
-            raise InputError(
-                "TO203",
-                "There is no interval of that name.",
-                repr(self.interval),
-                f"interval is None or one of {', '.join(METHODS)}.",
-            )
-        if not (isinstance(self.level, (int, float)) and 0 < self.level < 1):
-            raise InputError("TO203", "level must lie between 0 and 1.", repr(self.level), "Use 0.95 for 95 %.")
-        if isinstance(self.resamples, bool) or not isinstance(self.resamples, (int, np.integer)) or self.resamples < 2:
-            raise InputError(
-                "TO203", "resamples must be a whole number of at least 2.", repr(self.resamples), "For instance 2000."
-            )
-        if self.resample not in ("auto", "rows", "cells"):
-            raise InputError(
-                "TO203", "resample is 'auto', 'rows' or 'cells'.", repr(self.resample), "Leave it out for auto."
-            )
+    interval: Annotated[str, OneOf(METHODS)] | None = "auto"
+    level: Probability = 0.95
+    resamples: Annotated[int, Range(2, 100_000_000)] = 2000
+    resample: Annotated[str, OneOf(UNITS)] = "auto"
 
 
 def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:

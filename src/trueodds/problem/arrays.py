@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import shown
 
 Array = NDArray[Any]
 
@@ -32,10 +33,10 @@ def as_array(x: Any, name: str) -> Array:
             f"{int(np.ma.getmaskarray(x).sum())} masked",
             "Fill or remove those rows.",
         )
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" and array.ndim:
         array = _from_objects(array, name)
     if array.ndim == 0:
-        raise InputError("TO101", f"{name} must be an array.", repr(x), "Pass one value per row.")
+        raise InputError("TO101", f"{name} must be an array.", shown(x), "Pass one value per row.")
     if len(array) == 0:
         raise InputError("TO108", f"{name} is empty.", f"shape {array.shape}", "Pass at least one row.")
     return array
@@ -49,7 +50,7 @@ def _from_objects(array: Array, name: str) -> Array:
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{flat[missing[0]]!r} in row {_row(array, missing[0])}{such(len(missing))}",
+            f"{shown(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
             "Fill or remove those rows.",
         )
     kinds = {type(each) for each in flat}
@@ -57,7 +58,14 @@ def _from_objects(array: Array, name: str) -> Array:
         return array.astype(str)
     if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
         plain = np.array(array.tolist())
-        return plain.astype(np.float64) if plain.dtype.kind == "O" else plain  # integers beyond 64 bits
+        if plain.dtype.kind != "O":
+            return plain
+        try:
+            return plain.astype(np.float64)  # integers beyond 64 bits
+        except OverflowError:
+            raise InputError(
+                "TO114", f"{name} has an integer that no float holds.", shown(max(flat, key=abs)), "Mend that row."
+            ) from None
     raise InputError(
         "TO114",
         f"{name} must hold numbers or names.",
@@ -69,7 +77,7 @@ def _from_objects(array: Array, name: str) -> Array:
 def _missing(each: Any) -> bool:
     try:
         return each is None or bool(each != each)
-    except (TypeError, ValueError):  # pandas.NA has no truth value; an array inside an array is not missing
+    except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
         return type(each).__name__ == "NAType"
 
 

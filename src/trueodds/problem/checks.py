@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import NonNegative, check, shown
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
 from trueodds.problem.arrays import one_dimensional as one_dimensional
@@ -31,13 +32,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
     """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(given).eps) if given.kind == "f" else float(np.finfo(np.float64).eps)
-    if sum_tolerance is not None and (isinstance(sum_tolerance, str) or not 0 <= sum_tolerance < np.inf):
-        raise InputError(
-            "TO203",
-            "sum_tolerance must be a number of at least 0.",
-            repr(sum_tolerance),
-            "For percentages rounded to whole ones, sum_tolerance=0.02.",
-        )
+    sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
     low, high, rows = _look(p, k * eps, sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
@@ -161,9 +156,9 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     if classes is None:
         return tuple(range(k))
     names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(each) for each in classes)
-    if not names or not all(isinstance(name, (str, int, float)) for name in names):
+    if not names or not all(map(_is_name, names)):
         raise InputError(
-            "TO113", "classes must be a list of names.", repr(classes), "For instance classes=['no', 'yes']."
+            "TO113", "classes must be a list of names.", shown(classes), "For instance classes=['no', 'yes']."
         )
     if len(names) != k:
         raise InputError(
@@ -173,8 +168,13 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
             "Give one name per column, in the order of the columns.",
         )
     if len(set(names)) != k or len({str(name) for name in names}) != k:
-        raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
+        raise InputError("TO113", "The names of classes must differ.", shown(list(names)), "Rename the repeated ones.")
     return names
+
+
+def _is_name(name: Any) -> bool:
+    """Text or a number of at most 64 bits, as arrays of labels hold them."""
+    return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
 
 
 def _plain(name: Any) -> Any:
@@ -261,7 +261,7 @@ def looks_like_a_number(name: Any) -> bool:
     """Whether a class name could be mistaken for the number of a column."""
     try:
         float(name)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     return True
 
@@ -359,6 +359,7 @@ def groups(group: Any, n: int) -> dict[str, Array]:
     columns = dict(group) if isinstance(group, Mapping) else {"group": group}
     checked = {}
     for name, column in columns.items():
+        check("the name of a group column", name, str | bool | int | float)
         values = as_array(column, str(name))
         if values.shape != (n,):
             raise InputError(

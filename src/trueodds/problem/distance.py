@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.settings import Order, call, check, shown
 
 Array = NDArray[Any]
 
@@ -57,8 +58,7 @@ def lp(power: float) -> Distance:
     >>> float(lp(2).vectors(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
     1.0
     """
-    if isinstance(power, str) or not power >= 1:
-        raise InputError("TO203", "The power of lp must be at least 1.", repr(power), "Use distance='l2' or 'lp:3'.")
+    power = check("the power of lp", power, Order)
     if np.isinf(power):
         return MAX
     return Distance(
@@ -94,12 +94,12 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         return _user(distance)
     if isinstance(distance, str) and distance in NAMED:
         return NAMED[distance]
-    if distance == "lp":
+    if isinstance(distance, str) and distance == "lp":
         return lp(order)
     if isinstance(distance, str) and re.fullmatch(r"lp:(\d+\.?\d*|inf)", distance):
         return lp(float(distance[3:]))
     raise InputError(
-        "TO203", "There is no distance of that name.", repr(distance), near(str(distance), [*NAMED, "lp", "lp:3"])
+        "TO203", "There is no distance of that name.", shown(distance), near(str(distance)[:80], [*NAMED, "lp", "lp:3"])
     )
 
 
@@ -107,14 +107,14 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
     def one(said: Array, seen: Array) -> float:
-        found = d(said, seen)
+        found = call("distance", d, said, seen)
         try:
             return float(found)
         except (TypeError, ValueError):
             raise InputError(
                 "TO203",
                 "A distance must give one number for two vectors.",
-                f"{found!r} from {name}",
+                f"{shown(found)} from {name}",
                 "It is called as d(said, seen).",
             ) from None
 

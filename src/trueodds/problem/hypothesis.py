@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import call, shown
 from trueodds.problem.claim import Lens, Outcomes
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -107,10 +108,10 @@ def _said(preds: Predictions, rho: Any) -> Array:
         raise InputError(
             "TO203",
             "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
-            repr(rho),
+            shown(rho),
             "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
         )
-    given = np.asarray(function(preds.P))
+    given = np.asarray(call("hypothesis", function, preds.P))
     if given.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
         given = np.stack([1 - given, given], axis=1)
     if given.shape != preds.P.shape or given.dtype.kind not in "fiub":

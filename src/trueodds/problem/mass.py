@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Count, digits, shown
 from trueodds.problem.bins import Bins, Closed, Frozen
 from trueodds.problem.by_score import by_place
-from trueodds.problem.partition import Partition, _binary_only, _closed, _count, _mass_edges, _midway
+from trueodds.problem.partition import Partition, _binary_only, _mass_edges, _midway
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -32,12 +33,8 @@ class Mass(Partition):
     ('mass 100', 2)
     """
 
-    rows: int = 100
+    rows: Count = 100
     closed: Closed = "right"
-
-    def __post_init__(self) -> None:
-        _count(self.rows, "rows")
-        _closed(self.closed)
 
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
@@ -61,7 +58,7 @@ class Mass(Partition):
 
 def named(name: str, closed: Closed) -> Mass:
     """The partition behind `mass:100`."""
-    rows = name.removeprefix("mass:")
-    if not (rows.isascii() and rows.isdigit()):
-        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", repr(name), "For instance mass:100.")
-    return Mass(int(rows), closed)
+    rows = digits(name.removeprefix("mass:"))
+    if rows is None:
+        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", shown(name), "For instance mass:100.")
+    return Mass(rows, closed)

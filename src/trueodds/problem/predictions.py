@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import shown
 from trueodds.problem import checks, swapped
 
 Array = NDArray[Any]
@@ -308,15 +309,15 @@ class Predictions:
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
-        if isinstance(chosen, np.ndarray) and chosen.size == 0:
-            chosen = slice(0)
         try:
+            chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+            if isinstance(chosen, np.ndarray) and chosen.size == 0:
+                chosen = slice(0)
             where = np.arange(self.n)[chosen]
-        except IndexError as problem:
+        except (IndexError, TypeError, ValueError, OverflowError) as problem:
             raise _no_subset(str(problem)) from None
         if where.ndim != 1:
-            raise _no_subset(repr(rows))
+            raise _no_subset(shown(rows))
         if len(where) == 0:
             raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
         new = Predictions.__new__(Predictions)

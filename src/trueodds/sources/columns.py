@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
+from trueodds.core.settings import shown
 from trueodds.sources.aligned import aligned
 from trueodds.sources.plan import Plan, numbers_apart
 from trueodds.sources.table import Table
@@ -47,7 +48,9 @@ class Choice:
                 "TO205", "These choices exclude each other.", " and ".join(kinds), "Name one of them for each reading."
             )
         if self.correct is not None and self.confidence is None:
-            raise InputError("TO205", "correct needs a confidence.", f"correct={self.correct!r}", "Pass confidence=.")
+            raise InputError(
+                "TO205", "correct needs a confidence.", f"correct={shown(self.correct)}", "Pass confidence=."
+            )
         return kinds[0] if kinds else "classes"
 
     def settle(self, table: Table) -> Plan:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 
 Array = NDArray[Any]
 
 FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
 OF_LOGITS = 1e-300  # the same where the logits are known: their softmax is right down to there
+Floor = Annotated[float, Range(0, 0.5, closed="neither")]
 _VALUES = 2**16  # compared at a time
-
-
-def check_floor(floor: Any) -> None:
-    """Refuse a floor that is none."""
-    if not isinstance(floor, (int, float)) or isinstance(floor, bool) or not 0 < floor < 0.5:
-        raise InputError("TO203", "floor must lie between 0 and 0.5.", repr(floor), "For instance 1e-12.")
 
 
 def floored(P: Array, floor: float) -> Array:

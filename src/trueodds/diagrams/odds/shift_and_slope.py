@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,6 @@ from trueodds.calibrators.fitted import columns
 from trueodds.calibrators.likelihood.binary_logistic import best, line, log_ratio, logistic
 from trueodds.calibrators.likelihood.logs import sides
 from trueodds.calibrators.llo import UNCHANGED
-from trueodds.core.errors import InputError
 from trueodds.diagrams.drawing import ink
 from trueodds.problem.by_score import grouped
 from trueodds.problem.view import View
@@ -40,12 +38,6 @@ def counted(view: View) -> tuple[Array, Array, Array]:
     return p, y, view.w[live] * (view.counted / view.total)
 
 
-def check_share(name: str, value: Any) -> None:
-    """A probability between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
-
-
 def probable(p: float) -> str:
     """A posterior probability as people read it.
 
@@ -55,14 +47,6 @@ def probable(p: float) -> str:
     if p < 1e-4:
         return "under 0.01\u00a0%"
     return "over 99.99\u00a0%" if p > 0.9999 else ink.percent(p)
-
-
-def shares(name: str, values: Any) -> tuple[float, ...]:
-    """Probabilities between 0 and 1, each once, largest first."""
-    given = values if isinstance(values, Sequence) and not isinstance(values, str) else (values,)
-    for value in given:
-        check_share(name, value)
-    return tuple(sorted(set(given), reverse=True))
 
 
 @dataclass(frozen=True, eq=False)

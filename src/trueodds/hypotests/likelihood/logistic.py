@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.hypotests.likelihood.logits import Logits, Powers
 
 Array = NDArray[Any]
 
-FORMS = ("likelihood-ratio", "score")
+Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
 PASSES = 120
 NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
 ROUNDING = 1e-15  # of the largest curvature, below which another one is noise
 FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
-
-
-def check_form(form: Any) -> None:
-    """Refuse a form that is none."""
-    if form is not None and form not in FORMS:
-        raise InputError("TO203", "form is 'likelihood-ratio' or 'score'.", repr(form), "Leave it out.")
 
 
 def statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:

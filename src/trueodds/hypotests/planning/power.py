@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import chdtri, chndtr, ndtri
@@ -14,10 +14,11 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
+from trueodds.core.settings import Level, Probability, Range, Settings
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
-from trueodds.hypotests.planning.distortion import MOST, Distortion
+from trueodds.hypotests.planning.distortion import MOST, Direction, Distortion, Kind
 from trueodds.hypotests.planning.population import Population
 from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.inference.counts import exact_limits
@@ -37,26 +38,23 @@ NEAR = 0.005  # a simulated power so near to the wanted one will do: its own err
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Settings):
     """What is asked: the power that is wanted, at which level, and against which kind of miscalibration.
 
     >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
     (1000, 200, 50)
     """
 
-    n: int | None = None
-    power: float = 0.8
-    effect: float | None = None
-    alpha: float = 0.05
-    simulations: int | None = None
-    distortion: str = "temperature"
-    direction: str = "over"
+    n: Annotated[int, Range(FEWEST, 10**9)] | None = None
+    power: Probability = 0.8
+    effect: Probability | None = None
+    alpha: Level = 0.05
+    simulations: Annotated[int, Range(20, 10**8)] | None = None
+    distortion: Kind = "temperature"
+    direction: Direction = "over"
 
     def __post_init__(self) -> None:
-        shares = {"power": self.power, "alpha": self.alpha, "effect": 0.5 if self.effect is None else self.effect}
-        for name, x in shares.items():
-            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < x < 1:
-                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(x), "A share, not percent.")
+        super().__post_init__()
         if self.power <= self.alpha:
             raise InputError(
                 "TO205",
@@ -64,13 +62,6 @@ class Plan:
                 f"power={self.power} with alpha={self.alpha}",
                 "For instance power=0.8.",
             )
-        for name, count, least in (("n", self.n, FEWEST), ("simulations", self.simulations, 20)):
-            whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-            if count is not None and not (whole and count >= least):
-                raise InputError(
-                    "TO203", f"{name} must be a whole number of at least {least}.", repr(count), f"Leave {name} out."
-                )
-        Distortion(self.distortion, self.direction)
 
     def count(self, n: int, *, alone: bool) -> int:
         """How many data sets of n rows are simulated: fewer where each of them is dear."""

@@ -21,7 +21,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.margin import error_of, judged_by
+from trueodds.hypotests.margin import Margin, error_of, judged_by
 from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of, redraws_for
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import Sureness
@@ -142,7 +142,7 @@ def test(
     >>> test(preds, "consistency", resamples=99).pvalue
     1.0
     """
-    level = check("level", level, Level)
+    level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
     check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
     member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
@@ -273,7 +273,7 @@ def fit(
     from trueodds.calibrators.base import Rule
     from trueodds.calibrators.from_sums import fitted
 
-    check("level", level, Level)
+    check("level", level, Level, 0.95)
     as_generator(rng)
     if lens is not None:
         as_lens(lens)

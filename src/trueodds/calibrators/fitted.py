@@ -17,6 +17,7 @@ from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.problem import checks
+from trueodds.problem.arrays import are_counts
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
@@ -277,7 +278,7 @@ def names(classes: tuple[Any, ...]) -> Array:
 
 def whole(weight: Array | None) -> bool:
     """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
-    return weight is not None and bool((weight == np.rint(weight)).all())
+    return weight is not None and are_counts(weight)
 
 
 def never_seen(came: Array, classes: tuple[Any, ...]) -> list[Note]:

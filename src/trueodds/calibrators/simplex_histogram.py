@@ -16,6 +16,7 @@ from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leave
 from trueodds.core.errors import Note
 from trueodds.core.results import percent
 from trueodds.core.settings import Count, OneOf, Range
+from trueodds.problem.arrays import are_counts
 from trueodds.problem.tree import grow
 
 Array = NDArray[Any]
@@ -115,7 +116,7 @@ class SimplexHistogramRule(Rule):
         said = []
         if isinstance(fitted.cells, Grid):
             P, w = P[w > 0], w[w > 0]
-            rows = w if (w == np.rint(w)).all() else np.ones(len(w))
+            rows = w if are_counts(w) else np.ones(len(w))
             held = np.bincount(fitted.cells.index(_axes(P)), rows)
             # Good and Turing: as often as a row is alone in its cell a new one finds a cell where there was none.
             alone = float((held == 1).sum() / held.sum())

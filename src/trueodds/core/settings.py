@@ -110,7 +110,7 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     (5, 2)
     >>> check("bins", 0, BinCount | Literal["auto"], 15)
     Traceback (most recent call last):
-    trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000] or 'auto'. Got 0. The default is 15.
+    trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000] or 'auto'. Got 0. For instance bins=15.
     """
     allowed, kept = _read(hint, value)
     if allowed:
@@ -120,7 +120,14 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
         *others,
         *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
     ]
-    fix = "" if default is dataclasses.MISSING else f"The default is {shown(default)}."
+    example = default is not dataclasses.MISSING and default is not None
+    fix = (
+        f"For instance {name}={shown(default)}."
+        if example
+        else "Leave it out."
+        if _read(hint, None)[0]
+        else "Pass one."
+    )
     if isinstance(value, str) and words:
         fix = near(value[:SHOWN], map(str, words))
     raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", shown(value), fix)

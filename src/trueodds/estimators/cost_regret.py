@@ -133,7 +133,7 @@ class CostRegret(OutOfSample):
         return Costs(self.cost, judged.P, view, self.name, judged.row)
 
     def _names(self, actions: int) -> tuple[str, ...]:
-        named = self.actions or tuple(map(str, range(actions)))
+        named = tuple(map(str, self.actions or range(actions)))
         if len(named) != actions:
             raise InputError(
                 "TO205", f"The costs have {actions} actions.", f"{len(named)} names", "Give one name per row of cost."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.settings import shown
+from trueodds.core.settings import EXACT, shown
 
 Array = NDArray[Any]
 
@@ -92,6 +92,11 @@ def numbers(array: Array, name: str) -> Array:
     if array.dtype.itemsize > 8 or not array.dtype.isnative:
         return array.astype(np.float64)
     return array
+
+
+def are_counts(weight: Array) -> bool:
+    """Whether weights count rows: integers whose sum a float64 holds exactly. Larger ones tell nothing but ratios."""
+    return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
 
 
 def shape(p: Array, name: str) -> None:

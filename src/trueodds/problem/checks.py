@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import NonNegative, check, shown
+from trueodds.core.settings import EXACT, NonNegative, check, shown
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
 from trueodds.problem.arrays import one_dimensional as one_dimensional
@@ -22,9 +22,9 @@ from trueodds.problem.arrays import two_dimensional as two_dimensional
 
 Array = NDArray[Any]
 
-EXACT = 2**53  # up to here a float tells each whole number from the next
 LARGE = 2**18  # values from which on a compiled loop is worth loading
 WEIGHTLESS = "Every weight is zero."
+SMALL = 1e-30  # sums hold up to the sixth power of a weight
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -341,11 +341,20 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
         refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
     if not w.any():
         raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
-    with np.errstate(over="ignore"):
-        total = w.sum()
-    if not np.isfinite(total):
+    largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
+    if not SMALL <= largest <= 1 / SMALL:
         raise InputError(
-            "TO110", "The weights add up to infinity.", f"{np.max(w)} at most", "Divide them by their mean."
+            "TO110",
+            f"The largest weight must lie between {SMALL:g} and {1 / SMALL:g}, so that its powers can be summed.",
+            f"{largest:g}",
+            "Divide all weights by the largest: only their ratios matter.",
+        )
+    if largest > EXACT * smallest:
+        raise InputError(
+            "TO110",
+            f"Weights differ by more than a factor of {EXACT:.0e}: beside the largest the smaller ones vanish in a sum.",
+            f"{smallest:g} and {largest:g}",
+            "Set those that are negligible to 0.",
         )
     return w
 

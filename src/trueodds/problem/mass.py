@@ -39,7 +39,13 @@ class Mass(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
         _binary_only(view, "mass")
-        return Bins(_mass_edges(by_place(view), self._cuts(view)), self.closed)
+        rising, n = by_place(view), self._count(view)
+        if n // self.rows <= len(view):
+            return Bins(_mass_edges(rising, self._cuts(view)), self.closed)
+        # Of more groups than there are rows, the last that each row completes tells as much.
+        step = self.rows * view.total / n
+        ends = np.unique(np.floor(np.cumsum(rising.sums()[1]) / step))
+        return Bins(_mass_edges(rising, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums(self, of: Selections) -> Array:
         """The sums of the bins, cut anew for each selection."""
@@ -48,9 +54,13 @@ class Mass(Partition):
 
     def _cuts(self, view: View) -> Array:
         """After which weight each group but the last ends."""
-        n = round(view.total) if view.whole else view.worth
+        n = self._count(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
+
+    def _count(self, view: View) -> float:
+        """How many rows the weights stand for."""
+        return round(view.total) if view.whole else view.worth
 
     def __str__(self) -> str:
         return f"mass {self.rows}" + (", left-closed" if self.closed == "left" else "")

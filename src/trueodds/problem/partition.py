@@ -323,7 +323,8 @@ def _cuts(view: View, k: int, rule: str) -> Array:
     n = round(view.total)
     if rule == "first":  # sizes differ by at most one, larger groups first
         return j * (n // k) + np.minimum(j, n % k)
-    return j * n // k if rule == "floor" else -(-j * n // k)  # "ceil": row r is in group floor(r k / n)
+    whole, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    return whole + (rest // k if rule == "floor" else -(-rest // k))  # "ceil": row r is in group floor(r k / n)
 
 
 def _mass_edges(rising: ByScore, cuts: Array) -> Array:

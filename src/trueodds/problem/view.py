@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.kernels.columns import row_sums
+from trueodds.problem.arrays import are_counts
 from trueodds.problem.bins import Bins, Frozen
 
 Array = NDArray[Any]
@@ -197,7 +198,7 @@ class View:
     @property
     def whole(self) -> bool:
         """Whether the weights are counts, so that a weight of two can be two rows exactly."""
-        return self.plain or bool((self.w == np.rint(self.w)).all())
+        return self.plain or are_counts(self.w)
 
     @property
     def counted(self) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.cells import HALVINGS, WIDTH
+from trueodds.core.settings import BinCount, check
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
@@ -92,11 +93,9 @@ class Tally:
                 "rows in clusters",
                 "Audit the rows themselves: mode='exact' (--mode exact).",
             )
-        _whole(bins, "bins")
+        bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
-        if grid is not None:
-            _whole(grid, "grid")
         whole = _count(preds, slice(None), bins)
         whole = replace(whole, grid=grid, groups=_by_group(preds, bins))
         asked = [as_lens(each) for each in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
@@ -307,13 +306,6 @@ def _by_group(preds: Predictions, bins: int) -> dict[str, dict[str, Tally]]:
 def _union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> dict[str, Tally]:
     both = {**a, **b, **{value: a[value] + b[value] for value in a if value in b}}
     return dict(sorted(both.items()))
-
-
-def _whole(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(
-            "TO203", f"{name} must be a whole number of at least 1.", repr(value), f"For instance {name}=15."
-        )
 
 
 def _short(value: Any) -> str:

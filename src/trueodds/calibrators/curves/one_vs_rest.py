@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
@@ -17,6 +16,7 @@ from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.arrays import are_counts
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -108,7 +108,7 @@ def as_rows(w: Array) -> tuple[float, Array]:
     ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
     """
     total = float(w.sum())
-    if (w == np.rint(w)).all():
+    if are_counts(w):
         return total, w
     return float(len(w)), w * (len(w) / total)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Estimate, Interval, card, figure, in_words, percent, strict
+from trueodds.core.results import Estimate, Interval, card, figure, in_words, keep_defined, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
 
@@ -28,6 +28,9 @@ class Comparison:
     floor: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_defined(self, "difference", ("pvalue",))
 
     def __float__(self) -> float:
         return float(self.difference)

@@ -28,6 +28,28 @@ class Interval:
         return {"low": strict(self.low), "high": strict(self.high), "level": self.level, "method": self.method}
 
 
+def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
+    """Leave out the interval of a number that is undefined, and say in a note what is; for results as they are made."""
+    interval: Interval | None = getattr(result, "interval", None)
+    named = [name for name in (value, *others) if _undefined(getattr(result, name))]
+    if interval is not None and (value in named or _undefined(interval.low + interval.high)):
+        object.__setattr__(result, "interval", None)
+        named = named or ["interval"]
+    words = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in named)
+    note = undefined(f"The {words} {'is' if len(named) == 1 else 'are'}")
+    if named and note not in result.notes:
+        object.__setattr__(result, "notes", (*result.notes, note))
+
+
+def undefined(what: str) -> Note:
+    """The note on numbers that are NaN."""
+    return Note("TN149", f"{what} undefined on these rows (NaN); another note says why where more is known.")
+
+
+def _undefined(x: Any) -> bool:
+    return isinstance(x, float) and math.isnan(x)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """How large an error is, with its interval, its noise floor and the settings that made it."""
@@ -42,6 +64,9 @@ class Estimate:
     parts: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_defined(self, "value", ("noise_floor", "debiased"))
 
     def __float__(self) -> float:
         return float(self.value)
@@ -90,6 +115,9 @@ class Verdict:
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_defined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
 
     def __float__(self) -> float:
         return float(self.pvalue)

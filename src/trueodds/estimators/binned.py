@@ -15,7 +15,7 @@ from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
 from trueodds.estimators.base import Estimator, Linear
-from trueodds.problem.distance import Distance, as_distance
+from trueodds.problem.distance import Distance, as_distance, power_mean
 from trueodds.problem.partition import RULES, Bins, Frozen, Partition, as_partition, default_for
 from trueodds.problem.rows import together
 from trueodds.problem.selections import Selections
@@ -234,7 +234,7 @@ class BinSums:
         weights = w / w.sum(axis=-1, keepdims=True)
         if q == 1:
             return np.asarray((weights * gap).sum(axis=-1))
-        return np.asarray((weights * gap**q).sum(axis=-1) ** (1 / q))
+        return power_mean(weights, gap, q)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
+UNDEFINED = "the value is infinite or undefined"
 FEW = 100  # resamples below which the ends of an interval are not to be trusted
 DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
 UNITS = ("auto", "rows", "cells")  # what is resampled
@@ -149,6 +150,8 @@ def answer(
     """The estimate of one question from its value, interval (or why there is none) and null draws."""
     estimator, bare = asked.estimator, sure.interval is None
     value = float(asked.combined(asked.values))
+    if interval is not None and np.isnan(value):  # of a debiased error, whose interval is that of its plug-in
+        interval, why = None, UNDEFINED
     settings = estimator.said(asked.views[0])
     parts = {} if bare and len(asked.views) == 1 else parts_of(asked)
     if len(asked.views) > 1:
@@ -227,7 +230,7 @@ def interval_of(
     """The interval of one question by the chosen method, or why there is none."""
     value = float(asked.combined(asked.values))
     if not np.isfinite(value):
-        return None, "the value is infinite or undefined"
+        return None, UNDEFINED
     if method is None:
         return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
     if preds is not None and units_of(preds) < 2:

@@ -48,6 +48,21 @@ def _kl(said: Array, seen: Array) -> Array:
     return total
 
 
+def power_mean(weights: Array, sizes: Array, power: float) -> Array:
+    """(Σ w x^q)^(1/q) of sizes x ≥ 0 along the last axis, for powers whose terms would underflow too.
+
+    >>> float(power_mean(np.array([0.5, 0.5]), np.array([1e-3, 1e-3]), 1000.0))
+    0.001
+    """
+    if power <= 2:
+        return np.asarray((weights * sizes**power).sum(axis=-1) ** (1 / power))
+    largest = sizes.max(axis=-1, keepdims=True)
+    relative = np.divide(
+        sizes, largest, out=(sizes == largest).astype(np.float64), where=(largest > 0) & np.isfinite(largest)
+    )
+    return np.asarray(largest[..., 0] * (weights * relative**power).sum(axis=-1) ** (1 / power))
+
+
 def _pair(x: Array) -> Array:
     return np.stack([1 - x, x], axis=-1)
 
@@ -63,7 +78,7 @@ def lp(power: float) -> Distance:
         return MAX
     return Distance(
         f"lp:{power:g}",
-        lambda said, seen: (np.abs(said - seen) ** power).sum(axis=-1) ** (1 / power),
+        lambda said, seen: power_mean(np.ones(1), np.abs(said - seen), power),
         lambda p, y: 2 ** (1 / power) * np.abs(p - y),
     )
 

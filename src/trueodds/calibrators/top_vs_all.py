@@ -20,6 +20,7 @@ from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import shown
 
 Array = NDArray[Any]
 
@@ -147,7 +148,7 @@ class TopVsAllRule(Rule):
             return self.calibrator
         if not isinstance(self.calibrator, str):
             raise InputError(
-                "TO203", "calibrator is a name or a rule.", repr(self.calibrator), "For instance 'isotonic'."
+                "TO203", "calibrator is a name or a rule.", shown(self.calibrator), "For instance 'isotonic'."
             )
         made: Rule = CALIBRATORS.make(self.calibrator, {})
         return made

@@ -26,7 +26,9 @@ def write(path: str | os.PathLike[str], text: str, code: str) -> None:
             Path(part).unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as problem:
-        raise InputError(code, "The file cannot be written.", str(problem), "Choose a folder that exists.") from None
+        raise InputError(
+            code, "The file cannot be written.", str(problem)[:200], "Choose a folder that exists."
+        ) from None
 
 
 def read(path: str | os.PathLike[str], code: str) -> Any:
@@ -34,7 +36,7 @@ def read(path: str | os.PathLike[str], code: str) -> Any:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as problem:  # a name with a null character is a ValueError, and so is no UTF-8
-        raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
+        raise InputError(code, "The file cannot be read.", str(problem)[:200], "Check the path.") from None
     return parsed(text, code, str(path))
 
 

@@ -98,7 +98,7 @@ class Diagram:
         for layer in layers:
             if layer not in (known := (*self.layers, "legend")):
                 fix = f"One of {', '.join(known)}."
-                raise InputError("TO203", f"The diagram {self.name} has no such layer.", repr(layer), fix)
+                raise InputError("TO203", f"The diagram {self.name} has no such layer.", shown(layer), fix)
         return replace(self, without=self.without | set(layers))
 
     def has(self, layer: str) -> bool:

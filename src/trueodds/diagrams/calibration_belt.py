@@ -100,7 +100,7 @@ class CalibrationBelt(Recipe):
         """The recipe; one level instead of several."""
         if "level" in settings:
             if "levels" in settings:
-                said = f"level={settings['level']!r}, levels={settings['levels']!r}"
+                said = f"level={shown(settings['level'])}, levels={shown(settings['levels'])}"
                 raise InputError("TO203", "level is one of levels.", said, "Give one of the two.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
-from trueodds.core.settings import OneOf, Settings
+from trueodds.core.settings import OneOf, Settings, shown
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -205,7 +205,7 @@ def _known(aggregate: str) -> None:
         raise InputError(
             "TO203",
             "aggregate is one of mean, max, sum, prevalence, weight.",
-            repr(aggregate),
+            shown(aggregate),
             "Leave it out for the mean.",
         )
 

@@ -162,7 +162,17 @@ class BinnedError(Estimator):
             said.append(Note("TN105", text))
         if np.isinf(self.order) and (pooled.n < self.min_count).all():
             said.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
-        return said
+        return [*said, *one_bin(view, pooled)]
+
+
+def one_bin(view: View, pooled: View) -> list[Note]:
+    """A word where predictions that differ share a single bin, in which over- and underconfidence cancel."""
+    if len(pooled.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
+        return []
+    rows = f"All {view.n_rows:,} rows share one bin"
+    return [
+        Note("TN109", f"{rows}, so this is the mean prediction beside the event rate; use more bins, or smaller ones.")
+    ]
 
 
 class BinSums:

@@ -15,7 +15,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError
+from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
 from trueodds.estimators.pairing.pairs import ByBin, Pairs, averaged, over, several
 from trueodds.problem.partition import RULES, EqualMass, Partition
 from trueodds.problem.view import View
@@ -96,7 +96,7 @@ class _Debiased(Estimator):
                     f"{self.below_zero.format(found)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
                 )
             )
-        return said
+        return [*said, *one_bin(view, pooled)]
 
     def notes_together(self, views: Sequence[View]) -> list[Note]:
         """In how many views the number is negative, or not to be had."""

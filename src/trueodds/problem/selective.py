@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
 from trueodds.core.results import Interval, figure, percent
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Range, check
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -151,18 +151,14 @@ def risk_of(
 
 
 def _check(asked: Any, answered: int, resamples: Any, level: Any) -> None:
-    whole = all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in (asked, resamples))
-    if not whole or asked < answered or resamples < 0 or not (isinstance(level, (int, float)) and 0 < level < 1):
-        got = f"asked={asked!r}, resamples={resamples!r}, level={level!r}"
-        raise InputError("TO203", "asked, resamples or level is out of its range.", got, "Leave them out.")
+    check("asked", asked, Annotated[int, Range(answered)], answered)
+    check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
+    check("level", level, Level, 0.95)
 
 
 def _coverages(at: Any) -> Array:
-    wanted = np.asarray(at)
-    if wanted.ndim != 1 or wanted.dtype.kind not in "fiu" or not ((wanted > 0) & (wanted <= 1)).all():
-        got = f"at={at!r}"
-        raise InputError("TO203", "Each coverage lies above 0 and is at most 1.", got, "For 80 % give at=[0.8].")
-    return wanted.astype(np.float64)
+    coverage = Annotated[float, Range(0, 1, closed="right")]
+    return np.array(check("at", at, Sequence[coverage], [0.8]), dtype=np.float64)
 
 
 def _between(ends: Array, level: float) -> Interval:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.cells import HALVINGS, WIDTH
-from trueodds.core.settings import BinCount, check
+from trueodds.core.settings import BinCount, check, shown
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
@@ -224,7 +224,9 @@ class Tally:
         Raises TO405 for another score.
         """
         if name not in self.scores:
-            raise InputError("TO405", "The tally does not hold that score.", repr(name), "It holds brier and log_loss.")
+            raise InputError(
+                "TO405", "The tally does not hold that score.", shown(name), "It holds brier and log_loss."
+            )
         sums = self.scores[name]
         said = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}
         return {"mean": sums.mean, "standard_error": sums.standard_error, **said}

@@ -65,7 +65,7 @@ def _named(utility: str, P: Array, view: View) -> Array:
     if utility.startswith("class:"):
         c = int(utility.removeprefix("class:"))
         if c >= m:
-            raise _unfit(view, m, repr(utility), f"Classes are numbered from 0 to {m - 1}.")
+            raise _unfit(view, m, shown(utility), f"Classes are numbered from 0 to {m - 1}.")
         return np.eye(m)[c]
     k = int(utility.removeprefix("top-")) if "-" in utility else 1
     if k >= m:

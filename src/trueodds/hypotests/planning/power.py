@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
-from trueodds.core.settings import Level, Probability, Range, Settings
+from trueodds.core.settings import Level, Probability, Range, Settings, shown
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
@@ -84,7 +84,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
     given = [name for name, value in others.items() if value is not None]
     if width is not None and (test != "consistency" or given):
-        got = ", ".join([*given, *([] if test == "consistency" else [f"test {test}"])])
+        got = ", ".join([*given, *([] if test == "consistency" else [f"test {shown(test)}"])])
         raise InputError(
             "TO205",
             "A width is that of an interval, which no test has a part in.",
@@ -95,7 +95,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
         raise InputError(
             "TO205",
             "An estimator is planned for by the width of its interval.",
-            f"estimator={estimator!r} without width",
+            f"estimator={shown(estimator)} without width",
             "Give width, or name the statistic of consistency: statistic='ece'.",
         )
 
@@ -111,11 +111,12 @@ def power_of(
     """The smallest error that the test sees at n rows; with an effect the power, and the rows that it takes."""
     population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
     effect = plan.effect
-    if effect is not None and effect > population.largest:
+    if population.largest <= 0 or (effect is not None and effect > population.largest):
+        asked = "any effect" if effect is None else f"effect={effect}"
         raise InputError(
             "TO205",
             "No distortion of this kind makes these predictions so wrong.",
-            f"effect={effect} where the largest is {figure(population.largest)}",
+            f"{asked} where the largest is {figure(population.largest)}",
             "Ask for less, or for distortion='shift'.",
         )
     curve = _Curve(test, population, plan, stream_key(rng), progress)

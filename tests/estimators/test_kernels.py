@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tests import reference
 from tests.problem.refused import refused
 from trueodds.core.kernels.pairs import along, apart
-from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
 from trueodds.estimators.skce import SquaredKernelError
+from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
 from trueodds.problem.view import View
 

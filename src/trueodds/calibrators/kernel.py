@@ -136,7 +136,7 @@ class KernelRule(Rule):
         super().__post_init__()
         if not isinstance(self.bandwidth, str):
             limits = Range(NARROWEST[self.scale], WIDEST[self.scale])
-            check(f"bandwidth on the {self.scale} scale", self.bandwidth, Annotated[float, limits], "silverman")
+            check("bandwidth", self.bandwidth, Annotated[float, limits], "silverman")
 
     def fit(self, P: Array, Y: Array, w: Array) -> KernelMap:
         """The curves of these rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ class Comparison:
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
+        if math.isnan(self.difference):
+            object.__setattr__(self, "pvalue", None)
         keep_defined(self, "difference", ("pvalue",))
 
     def __float__(self) -> float:

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 LARGE = 2**18  # values from which on a compiled loop is worth loading
 WEIGHTLESS = "Every weight is zero."
-SMALL = 1e-30  # sums hold up to the sixth power of a weight
+SMALLEST, LARGEST = 1e-30, 1e30  # sums hold up to the sixth power of a weight between them
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -342,10 +342,10 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
     if not w.any():
         raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
-    if not SMALL <= largest <= 1 / SMALL:
+    if not SMALLEST <= largest <= LARGEST:
         raise InputError(
             "TO110",
-            f"The largest weight must lie between {SMALL:g} and {1 / SMALL:g}, so that its powers can be summed.",
+            f"The largest weight must lie between {SMALLEST:g} and {LARGEST:g}, so that its powers can be summed.",
             f"{largest:g}",
             "Divide all weights by the largest: only their ratios matter.",
         )

@@ -146,7 +146,7 @@ class Mean(Estimator):
     def value(self, view: View) -> float:
         """The weighted mean."""
         kept = view.w > 0
-        return float(view.w[kept] @ self.rows(view)[kept] / view.total)
+        return float(view.w[kept] @ self.rows(view)[kept] / view.total) if kept.any() else math.nan
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,8 @@ def combine(values: Array, shares: Array, aggregate: str) -> Array:
     """Values of several views (views, …) as one number along the first axis."""
     if aggregate == "max":
         return np.asarray(values.max(axis=0))
+    if not shares.all():  # a view that counts for nothing may have no number
+        shares, values = shares[shares != 0], values[shares != 0]
     return np.tensordot(shares, values, axes=1)
 
 

@@ -241,7 +241,8 @@ class BinSums:
         if np.isinf(q):
             worst = np.where(enough & (w > 0), gap, 0.0).max(axis=-1)
             return np.asarray(np.where(enough.any(axis=-1), worst, np.nan))  # no bin to judge by is not perfect
-        weights = w / w.sum(axis=-1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # of a view without a row in a resample there is no error
+            weights = w / w.sum(axis=-1, keepdims=True)
         if q == 1:
             return np.asarray((weights * gap).sum(axis=-1))
         return power_mean(weights, gap, q)

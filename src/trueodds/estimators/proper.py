@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -68,7 +69,7 @@ class Brier(Decomposed):
         """The weighted mean, from the sums of cells where there are no rows."""
         if view.is_rows or view.joint:
             _rows_only(view)
-            return float(view.w @ self.rows(view) / view.total)
+            return float(view.w @ self.rows(view) / view.total) if view.total > 0 else math.nan
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
 

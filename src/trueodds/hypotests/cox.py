@@ -12,7 +12,7 @@ from scipy.special import chdtrc
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics
+from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
 from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
 from trueodds.problem.view import View
 
@@ -163,10 +163,11 @@ class _Line:
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
+        told = meat > 1e-12 * unit_of(logits.w) ** 2
         if form == "score":
-            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=meat > 1e-12)
+            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=told)
         more = highest(columns, logits.x, logits.w, wy).gain - shift.gain
-        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=meat > 1e-12)
+        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=told)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:
         """Statistic, degrees of freedom, p-value and estimates of each part."""

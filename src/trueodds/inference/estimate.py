@@ -240,6 +240,8 @@ def interval_of(
     interval = _made(preds, asked, method, sure, resampled, null, rng, value)
     if interval.low < interval.high:
         return interval, ""
+    if np.isnan(interval.low + interval.high):
+        return None, "some resamples have no row of a class or a group, and so no number"
     return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
 
 

@@ -228,7 +228,7 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
         raise InputError(
             "TO106",
             "Labels are names, and the columns have none.",
-            f"{str(y[0])!r} in row 0",
+            f"{shown(str(y[0]))} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
     # Names given as text, such as those of a command line, are matched by what a number is written as.
@@ -244,8 +244,8 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
             raise InputError(
                 "TO105",
                 "A label is no class.",
-                f"{each!r} in row {row}{such(int((inverse == i).sum()))}",
-                f"The classes are {list(names)}; give the labels as they are written there.",
+                f"{shown(each)} in row {row}{such(int((inverse == i).sum()))}",
+                f"The classes are {shown(list(names))}; give the labels as they are written there.",
             )
         codes[i] = number[each]
     return codes[inverse.reshape(-1)]

@@ -68,7 +68,7 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     draws, m = len(wy), columns.shape[1]
     first, second = np.triu_indices(m)
     pairs = columns[:, first] * columns[:, second]
-    base = w * _softplus(offset)
+    base, unit = w * _softplus(offset), unit_of(w)
     beta, gain = np.zeros((draws, m)), np.zeros(draws)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     eta = np.broadcast_to(offset, wy.shape).copy()
@@ -88,20 +88,26 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         for _half in range(60):
             there = eta + far[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
-            worse = ~(risen >= gain[left] - 1e-11 * (1 + gain[left]))
+            worse = ~(risen >= gain[left] - 1e-11 * (unit + gain[left]))
             if not worse.any():
                 break
             far = np.where(worse, far / 2, far)
         beta[left] += far[:, None] * step
         still = risen <= gain[left] * (1 + 1e-13)
         gain[left] = np.maximum(gain[left], risen)
-        done = (promise <= EXACT) | (still & (promise <= NOISE))
+        done = (promise <= EXACT * unit) | (still & (promise <= NOISE * unit))
         finite[left[done]] = values[done, 0] > FLAT
-        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE)]
+        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE * unit)]
         if not len(left):
             break
     gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
     return Fit(gain, beta, finite)
+
+
+def unit_of(w: Array) -> float:
+    """What stands for the weight of one row in a tolerance: 1 where weights are of that order, else the largest."""
+    largest = float(w.max(initial=0.0))
+    return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
 
 
 def _softplus(eta: Array) -> Array:

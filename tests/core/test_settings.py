@@ -6,7 +6,7 @@ import dataclasses
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -162,6 +162,28 @@ def test_every_setting_of_every_member_has_an_annotation_that_is_checked(registr
         member = registry.load(name)
         assert issubclass(member, Settings)
         assert set(declared(member)) == {each.name for each in dataclasses.fields(member) if each.init}, name
+
+
+def bare(hint: Any) -> bool:
+    """Whether an annotation lets any number through."""
+    if get_origin(hint) is Annotated:
+        return False
+    return hint in (int, float) or any(bare(each) for each in get_args(hint))
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
+    found = {
+        (name, setting)
+        for name in registry.names()
+        for setting, (hint, _) in declared(registry.load(name)).items()
+        if bare(hint)
+    }
+    known = {  # a width whose range is that of its scale; numbers by class, and names that are numbers
+        ("kernel", "bandwidth"), ("reliability_curve", "bandwidth"), ("prior_shift", "priors"),
+        ("recalibration_lines", "classes"), ("mcllo_parameters", "classes"),
+    }  # fmt: skip
+    assert found <= known
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)

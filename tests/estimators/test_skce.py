@@ -309,7 +309,7 @@ def test_meaningless_settings_are_refused() -> None:
     with refused("TO203", "'biasd'", fix="biased"):
         SquaredKernelError(form="biasd")
     for size in (1, 2.5, True, "20"):
-        with refused("TO203", repr(size), fix="block_size"):
+        with refused("TO203", repr(size), fix="Leave it out"):
             SquaredKernelError(block_size=size)  # type: ignore[arg-type]
     with refused("TO205", fix="rows"):
         skce().value(scores(40).pool(np.zeros(40, dtype=int), 1))

@@ -78,7 +78,7 @@ def measure(rng: Rng, data: Rows) -> Any:
     call = {"interval": None} | some(rng, OWN, 1)
     if call["interval"] is not None:
         call.setdefault("resamples", 9)
-    found = to.measure(data.preds, name, **call, **own)
+    found = to.measure(data.preds, name, **(call | own))
     check_numbers(found, "value")
     asked = {key: value for key, value in call.items() if key != "lens"} | own
     known = expected(name, data, call.get("lens"), asked)
@@ -190,7 +190,7 @@ def predictions(rng: Rng, data: Rows) -> Any:
     make, given = makers[rng.integers(len(makers))]
     if make not in (Predictions.from_dense, Predictions.from_estimator, to.load) and "rows" not in given:
         given |= {"weight": None, "group": None, "cluster": None}
-    for name in rng.choice(list(given), min(len(given), int(rng.integers(1, 3))), replace=False):
+    for name in rng.choice(list(given), min(len(given), int(rng.choice([0, 1, 1, 2]))), replace=False):
         value, how = given[name], rng.random()
         if how < 0.4 or not isinstance(value, np.ndarray):
             given[name] = odd(rng) if how < 0.7 else [odd(rng)] * (n if rng.random() < 0.7 else 1)
@@ -286,9 +286,8 @@ def main() -> None:
         start = time.perf_counter()
         counts, failures = run(verb, given.calls, given.seed)
         took = time.perf_counter() - start
-        print(
-            f"{verb}: {counts['right']:,} right, {counts['refused']:,} refused, {len(failures)} failed in {took:.1f} s"
-        )
+        told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+        print(f"{verb}: {told}, {len(failures):,} failed in {took:.1f} s", flush=True)
         for kind, count in Counter(each.split(": ", 1)[1] for each in failures).most_common(40):
             print(f"  {count} x {kind}")
             print(f"      {next(each for each in failures if kind in each).split(': ')[0]}")

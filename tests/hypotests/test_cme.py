@@ -204,8 +204,8 @@ def test_what_was_used_is_told() -> None:
 
 
 def test_meaningless_settings_are_refused() -> None:
-    for bad in (0, True, 2.5, "5", (1, 2, 3)):
-        with refused("TO203", "locations" if bad is None else repr(bad)):
+    for bad, got in ((0, "0"), (True, "True"), (2.5, "2.5"), ("5", "'5'"), (None, "None"), ((1, 2, 3), "3 of them")):
+        with refused("TO203", got):
             MeanEmbedding(locations=bad)
     with refused("TO203", "'gausian'", fix="gaussian"):
         MeanEmbedding(kernel="gausian")

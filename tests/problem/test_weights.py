@@ -10,10 +10,10 @@ import pytest
 import trueodds as to
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.mass import Mass
 from trueodds.problem.partition import EqualMass, Sweep
 from trueodds.problem.view import View
+from trueodds.problem.weights import are_counts
 
 P, Y = [0.2, 0.7, 0.9, 0.4], [0, 1, 1, 0]
 

@@ -14,8 +14,8 @@ from scipy.special import betaln
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class
 from trueodds.calibrators.histogram import Steps, midway
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.by_score import ByScore
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 

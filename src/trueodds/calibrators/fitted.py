@@ -17,8 +17,8 @@ from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.problem import checks
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 

@@ -16,8 +16,8 @@ from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leave
 from trueodds.core.errors import Note
 from trueodds.core.results import percent
 from trueodds.core.settings import Count, OneOf, Range
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.tree import grow
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 

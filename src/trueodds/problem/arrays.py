@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.settings import EXACT, shown
+from trueodds.core.settings import shown
 
 Array = NDArray[Any]
 
@@ -33,7 +33,7 @@ def as_array(x: Any, name: str) -> Array:
             f"{int(np.ma.getmaskarray(x).sum())} masked",
             "Fill or remove those rows.",
         )
-    if array.dtype.kind == "O" and array.ndim:
+    if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.ndim == 0:
         raise InputError("TO101", f"{name} must be an array.", shown(x), "Pass one value per row.")
@@ -94,11 +94,6 @@ def numbers(array: Array, name: str) -> Array:
     return array
 
 
-def are_counts(weight: Array) -> bool:
-    """Whether weights count rows: integers whose sum a float64 holds exactly. Larger ones tell nothing but ratios."""
-    return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
-
-
 def shape(p: Array, name: str) -> None:
     """(n,) or (n, K) with K ≥ 2."""
     if p.ndim == 2 and p.shape[1] == 1:
@@ -154,7 +149,7 @@ def same_shape(y: Array, p: Array) -> None:
 
 
 def _row(array: Array, flat_index: int) -> int:
-    return int(np.unravel_index(flat_index, array.shape)[0])
+    return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
 
 
 def such(count: int) -> str:

@@ -19,12 +19,12 @@ from trueodds.problem.arrays import same_shape as same_shape
 from trueodds.problem.arrays import shape as shape
 from trueodds.problem.arrays import such as such
 from trueodds.problem.arrays import two_dimensional as two_dimensional
+from trueodds.problem.weights import WEIGHTLESS as WEIGHTLESS
+from trueodds.problem.weights import weights as weights
 
 Array = NDArray[Any]
 
 LARGE = 2**18  # values from which on a compiled loop is worth loading
-WEIGHTLESS = "Every weight is zero."
-SMALLEST, LARGEST = 1e-30, 1e30  # sums hold up to the sixth power of a weight between them
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -325,38 +325,6 @@ def yes_or_no(y: Array, name: str = "Y") -> Array:
     if bad.any():
         refuse(y, bad, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
     return y.astype(np.int64)
-
-
-def weights(weight: ArrayLike | None, n: int) -> Array | None:
-    """Finite weights ≥ 0, not all zero."""
-    if weight is None:
-        return None
-    w = numbers(as_array(weight, "weight"), "weight").astype(np.float64)
-    if w.shape != (n,):
-        raise InputError(
-            "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
-        )
-    bad = ~np.isfinite(w) | (w < 0)
-    if bad.any():
-        refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
-    if not w.any():
-        raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
-    largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
-    if not SMALLEST <= largest <= LARGEST:
-        raise InputError(
-            "TO110",
-            f"The largest weight must lie between {SMALLEST:g} and {LARGEST:g}, so that its powers can be summed.",
-            f"{largest:g}",
-            "Divide all weights by the largest: only their ratios matter.",
-        )
-    if largest > EXACT * smallest:
-        raise InputError(
-            "TO110",
-            f"Weights differ by more than a factor of {EXACT:.0e}: beside the largest the smaller ones vanish in a sum.",
-            f"{smallest:g} and {largest:g}",
-            "Set those that are negligible to 0.",
-        )
-    return w
 
 
 def groups(group: Any, n: int) -> dict[str, Array]:

@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import shown
 from trueodds.problem import checks, swapped
-from trueodds.problem.arrays import are_counts
+from trueodds.problem.weights import repeats
 
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
 
-ROWS_AT_MOST = 10**9  # for which frequency weights may stand
 FIELDS = (
     "classes",
     "cluster",
@@ -357,22 +356,7 @@ class Predictions:
         """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
         if self.weight is None:
             return self
-        if (self.weight != np.rint(self.weight)).any():
-            row = int(np.argmax(self.weight != np.rint(self.weight)))
-            raise InputError(
-                "TO110",
-                "Frequency weights must be whole numbers.",
-                f"{self.weight[row]} in row {row}",
-                "Leave weight_kind at 'importance' for weights that are no counts.",
-            )
-        if not are_counts(self.weight) or self.weight.sum() > ROWS_AT_MOST:
-            raise InputError(
-                "TO110",
-                "So many rows cannot be held.",
-                f"frequency weights that add up to {self.weight.sum():.3g}",
-                "Leave weight_kind at 'importance', where only ratios matter.",
-            )
-        many = self[np.repeat(np.arange(self.n), self.weight.astype(np.int64))]
+        many = self[repeats(self.weight)]
         object.__setattr__(many, "weight", None)
         return many
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.kernels.columns import row_sums
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.bins import Bins, Frozen
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.arrays import are_counts
 from trueodds.problem.view import View
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, views_of
 from trueodds.diagrams.simplicial import corners
@@ -24,7 +25,7 @@ class SimplexRecipe(BinnedRecipe):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    level: float = 0.95
+    level: Level = 0.95
     simultaneous: bool = True
 
     def of_models(

@@ -319,5 +319,9 @@ def _zeros(preds: Predictions) -> dict[str, int]:
     if preds.kind == "multilabel":
         came = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(came.any(axis=1).sum())}
-    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
-    return {"zeros": int((P == 0).sum()), "true_class_zeros": int(((P == 0) & (y > 0)).any(axis=1).sum())}
+    if preds.logits is not None:  # their probabilities underflow, but only −inf says 0
+        zero = np.isneginf(preds.logits[counted])
+        zero = zero if zero.ndim == 2 else zero[:, None]
+    else:
+        zero = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) == 0
+    return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

@@ -12,8 +12,8 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.likelihood.binary_logistic import best, held, line, log_ratio, logistic, separated, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, log_ratio, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -55,6 +55,7 @@ class BoldnessRule(Rule):
     name: ClassVar[str] = "boldness"
     complexity: ClassVar[int] = 8
     keeps_argmax: ClassVar[bool] = False
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BoldnessMap
     two_classes: ClassVar[bool] = True
     candidate: ClassVar[bool] = False
@@ -85,7 +86,7 @@ class BoldnessRule(Rule):
             )
         return max(found, 0.0)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> BoldnessMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
         slack, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
         found = best(line(x), y, w, UNCHANGED)
@@ -97,7 +98,7 @@ class BoldnessRule(Rule):
             theta = _boldest(cells(x, y, w), theta, slack)
         return BoldnessMap(float(theta[0]), float(theta[1]), found.passes, converged)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
         assert isinstance(fitted, BoldnessMap)
         said = touched(P, Y, self.floor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 import trueodds
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
+from trueodds.calibrators.base import Map, Rule, for_logs
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import strict
 from trueodds.problem import checks
+from trueodds.problem.log_probabilities import log_softmax
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
@@ -87,7 +88,7 @@ class Fitted:
             )
         return found
 
-    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Array:
+    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.map.logits and not logits:
             raise InputError(
                 "TO509",
@@ -96,6 +97,7 @@ class Fitted:
                 "Pass the logits with logits=True, or fit it on probabilities.",
             )
         if isinstance(y_prob, Predictions):
+            logits = y_prob.logits is not None and (logits or self.map.takes_logs)
             y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
         _in_order(y_prob, self.classes)
         if not logits:
@@ -103,7 +105,9 @@ class Fitted:
         z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
         checks.shape(z, "logits")
         _same_classes(z, self.k, "logits")
-        return as_columns(checks.logits(z)) if self.map.logits else columns(checks.softmax(z))
+        if self.map.logits:
+            return as_columns(checks.logits(z))
+        return LogProbabilities(log_softmax(checks.logits(z))) if self.map.takes_logs else columns(checks.softmax(z))
 
     def summary(self) -> str:
         """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
@@ -173,9 +177,7 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
 def suited(rule: Rule, preds: Predictions) -> Rule:
     """The rule with the floor for these predictions; refused where it is not for such."""
     for_classes(rule, preds.kind, preds.k)
-    if preds.logits is not None and rule.whole_rows and getattr(rule, "floor", None) == FLOOR:
-        rule = replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
-    return rule
+    return rule if preds.logits is None else for_logs(rule)
 
 
 def for_classes(rule: Rule, kind: str, k: int) -> None:
@@ -190,9 +192,12 @@ def for_classes(rule: Rule, kind: str, k: int) -> None:
     rule.check_classes(k)
 
 
-def arrays(rule: Rule, preds: Predictions) -> tuple[Array, Array, Array]:
-    """Probabilities or logits, outcomes and weights as the rule takes them."""
+def arrays(rule: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
+    """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
+    P: Any
     P, Y = as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)
+    if preds.logits is not None and rule.takes_logs:
+        P = LogProbabilities(log_softmax(preds.logits))
     if getattr(rule, "logits", False):
         if preds.logits is None:
             raise InputError(

@@ -15,6 +15,7 @@ from trueodds.core.registry import near
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.view import View
+from trueodds.tally.scores import log_score
 
 Array = NDArray[Any]
 
@@ -113,10 +114,17 @@ class Corp(ScoredError):
 
         return reader
 
+    def value(self, view: View) -> float:
+        """MCB."""
+        return view.once(self, lambda: self.parts(view)["mcb"])
+
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = Scores(self, view).shares()
         score, fitted, uncertain = (float(each) for each in self.terms(s, w, wy, self._logs(s, view)))
+        if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
+            rows = view.w > 0
+            score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
         mcb, dsc = max(score - fitted, 0.0), max(uncertain - fitted, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
 

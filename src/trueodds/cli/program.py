@@ -11,6 +11,7 @@ import click
 
 from trueodds.cli.wording import mended
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 from trueodds.core.registry import near
 
 _OF_RECORDS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
@@ -86,7 +87,7 @@ def coded(problem: BaseException) -> InputError:
         )
     if isinstance(problem, ImportError):
         return InputError(
-            "TO604", "A library is missing.", problem.name or str(problem), 'Run: pip install "trueodds[all]"'
+            "TO604", "A library is missing.", problem.name or str(problem), install("all")
         )
     if isinstance(problem, MemoryError):
         return InputError(

@@ -129,7 +129,7 @@ def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> lis
         "    right answer, 0 for silence, −t/(1 − t) for a wrong one, in the mean over all prices t. Its noise floor is",
         f"    no error: it is what these confidences would earn if they were true, {earned}.",
     )
-    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *map(str, measures), *explained]
+    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *(each.describe() for each in measures), *explained]
 
 
 def _wrong(found: Answers, risk: SelectiveRisk) -> tuple[float, float]:

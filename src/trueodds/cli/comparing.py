@@ -67,7 +67,7 @@ def compare(
         how: dict[str, Any] = {"lens": lens, "null": null, "paired": paired, "names": called, "rng": seed} | said
         asked: list[Any] = [*models, estimator] if len(models) == 2 else [models, estimator]
         found = compared(*asked, weight_kind=weight_kind, **how)
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -74,5 +74,5 @@ def groups(
     how: dict[str, Any] = {"lens": lens, "crossings": crossings, "least": least, "against": against, "rng": seed} | said
     with Progress() as progress:
         found = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)
-    said_by_option = str(found).replace("the JSON lists them", "--json lists them")
+    said_by_option = found.describe().replace("the JSON lists them", "--json lists them")
     output.answer(said_by_option, found.notes, found.to_dict(), json_path)

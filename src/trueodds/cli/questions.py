@@ -55,7 +55,7 @@ def measure(
     said |= costs
     with records.by_question(columns, costs=bool(cost_path)):
         found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
 
 
 @click.command()
@@ -100,7 +100,7 @@ def test(
             progress=lambda share: progress(share, "redrawing labels"),
             **said,
         )
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
 
 
 @click.command()
@@ -160,7 +160,7 @@ def draw(
         output.write(out, output.as_json(found.to_dict()))
     else:
         _write_csv(out, found.to_dict()["table"])
-    click.echo(f"{found}\n{out}")
+    click.echo(f"{found.describe()}\n{out}")
     for note in found.notes:
         click.echo(f"  {spoken(str(note))}")
 

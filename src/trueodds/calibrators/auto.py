@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -72,6 +72,13 @@ class AutoRule(Rule):
     def settings(self) -> dict[str, Any]:
         """The settings, with the candidates by name."""
         return {**super().settings(), "candidates": tuple(rule.name for rule in self._rules())}
+
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Recalibration] | None:
+        """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
+        still = IdentityMap()
+        return (
+            (still, Recalibration(None, None, still.name, still.said(), n, 0, None, tuple(doubts))) if doubts else None
+        )
 
     def _rules(self) -> list[Rule]:
         given = self.candidates

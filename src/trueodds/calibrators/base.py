@@ -109,6 +109,10 @@ class Rule(ABC):
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Any] | None:
+        """The identity and why, from a procedure that heeds doubts about the n rows; None where the rule is fitted."""
+        return None
+
     def of_classes(self, classes: Sequence[Any]) -> Rule:
         """The rule for classes of these names, with their numbers where its settings name some."""
         return self

@@ -15,16 +15,17 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import strict
+from trueodds.core.results import Result, strict
 from trueodds.problem import checks
 from trueodds.problem.log_probabilities import log_softmax
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fitted(Result):
     """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
 
     >>> from trueodds.calibrators.temperature import TemperatureRule
@@ -101,7 +102,10 @@ class Fitted:
             y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
         _in_order(y_prob, self.classes)
         if not logits:
-            return matrix(y_prob, self.k, sum_tolerance)
+            try:
+                return matrix(y_prob, self.k, sum_tolerance)
+            except InputError as problem:
+                raise checks.with_argument(problem) from None
         z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
         checks.shape(z, "logits")
         _same_classes(z, self.k, "logits")
@@ -112,7 +116,7 @@ class Fitted:
     def summary(self) -> str:
         """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
-        lines = [str(self)]
+        lines = [self.describe()]
         if asked := self.settings.get("calibrator"):
             lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
         return "\n".join([*lines, *self.map.table(self.classes), *map(str, self.notes)])
@@ -143,14 +147,17 @@ class Fitted:
             "version": trueodds.__version__,
         }
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The method, its parameters and the rows, in one line."""
         told = f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
         if self.report is None:
             return told
+        if self.report.choice is None:
+            return f"{told} · no fix was looked for"
         return f"{told} · {'confirmed on untouched rows' if self.report.confirmed else 'no fix is justified'}"
 
     def __repr__(self) -> str:
-        return f"Fitted({self})"
+        return f"Fitted({self.describe()})"
 
 
 def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
@@ -166,12 +173,14 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
     P, Y, w = arrays(rule, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
-    fitted, report = rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
+    against = doubts(preds)
+    found = rule.declined(preds.n, against)
+    fitted, report = found or rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
     came = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
-    notes = [*preds.notes, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
+    notes = [*preds.notes, *against, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
     if report is not None:
         notes += report.notes
-    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(notes), report)
+    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(dict.fromkeys(notes)), report)
 
 
 def suited(rule: Rule, preds: Predictions) -> Rule:

@@ -96,7 +96,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     with Progress() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
-    click.echo(f"{fitted}\n{done:,} rows written to {out}")
+    click.echo(f"{fitted.describe()}\n{done:,} rows written to {out}")
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:

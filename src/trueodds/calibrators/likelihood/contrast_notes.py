@@ -47,7 +47,11 @@ def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
     count = data.sum(partial(_tiny, baseline=baseline, apart=apart)) if apart > 0 else 0
     if not count:
         return []
-    safer = baseline if data.rows is None else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.floor), 0.05, axis=0)))
+    safer = (
+        baseline
+        if data.rows is None
+        else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.floor), 0.05, axis=0)))
+    )
     text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {apart:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
     better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
     return [Note("TN542", text + better)]

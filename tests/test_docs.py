@@ -73,6 +73,19 @@ def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytes
         assert ran.exit_code == int(said or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
 
 
+def test_the_output_in_the_readme_is_how_the_audit_begins(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from trueodds.cli import main
+
+    monkeypatch.chdir(digits)
+    shown = blocks(ROOT / "README.md", "text")
+    printed_lines = CliRunner().invoke(main, ["audit", "demo/digits.parquet"]).output.splitlines()
+    assert len(shown) == 1
+    lines = shown[0].splitlines()
+    assert printed_lines[: len(lines)] == lines
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())

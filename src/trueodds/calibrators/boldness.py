@@ -20,6 +20,7 @@ from trueodds.core.results import figure
 
 Array = NDArray[Any]
 
+_ROUNDING = 1e-12  # of log-likelihood
 _ANGLES = 64  # looked at around the contour, three times, each time more closely
 
 
@@ -76,7 +77,7 @@ class BoldnessRule(Rule):
     def slack(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
         found = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if found < -1e-12:
+        if found < -_ROUNDING:
             reach = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
@@ -84,7 +85,8 @@ class BoldnessRule(Rule):
                 f"posterior={self.posterior:g}",
                 "Ask for less, or bring more rows.",
             )
-        return max(found, 0.0)
+        # 19 rows for .95 let go of nothing: its root, were it the rounding of three logarithms, would show in the slope.
+        return found if found > _ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""

@@ -20,6 +20,9 @@ from trueodds.core.rng import as_generator
 
 Array = NDArray[Any]
 
+# Nats per row that candidates which are the same map, as `ensemble_temperature` often is `temperature`, may differ by.
+_EQUAL = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -89,10 +92,10 @@ def choose(
     shares = [mixing(int((fold != f).sum())) for f in range(folds)]
     predicted = [_cross_fitted(rule, P, Y, w, fold, folds) for rule in rules]
     scored = [losses(_mixed_by_fold(Q, fold, shares), Y) for Q in predicted]
-    best = int(np.argmin([w @ log_loss for log_loss, _ in scored]))
+    best = _first_least([float(w @ log_loss / w.sum()) for log_loss, _ in scored])
     paired = [mean_and_error(log_loss - scored[best][0], w, cluster) for log_loss, _ in scored]
     # One unit leaves no standard error at all (infinite): then the identity stays.
-    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se)
+    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se + _EQUAL)
     stated = probabilities(P)
     table = tuple(
         Candidate(
@@ -111,8 +114,13 @@ def choose(
         )
     )
     others = [i for i, rule in enumerate(rules) if rule.name != "identity"]
-    rival = rules[min(others, key=lambda i: table[i].log_loss)] if others else None
+    rival = rules[others[_first_least([table[i].log_loss for i in others])]] if others else None
     return Choice(table, rules[chosen], rival, folds, max(shares))
+
+
+def _first_least(values: Sequence[float]) -> int:
+    """The index of the least, or the first of those that equal it but for rounding."""
+    return int(np.argmax(np.asarray(values) <= min(values) + _EQUAL))
 
 
 def _ordered(candidates: Sequence[Rule]) -> list[Rule]:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import shown
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
+from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.problem.lens import Lens, as_lens, default_lens
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.region import within
+from trueodds.sources.models import is_array
 from trueodds.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ BELONG = {
     "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit looks at each.",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group look at each.",
     "seed": "The seed is rng=.",
     "random_state": "The seed is rng=.",
 }
@@ -49,9 +52,11 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
     if not isinstance(asked, str):
         raise InputError(
             "TO201",
-            f"A {registry.kind} is a name or an instance.",
-            shown(asked),
-            f"Known: {', '.join(registry.names())}.",
+            f"{registry.kind} must be a name or an instance.",
+            describe(asked),
+            f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
+            if is_array(asked)
+            else f"Known: {', '.join(registry.names())}.",
         )
     return registry.make(asked, settings)
 
@@ -64,6 +69,14 @@ def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.ran
         return settings
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     return settings | {"rng": seed}
+
+
+def seeded_test(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The settings of a test, with the seed where its statistic deals folds or the like."""
+    if isinstance(test, str) and test == "consistency":
+        return seeded(settings.get("statistic", "ece"), settings, rng, generator)
+    takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
+    return seeded(test, settings, rng, generator) if takes else settings
 
 
 def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | Recipe | None) -> Lens:
@@ -100,5 +113,5 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
 
 
 def notes_of(*rows: Predictions | Tally) -> list[Note]:
-    """What was noted of the rows when they were read."""
-    return [note for each in rows if isinstance(each, Predictions) for note in each.notes]
+    """What was noted of the rows when they were read, and what speaks against them as they are."""
+    return [note for each in rows if isinstance(each, Predictions) for note in (*each.notes, *doubts(each))]

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import trueodds as to
+from trueodds.by_group import by_group
 from trueodds.core.comparison import Comparison
 from trueodds.core.errors import Note
 from trueodds.core.groups import ByGroup, Gap, Group
 from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
+from trueodds.diagrams.base import Diagram
+from trueodds.sources.answers import answers
 
 ESTIMATE = Estimate(
     "ece",
@@ -29,10 +34,11 @@ ESTIMATE = Estimate(
 VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each label is drawn", floor=0.001)
 
 
-def test_an_estimate_prints_in_one_line() -> None:
-    assert str(ESTIMATE) == (
+def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
+    assert repr(ESTIMATE) == (
         "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
     )
+    assert str(ESTIMATE) == f"{ESTIMATE!r}\n  [TN105] few <rows>"
     assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
 
 
@@ -58,7 +64,7 @@ def test_results_are_frozen_small_and_copied_whole(result: Any) -> None:
 
 def test_nan_has_a_note_and_no_interval_however_a_result_is_made() -> None:
     lost = replace(ESTIMATE, value=math.nan)
-    assert (lost.interval, [note.code for note in lost.notes]) == (None, ["TN105", "TN149"])
+    assert (lost.interval, [note.code for note in lost.notes]) == (None, ["TN105", "TN155"])
     assert replace(lost, settings={}).notes == lost.notes  # said once
     assert "p-value and effect are undefined" in replace(VERDICT, pvalue=math.nan, effect=math.nan).notes[0].text
     assert "noise floor is undefined" in replace(ESTIMATE, noise_floor=math.nan).notes[-1].text
@@ -66,7 +72,7 @@ def test_nan_has_a_note_and_no_interval_however_a_result_is_made() -> None:
 
 def test_an_interval_without_an_end_is_none() -> None:
     lost = replace(ESTIMATE, interval=Interval(math.nan, 0.1, 0.95, "redraw"))
-    assert (lost.value, lost.interval, lost.notes[-1].code) == (0.0398, None, "TN149")
+    assert (lost.value, lost.interval, lost.notes[-1].code) == (0.0398, None, "TN155")
 
 
 def test_an_undefined_difference_has_neither_p_value_nor_interval() -> None:
@@ -76,7 +82,7 @@ def test_an_undefined_difference_has_neither_p_value_nor_interval() -> None:
         None,
         None,
         None,
-        ["TN149"],
+        ["TN155"],
     )
 
 
@@ -86,7 +92,7 @@ def test_an_undefined_gap_has_no_interval_and_an_undefined_group_a_note() -> Non
         Group("sex", x, f"sex={x}", ESTIMATE, p, 1.0, None, "undecided") for x, p in (("f", math.nan), ("m", 0.5))
     )
     (note,) = ByGroup("ece", "confidence", groups, ESTIMATE, (), (), None, 0.95, "").notes
-    assert note.code == "TN149"
+    assert note.code == "TN155"
     assert "of sex=f is undefined" in note.text
 
 
@@ -123,6 +129,35 @@ def test_html_is_escaped() -> None:
     assert "few &lt;rows&gt;" in ESTIMATE._repr_html_()
     assert "<script>" not in Estimate("ece", "<script>", 0.1, 1)._repr_html_()
     assert "<ul>" not in VERDICT._repr_html_()
+
+
+def test_every_result_shows_its_notes_in_print_and_in_a_notebook_and_is_one_line_in_a_list() -> None:
+    p = np.random.default_rng(0).random(200)
+    y = (np.random.default_rng(1).random(200) < p).astype(int)
+    a, b = (to.Predictions(y, q, group={"g": np.arange(200) % 2}) for q in (p, p**2))
+    draws = {"resamples": 50}
+    found = [
+        to.measure(a, "ece", resamples=20), to.test(a, **draws), to.compare(a, b, "brier", **draws),
+        to.compare({"a": a, "b": b}, "brier", **draws), to.power(a, effect=0.1, simulations=20), by_group(a, **draws),
+        to.fit(a, "auto"), to.draw(a), answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
+    ]  # fmt: skip
+    for each in found:
+        assert each.notes, each
+        assert str(each).splitlines()[-len(each.notes) :] == [f"  {note}" for note in each.notes]
+        assert "\n" not in repr(each)
+        assert "TN" not in repr(each)
+        if not isinstance(each, Diagram):  # shown as a picture
+            assert all(note.code in each._repr_html_() for note in each.notes)
+
+
+def test_an_audit_s_notes_are_those_that_it_prints() -> None:
+    p = np.random.default_rng(0).random(300)
+    y = (np.random.default_rng(1).random(300) < p**2).astype(int)
+    found = to.audit(to.Predictions(y, p), resamples=99)
+    printed = str(found).partition("\nNotes\n")[2]
+    assert {note.code for note in found.notes} == set(re.findall(r"\[(TN\d{3})\]", printed))
+    assert "TN246" in {note.code for note in found.notes}  # of a diagram
+    assert len(set(found.notes)) == len(found.notes)
 
 
 @pytest.mark.parametrize(

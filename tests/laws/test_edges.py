@@ -85,7 +85,7 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, wh
         assert found.notes, f"{found.value} without a note"
     if math.isnan(found.value):
         assert found.interval is None
-        assert "TN149" in [note.code for note in found.notes]
+        assert "TN155" in [note.code for note in found.notes]
     for each in (found.noise_floor, found.debiased, *found.parts.values()):
         assert each is None or not math.isnan(each) or found.notes
     if found.interval:
@@ -106,7 +106,7 @@ def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str, what: 
     except InputError:
         return
     lost = [each for each in (found.pvalue, found.statistic, found.effect) if each is not None and math.isnan(each)]
-    assert ("TN149" in [note.code for note in found.notes]) == bool(lost)
+    assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -119,7 +119,7 @@ def test_a_difference_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> 
             continue
         if math.isnan(found.difference):
             assert (found.interval, found.pvalue) == (None, None), what
-            assert "TN149" in [note.code for note in found.notes], what
+            assert "TN155" in [note.code for note in found.notes], what
 
 
 @pytest.mark.parametrize("name", ["ece", "debiased_l2", "brier", "macroce", "o_e", "skce"])
@@ -129,14 +129,14 @@ def test_a_group_of_the_worst_data_has_a_number_or_a_note(name: str) -> None:
         preds = Predictions(np.arange(n) % 2, rng.random(n), group=np.arange(n) // 2)
         found = by_group(preds, name, resamples=9)
         lost = [each.label for each in found.groups if math.isnan(each.estimate.value + each.pvalue + each.joint)]
-        assert ("TN149" in [note.code for note in found.notes]) == bool(lost)
+        assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
         assert all(each.interval is None for each in found.gaps if math.isnan(each.difference))
 
 
 def test_a_debiased_error_of_two_rows_is_undefined_and_has_no_interval() -> None:
     found = to.measure(Predictions([0, 1], [0.3, 0.8]), "debiased_l2")
     assert (str(found.value), found.interval) == ("nan", None)
-    assert {"TN112", "TN149"} <= {note.code for note in found.notes}
+    assert {"TN112", "TN155"} <= {note.code for note in found.notes}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

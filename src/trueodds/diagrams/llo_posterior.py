@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, floor_of, touched
 from trueodds.core.errors import Note
 from trueodds.core.settings import ONE, Probability, Range
 from trueodds.diagrams.base import Array, Diagram
@@ -90,7 +90,7 @@ class LloPosterior(Recipe):
         tables, notes = [], list[Note]()
         for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = counted(view)
-            notes += touched(P, Y, self.floor)
+            notes += touched(P, Y, floor_of(view, self.floor))
             tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.PANELS))
         rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import shown
 from trueodds.problem import checks, swapped
+from trueodds.problem.subset import row_numbers
 from trueodds.problem.weights import repeats
 
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
+T = TypeVar("T")
 
 FIELDS = (
     "classes",
@@ -70,7 +71,7 @@ class Predictions:
     [0, 1]
     """
 
-    __slots__ = (*FIELDS, "_tied")
+    __slots__ = (*FIELDS, "_kept", "_tied")
 
     n: int
     k: int
@@ -87,6 +88,7 @@ class Predictions:
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
     _tied: int | None
+    _kept: dict[Hashable, Any]  # what was worked out once for these rows
 
     def __init__(
         self,
@@ -149,6 +151,7 @@ class Predictions:
 
     def _fill(self, values: Mapping[str, Any]) -> None:
         self.found_tied(None)
+        object.__setattr__(self, "_kept", {})
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.view()
@@ -302,6 +305,13 @@ class Predictions:
         """Keeps that number where a pass over the rows has found it."""
         object.__setattr__(self, "_tied", count)
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for these rows; it must not hold them itself."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
+
     def __len__(self) -> int:
         return self.n
 
@@ -310,17 +320,7 @@ class Predictions:
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        try:
-            chosen = rows if isinstance(rows, slice) else np.asarray(rows)
-            if isinstance(chosen, np.ndarray) and chosen.size == 0:
-                chosen = slice(0)
-            where = np.arange(self.n)[chosen]
-        except (IndexError, TypeError, ValueError, OverflowError) as problem:
-            raise _no_subset(str(problem)) from None
-        if where.ndim != 1:
-            raise _no_subset(shown(rows))
-        if len(where) == 0:
-            raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
+        where = row_numbers(rows, self.n)
         new = Predictions.__new__(Predictions)
         values = {name: getattr(self, name) for name in FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
@@ -376,15 +376,6 @@ def restored(values: dict[str, Any]) -> Predictions:
     new = Predictions.__new__(Predictions)
     new._fill(values)
     return new
-
-
-def _no_subset(got: str) -> InputError:
-    return InputError(
-        "TO118",
-        "A subset is chosen by a mask of all rows, a slice or a list of row numbers.",
-        got,
-        "For one row pass [i].",
-    )
 
 
 def _one_hot(y: Array, k: int) -> Array:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 from trueodds.core.settings import Count, OneOf, check
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
 from trueodds.sources.held import HeldSource
+from trueodds.sources.models import refuse_several
 from trueodds.sources.parted import Reading
 from trueodds.sources.source import Source
 from trueodds.sources.table import Table
@@ -95,6 +97,7 @@ def read(
     batch_rows = check("batch_rows", batch_rows, Count, 65536)
     if isinstance(data, Source):
         return data
+    refuse_several(data)
     choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
     if choice.kind in ("logits", "confidence", "multilabel") and sum_tolerance is not None:
         raise _pointless("sum_tolerance", choice.kind)
@@ -126,7 +129,7 @@ def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
             "TO306",
             f"The engine {home} needs {problem.name}, which is not installed.",
             "",
-            f"pip install trueodds[{home}]",
+            install(home),
         ) from None
     return found
 

@@ -80,6 +80,9 @@ class Survey:
     def special(self, rows: Rows, true_zeros: int) -> Counts:
         """The special rows."""
         zeros, ones, above, off, ties = self.counts.tolist()
+        if rows.logits is not None:  # only −inf says 0, and only beside it 1
+            zero = np.isneginf(rows.logits)
+            zeros, ones = int(zero.sum()), int((zero.sum(axis=-1) == zero.shape[-1] - 1).sum()) if zero.ndim == 2 else 0
         return Counts(
             zeros=zeros,
             ones=ones,
@@ -102,10 +105,12 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     report = report_bins(bins or 1)
     first = together.first_of(report, k)
     pairs = together.empty(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, EDGES)
+    look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, rows.single, EDGES)
     told = (seen.counts, seen.extremes, found, report, bins or 0, first, pairs)
     cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *told))
     brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in found.tolist())
+    if rows.log_observed is not None:
+        loss = ScoreSums.of(-rows.log_observed)
     null = None if bins is None else together.matrix(pairs)
     return Counted(cells, null, {"brier": brier, "log_loss": loss}, seen.special(rows, loss.infinite))
 
@@ -129,7 +134,7 @@ def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
     """The sums of the proper scores: over the vector, of the last column for two classes, mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        single.scored(rows.P, rows.y, seen.squares, rows.P.shape[1] <= 2, brier, loss)
+        single.scored(rows.P, rows.y, seen.squares, rows.single, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
@@ -138,5 +143,8 @@ def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
     else:
         assert rows.shares is not None
         p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
-        brier, loss = scores.brier(p, y), scores.log_loss(p, y)
+        brier = scores.brier(p, y)
+        loss = scores.log_loss(p, y) if rows.single else scores.log_loss(rows.P, rows.shares)
+    if rows.log_observed is not None:
+        loss = -rows.log_observed
     return {"brier": ScoreSums.of(brier, rows.w), "log_loss": ScoreSums.of(loss, rows.w)}

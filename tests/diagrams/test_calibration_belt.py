@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from tests import reference
+from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.condensed import FEW, condensed
@@ -304,7 +305,7 @@ def test_what_is_drawn_is_the_table():
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {each.get_label() for each in [*ax.get_children(), *ax.child_axes]}
+    return {name_of(each) for each in [*ax.get_children(), *ax.child_axes]}
 
 
 @cache
@@ -361,7 +362,7 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     diagram = CalibrationBelt()([off()])
     nothing = diagram.less(*diagram.layers)
     assert nothing.legend() == []
-    assert nothing.draw().axes[0].get_legend() is None
+    assert legend_of(nothing.draw().axes[0]) is None
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}

@@ -35,7 +35,7 @@ def three():
 
 PICTURES = {
     "reliability": lambda: to.draw(binary(), "reliability"),
-    "reliability_classic": lambda: to.draw(binary(), "reliability", style="classic", bars="confidence"),
+    "reliability_intervals": lambda: to.draw(binary(), "reliability", bars="confidence"),
     "corp": lambda: to.draw(binary(), "corp", band="honest"),
     "cumulative": lambda: to.draw(binary(), "cumulative"),
     "simplex": lambda: to.draw(three(), "simplex", bins=5),

@@ -16,7 +16,14 @@ _NAMES: dict[str, tuple[str, str]] = {
     for option, placeholder in (
         *((option, how["metavar"]) for option, how in COLUMNS),
         *((option, "X") for option in SETTINGS),
-        *(("--mode", "exact"), ("--lens", "NAME"), ("--alpha", "X"), ("--grid", "N"), ("--weight-kind", "frequency")),
+        *(
+            ("--mode", "exact"),
+            ("--lens", "NAME"),
+            ("--alpha", "X"),
+            ("--grid", "N"),
+            ("--weight-kind", "frequency"),
+            ("--dpi", "300"),
+        ),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 _SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
@@ -50,6 +57,7 @@ _PHRASES = tuple(
             "name a column that says so by --abstained F",
         ),
         (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_each(found[1])}"),
+        (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),

@@ -106,7 +106,7 @@ class MurphyDiagram(Diagram):
         ink.dress(ax, size)
         ink.probability_axis(ax)
         high = float(view["y_high"])
-        below.above(ax, 0.0, high, self.foot)
+        ink.above(ax, 0.0, high, self.foot)
         _ticked(ax, high)
         small = ink.inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):

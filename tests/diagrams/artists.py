@@ -2,8 +2,11 @@
 
 
 def name_of(artist):
-    """The name of a mark: its label, which a leading underscore keeps out of `ax.legend()`."""
-    return str(artist.get_label()).removeprefix("_")
+    """The name of a mark: its label, which a leading underscore keeps out of `ax.legend()`.
+
+    What only is an entry of a legend draws nothing and has no name.
+    """
+    return str(artist.get_label()).removeprefix("_") if artist.get_in_layout() else ""
 
 
 def legend_of(ax):

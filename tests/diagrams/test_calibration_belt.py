@@ -342,7 +342,7 @@ def test_without_any_layer_it_still_draws():
 def test_in_small_axes_all_belts_are_one_entry_of_the_legend():
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    CalibrationBelt(levels=(0.5, 0.8, 0.95))([off()]).draw(ax)
+    CalibrationBelt(levels=(0.5, 0.8, 0.95))([off()]).draw(ax, legend=True)
     figure.draw_without_rendering()
     legend, box = ax.get_legend(), ax.get_window_extent()
     assert [text.get_text() for text in legend.get_texts()].count("whole curve, 95, 80, 50\u00a0%") == 1

@@ -35,6 +35,7 @@ def three():
 
 PICTURES = {
     "reliability": lambda: to.draw(binary(), "reliability"),
+    "reliability_deviation": lambda: to.draw(binary(), "reliability", style="deviation"),
     "reliability_intervals": lambda: to.draw(binary(), "reliability", bars="confidence"),
     "corp": lambda: to.draw(binary(), "corp", band="honest"),
     "cumulative": lambda: to.draw(binary(), "cumulative"),

@@ -594,7 +594,7 @@ def test_in_small_axes_the_legend_leaves_the_picture_two_thirds(band):
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
     diagram = ReliabilityCurve(band=band)([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
-    diagram.draw(ax)
+    diagram.draw(ax, legend=True)
     figure.draw_without_rendering()
     legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert legend.height < box.height / 3

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 PANELS = 12  # more do not fit on a page that can be read
-MOST_LEGEND = 0.2  # of the height of axes that are given: what a legend above their parts may take
+MOST_LEGEND = 0.25  # of the height of axes that are given: what a legend above their parts may take
 NARROW = 2.9  # inches: axes of this width and less have short labels in their legend
 TYPE = 9.5  # points of ordinary text in a figure that is not small
 WIDE = 6.4  # inches of a figure with three panels beside each other, or more

@@ -103,6 +103,20 @@ def test_the_title_of_axes_that_are_given_is_the_callers(every, name):
         assert ax.get_title() == shown
 
 
+def test_a_title_is_no_formula_and_may_be_of_any_length():
+    diagram = drawn("reliability", title="$x_ " + 200 * "long and longer " + "\n$")
+    for figure in (diagram.draw(), diagram.draw(figsize=(1.5, 1.5)), diagram.draw(figsize=(3, 3))):
+        figure.draw_without_rendering()
+        title = max(figure.texts, key=lambda text: len(text.get_text()))
+        assert title.get_text().startswith("$x_ long")
+        assert title.get_text().endswith("…")
+        assert not title.get_parse_math()
+        box = title.get_window_extent()
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+        assert figure.axes[0].get_window_extent().height > 10
+
+
 def test_a_title_holds_wherever_the_diagram_goes():
     diagram = to.draw(softer(3), title="Mine", figsize=(5, 4), dpi=50, bins=5)
     assert 'aria-label="Mine ' in diagram.svg()
@@ -291,6 +305,27 @@ def full():
     """A picture without an empty place: bars from 0 to 1 all over the unit square."""
     p = np.repeat((np.arange(60) + 0.5) / 60, 2)
     return Reliability(partition=Uniform(60), bars="confidence", level=0.999)([View(p, np.tile([0, 1], 60))])
+
+
+def test_a_legend_of_the_callers_is_left_alone():
+    ax = Figure(figsize=(5, 5)).subplots()
+    ax.plot([0.1, 0.2], [0.9, 0.9], label="mine")
+    theirs = ax.legend(loc="upper left")
+    Reliability()([view()]).draw(ax)
+    assert ax.get_legend() is theirs
+
+
+def test_a_legend_covers_none_of_what_the_axes_held_before():
+    kinds = [lambda ax: ax.fill_between([0, 1], 0.55, 1.04), lambda ax: ax.text(0.02, 0.97, "Mine", va="top", size=20)]
+    for put in kinds:
+        ax = Figure(figsize=(4, 4)).subplots()
+        own = put(ax)
+        Reliability()([view()]).draw(ax)
+        made = ax.get_legend()
+        if made is not None:
+            box = own.get_window_extent() if hasattr(own, "get_text") else own.get_datalim(ax.transData)
+            box = box if hasattr(own, "get_text") else box.transformed(ax.transData)
+            assert not made.get_window_extent().overlaps(box)
 
 
 def test_without_an_empty_place_there_is_no_legend_unless_it_is_asked_for():

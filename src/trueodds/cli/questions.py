@@ -160,11 +160,12 @@ def draw(
     if idle := [option for option, used in looks.items() if used]:
         what = "A page has no size" if kind == ".html" else "A table has no title and no size"
         raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
-    shown = Presentation(
-        title=False if no_title else title,
-        figsize=None if figsize is None else _sides(figsize),
-        dpi=None if dpi is None else value(dpi),
-    )
+    look: dict[str, Any] = {
+        "title": False if no_title else title,
+        "figsize": None if figsize is None else _sides(figsize),
+        "dpi": None if dpi is None else value(dpi),
+    }
+    Presentation(**look)  # refused before the file is read
 
     DIAGRAMS.check(diagram, said)
     if kind == ".html" and diagram not in _TURNING:
@@ -175,8 +176,8 @@ def draw(
     data = models(files, columns) if each else opened(files, columns)
     if (asked := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
         said = {"asked": asked} | said  # records know how many answers were not given
-    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said).less(*without)
-    found = found.present(title=shown.title, figsize=shown.figsize, dpi=shown.dpi)
+    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **said)
+    found = found.less(*without)
     if kind in _PICTURES:
         found.save(out)
     elif kind == ".json":

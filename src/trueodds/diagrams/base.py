@@ -48,9 +48,8 @@ class Diagram:
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches, of a picture with one panel
     foot: ClassVar[float] = 0.0  # of the height of the axes: what the strip of predictions takes
     tall: ClassVar[float] = 0.0  # height of a panel in its widths, where units along x and y are equal
-    equal: ClassVar[bool] = False  # whether units along x and y are equal in a figure of its own
     divided: ClassVar[bool] = False  # whether a panel is made of several axes, which fill it
-    bare: ClassVar[bool] = False  # whether panels have no ticks, which need no room
+    bare: ClassVar[bool] = False  # whether panels have no ticks, and keep their own scale
     unit: ClassVar[str] = "bins"  # what a row of the table is
     ranked: ClassVar[str] = "largest error"  # which views come first
 
@@ -82,6 +81,11 @@ class Diagram:
         return f"{self.name} · {len(self.table['view']):,} {self.unit} · n={n:,} · {', '.join([self.lens, *said])}"
 
     __repr__ = __str__  # arrays are no one-liner
+
+    @property
+    def equal(self) -> bool:
+        """Whether units along x and y are equal in a figure of its own, because matplotlib keeps them so."""
+        return self.tall > 0 and not self.bare
 
     @property
     def finding(self) -> str:

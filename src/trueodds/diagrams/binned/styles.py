@@ -20,13 +20,8 @@ class BinnedPlot(Diagram):
         return bool(self.settings["style"] == "deviation")
 
     @property
-    def equal(self) -> bool:  # type: ignore[override]
-        """The diagonal rises at 45 degrees."""
-        return not self.deviation
-
-    @property
     def tall(self) -> float:  # type: ignore[override]
-        """Panels of deviations have no scale in common with predictions."""
+        """The diagonal rises at 45 degrees; deviations have a scale of their own."""
         return 0.0 if self.deviation else ink.square_height(*ink.RATES, self.foot)
 
     def headline(self) -> str:

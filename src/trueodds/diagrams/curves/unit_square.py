@@ -15,7 +15,6 @@ class UnitSquare(Diagram):
     """A diagram of rates over stated probabilities, each panel above a strip of the predictions."""
 
     unit = "parts"
-    equal = True
 
     @property
     def tall(self) -> float:  # type: ignore[override]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 SMALLEST = 6.3  # points of ordinary text; the legend is a point smaller
+LINES = 4  # of a headline: what a caller gives may be longer
 MOST = 0.32  # of the height of a figure of a given size: what headline, finding and legend may take
 _HANDLE = 3.3  # of the type size: what the mark of a legend's entry takes, with the space around it
 
@@ -41,9 +42,9 @@ def heads_of(diagram: Diagram, note: str, room: float, size: float) -> list[Head
     alone = replace(whole, note="")
     small = replace(alone, larger=0.5)
     fewer = [small, replace(small, legend=False)] if own else [small, replace(small, headline="")]
-    heads = [whole, alone, *fewer, replace(small, headline="", legend=False)]
     most = MOST * 72 * presentation.figsize[1]
-    return [head for head in heads[:-1] if head.height <= most and head.whole] or heads[-1:]
+    fitting = [head for head in (whole, alone, *fewer) if head.height <= most and head.whole]
+    return fitting or [replace(small, headline=headline if own else "", legend=False)]
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,15 @@ class Head:
     @cached_property
     def question(self) -> str:
         """The headline in lines."""
-        lines = self.headline.split("\n")
-        return "\n".join(ink.wrapped(line, self.room, self.size + self.larger, "bold") for line in lines)
+        size = self.size + self.larger
+        lines = [
+            line
+            for part in self.headline.split("\n")
+            for line in ink.wrapped(part, self.room, size, "bold").split("\n")
+        ]
+        if len(lines) > LINES:
+            lines[LINES - 1 :] = [f"{lines[LINES - 1]} …"]
+        return "\n".join(ink.shortened(line, self.room, size, "bold") for line in lines)
 
     @cached_property
     def finding(self) -> str:

@@ -97,9 +97,9 @@ def _dressed(diagram: Diagram, ax: Any, size: float) -> None:
     ink.inward(ax)
     width, height = (72 * side for side in ink.inches(ax))
     _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
-    if diagram.presentation.legend is False:
-        return
     always = diagram.presentation.legend is True
+    if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
+        return  # theirs is left alone
     head = Head(diagram, "", "", width - 2 * legend.PAD * size, size)
     if not diagram.divided:
         legend.put_inside(ax, head.in_smaller_type(), diagram.foot, always=always)

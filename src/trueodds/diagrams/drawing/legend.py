@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PAD = 0.4  # of the type size, between the legend and the edge of the axes, as matplotlib's borderaxespad
 APART = 3.0  # points between the legend and what is drawn, at least
+SPARE = 1.08  # times its size is what a legend must have: a layout may yet make the axes smaller
 WHITE = 250  # of 255: lighter pixels show nothing
 PLACES = (
     "upper left",
@@ -51,8 +52,6 @@ def put_inside(ax: Any, heads: Sequence[Head], foot: float, *, always: bool) -> 
     heads = [head for head in heads if head.marks]
     if not heads:
         return None
-    if (engine := ax.figure.canvas.figure.get_layout_engine()) is not None:
-        engine.execute(ax.figure.canvas.figure)  # places are searched for in the axes as they will stand
     covered = Covered(ax)
     least: tuple[float, Head, int, str] | None = None
     for head in heads:
@@ -102,7 +101,7 @@ def _shares(ax: Any, covered: Covered, head: Head, columns: int, foot: float) ->
 
     unit = ax.figure.dpi / 72
     room = ax.get_window_extent()
-    width, height = (unit * side for side in head.legend_size(columns))
+    width, height = (unit * SPARE * side for side in head.legend_size(columns))
     pad, apart = unit * PAD * (head.size - 1), unit * APART
     low = room.y0 + foot * room.height + (foot > 0) * unit  # above the line at the top of the strip
     free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height

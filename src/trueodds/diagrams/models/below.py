@@ -28,6 +28,12 @@ def lines(models: int) -> float:
     return 0.18 * (models + 1)
 
 
+def fit(ax: Any, models: int) -> bool:
+    """Whether the axes can spare what the table under them takes."""
+    wide, high = ink.inches(ax)
+    return wide > 3.4 and high > lines(models) + 1.0
+
+
 def height(diagram: Diagram, width: float, usual: float, foot: float, table: float, plot: float | None = None) -> float:
     """Inches of a figure in which words, strips and table of many models leave room for the picture itself, `plot`."""
     if len(diagram.panels["view"]) > 1:

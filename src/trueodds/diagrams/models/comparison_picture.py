@@ -94,7 +94,8 @@ class ComparisonDiagram(BinnedPlot):
             self._model(ax, i, table, low, high)
         if self.has("strip"):
             below.strips(ax, tables, self.foot, float(view["tallest"]))
-        if self.has("numbers") and len(self.panels["view"]) == 1 and len(self.names) > 1 and ink.inches(ax)[0] > 3.4:
+        several = len(self.names) > 1 and len(self.panels["view"]) == 1
+        if self.has("numbers") and several and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)
 
     def _model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:

@@ -61,9 +61,10 @@ class Comparison(BinnedRecipe):
         Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
 
     Columns of `table`: view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
-    bar_high outside, and error error_low error_high noise_floor difference difference_low difference_high. `part` is
-    `bin`, or `model` for all rows of a model in a view, which alone has the errors; of several views the model's
-    standing over all stands under the name of the lens. What a part does not have is NaN, or False.
+    bar_high (rates, whatever the style) outside, and error error_low error_high noise_floor difference difference_low
+    difference_high. `part` is `bin`, or `model` for all rows of a model in a view, which alone has the errors; of
+    several views the model's standing over all stands under the name of the lens. What a part does not have is NaN,
+    or False.
 
     >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
     'ECE 0.0333.'

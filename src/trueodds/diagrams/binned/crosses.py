@@ -69,8 +69,10 @@ class ReliabilityDiagram(BinnedPlot):
         elif not self.long_labels:
             told = "" if kind == "consistency" and bars else f" ({level})"
             labels = f"inside{told}", f"outside{told}"
-        elif kind == "confidence":
+        elif kind == "confidence" and bars:
             labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
+        elif kind == "confidence":
+            labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
         else:
             told = "" if bars else f" the {level} consistency bar"
             labels = f"observed, inside{told}", f"observed, outside{told}"

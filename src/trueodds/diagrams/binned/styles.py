@@ -44,7 +44,8 @@ class BinnedPlot(Diagram):
     def calibrated(self, ax: Any) -> None:
         """The line of perfect calibration."""
         style: dict[str, Any] = {"color": ink.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
-        ax.plot(*(((0, 1), (0, 1)) if not self.deviation else (ink.PROBABILITIES, (0, 0))), **style)
+        x, y = (ink.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
+        ax.plot(x, y, **style)
 
     def placed(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Heights of marks, and of the lower and upper ends of bars, in the style; without bars the heights again."""

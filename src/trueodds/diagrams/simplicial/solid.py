@@ -87,7 +87,7 @@ class TetrahedronDiagram(Diagram):
             high = (high[0] + 0.06 + 4 * size / marks.side(ax, wide=WIDEST, tall=TALLEST, alone=True), high[1])
         side = marks.side(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
         _names(ax, names, seen, size, side)
-        marks.Equal(ax, low, high, alone=True)
+        marks.Equal(ax, low, high)
 
     def turning(self, *, script: bool = True) -> str:
         """An HTML fragment with the tetrahedron to turn by mouse, touch and arrow keys, and the table of its cells.
@@ -113,12 +113,12 @@ class TetrahedronDiagram(Diagram):
                 "Check that the folder exists and may be written to.",
             ) from error
 
-    def save(self, path: str | Path) -> None:
+    def _write(self, path: Path) -> None:
         """As any picture, and as .html, which can be turned."""
-        if Path(path).suffix.lower() in (".html", ".htm"):
+        if path.suffix.lower() in (".html", ".htm"):
             self.to_html(path)
         else:
-            super().save(path)
+            super()._write(path)
 
 
 def dots(rows: dict[str, Array], view: dict[str, Any]) -> Array:

@@ -97,7 +97,7 @@ def reliability(learn: Predictions, judge: Predictions, path: Path) -> None:
     made = {method.said: method for method in EVERY}
     for ax, name in zip(figure.subplots(2, 3).ravel(), SIX, strict=True):
         after = Predictions(judge.y, fit(learn, made[name].name, **made[name].settings).predict_proba(judge))
-        draw(after, "reliability", lens="confidence", bins=10, style="classic", ax=ax)
+        draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
     _kept(figure, path)
 

@@ -72,7 +72,7 @@ def said(name: str) -> str:
 
 
 def _line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
-    diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, **settings)
+    diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
     diagram.paint(ax, 0)
     outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
     ax.set_title(f"{title}\n{outside} of {bins} outside", fontsize=9)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.registry import listed
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
@@ -50,7 +51,7 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
             "TO201",
             f"A {registry.kind} is a name or an instance.",
             repr(asked),
-            f"Known: {', '.join(registry.names())}.",
+            listed(registry.names()),
         )
     return registry.make(asked, settings)
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from tests.problem.refused import refused
-from trueodds.core.registry import Registry, near, settings_of
+from trueodds.core.registry import Registry, listed, near, settings_of
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,13 @@ def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
     assert near("quantile", ["equal-mass", "uniform"]) == "Did you mean equal-mass?"
     assert near("Sigmoid", ["platt", "beta"]) == "Did you mean platt?"
     assert near("sigmoid", ["uniform"]) == "Known: uniform."
+
+
+def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
+    names = [f"name_{i}" for i in range(1000)]
+    said = listed(names)
+    assert said.startswith("Known: name_0, name_1, ")
+    assert len(said) < 240
+    shown = said.count("name_")
+    assert said.endswith(f" and {1000 - shown} more.")
+    assert listed(["x" * 500]) == f"Known: {'x' * 500}."

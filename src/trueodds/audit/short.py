@@ -14,7 +14,6 @@ from trueodds.audit.words import (
     boundless,
     chance,
     claim,
-    clean,
     count,
     entity,
     few,
@@ -78,9 +77,9 @@ def _right(audit: Mapping[str, Any]) -> Fact:
 def _answered(audit: Mapping[str, Any]) -> list[Fact]:
     """How many questions got an answer, as the note on those without one tells."""
     for note in audit.get("notes") or ():
-        told = _COVERAGE.search(clean(note["text"])) if note["code"] == "TN146" else None
+        told = _COVERAGE.search(note["text"]) if note["code"] == "TN146" else None
         if told is not None:
-            silent = clean(note["text"])[: told.start()].strip()
+            silent = note["text"][: told.start()].strip()
             return [
                 Fact("It answers", share(float(told[1]) / 100), f"{silent}; all else is of the answers that were given")
             ]
@@ -174,7 +173,7 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     if worst is None:
         within = f"the others within {points(together['least'])}"
         return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
-    remark = f"worst: {clean(worst['label'])}, off by {points(worst['error'])}; {left}"
+    remark = f"worst: {worst['label']}, off by {points(worst['error'])}; {left}"
     return [Fact(label, f"{off} of {tested}", remark, "bad")]
 
 

@@ -15,6 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
 from trueodds.core.errors import InputError, Note
+from trueodds.core.printable import printable
 from trueodds.core.results import strict
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
@@ -111,7 +112,7 @@ class Fitted:
         lines = [str(self)]
         if asked := self.settings.get("calibrator"):
             lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
-        return "\n".join([*lines, *self.map.table(self.classes), *map(str, self.notes)])
+        return "\n".join(map(printable, [*lines, *self.map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON that `load` reads; the file is replaced as a whole."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.core.results import Estimate, Interval, card, figure, in_words, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
@@ -61,7 +62,7 @@ class Comparison:
         pieces.append(", ".join(_beside(name, each) for name, each in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def _repr_html_(self) -> str:
         return card(str(self), self.notes)
@@ -129,7 +130,7 @@ class Ranking:
         pieces.append(f"{percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def _repr_html_(self) -> str:
         return card(str(self), self.notes)

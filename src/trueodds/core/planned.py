@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.core.results import Interval, card, figure, percent, strict
 
 
@@ -38,6 +39,9 @@ class Power:
         return float("nan") if answer is None else float(answer)
 
     def __str__(self) -> str:
+        return printable(self._told())
+
+    def _told(self) -> str:
         if self.asked == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Estimate:
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def _repr_html_(self) -> str:
         return card(str(self), self.notes)
@@ -103,7 +104,7 @@ class Verdict:
     def __str__(self) -> str:
         floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
-        return (
+        return printable(
             f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
             f"{self._beside()} · n={self.n:,} · {self.lens} · null: {self.null}"
         )

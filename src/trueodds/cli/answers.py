@@ -85,9 +85,9 @@ def answers(
     if json_path is not None:
         output.write(json_path, output.as_json(_told(files, found, risk, measures, notes)))
     if json_path != "-":
-        click.echo("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
+        output.show("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
         for note in notes:
-            click.echo(f"  {spoken(str(note))}")
+            output.show(f"  {spoken(str(note))}")
 
 
 def _measures(preds: Predictions, floor: float, level: float, seed: int) -> list[Estimate]:

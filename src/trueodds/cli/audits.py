@@ -88,9 +88,10 @@ def audit(
     if json_path != "-":
         from trueodds.audit import report
 
-        click.echo(report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None))
+        text = report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None)
+        output.show(text, painted=True)
     judged = [gate.judge(told) for gate in gates]
     for gate, (held, why) in zip(gates, judged, strict=True):
-        click.echo(f"gate {gate.text!r} {'held' if held else 'failed'}: {why}", err=True)
+        output.show(f"gate {gate.text!r} {'held' if held else 'failed'}: {why}", err=True)
     if not all(held for held, _ in judged):
         ctx.exit(GATE_FAILED)

@@ -482,7 +482,7 @@ def test_names_are_no_formulas_and_no_second_line():
     words = [text for legend in _legends(figure) for text in legend.get_texts()]
     assert not any(text.get_parse_math() for text in words)
     said = [text.get_text() for text in words]
-    assert "a$b$ _c" in said
+    assert r"a$b$\n_c" in said
     assert "_x$\\frac$" in said
     assert max(text.get_window_extent().x1 for text in words) <= figure.bbox.x1
 

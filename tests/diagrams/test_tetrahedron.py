@@ -8,6 +8,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import trueodds as to
 from tests import reference
@@ -235,3 +236,17 @@ def test_weights_and_votes_and_a_single_row_can_be_drawn():
     for Y, w in ((np.eye(4)[drawn_labels(rng, P)], rng.uniform(0.2, 3.0, 50)), (rng.dirichlet(np.ones(4), 50), None)):
         Tetrahedron()([View(P, Y, w, name="canonical")]).svg()
     Tetrahedron()([View([[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]], name="canonical")]).turning()
+
+
+def test_controls_in_names_are_text_on_the_page_and_in_the_picture_and_the_table_keeps_the_names(tmp_path):
+    names = ["a\x1b[2J", "b\u202e", "c\x9b", "d\u2066"]
+    rows = preds(400, k=4, power=0.5)
+    diagram = to.draw(to.Predictions(rows.y, rows.p, classes=names), "tetrahedron")
+    for suffix in ("html", "svg"):
+        diagram.save(tmp_path / f"d.{suffix}")
+        text = (tmp_path / f"d.{suffix}").read_text(encoding="utf-8")
+        assert not re.search("[\x1b\u202e\x9b\u2066]", text)
+    assert r"b\u202e" in (tmp_path / "d.html").read_text(encoding="utf-8")
+    drawn = [text.get_text() for text in diagram.draw().findobj(Text)]
+    assert {repr(name)[1:-1] for name in names} <= set(drawn)
+    assert [diagram.panels[f"corner_{j}"][0] for j in range(4)] == names

@@ -198,9 +198,9 @@ def draw(
         output.write(out, output.as_json(found.to_dict()))
     else:
         _write_csv(out, found.to_dict()["table"])
-    click.echo(f"{found.describe()}\n{out}")
+    output.show(f"{found.describe()}\n{out}")
     for note in found.notes:
-        click.echo(f"  {spoken(str(note))}")
+        output.show(f"  {spoken(str(note))}")
 
 
 def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,8 +230,12 @@ def _is_number(name: str) -> bool:
 
 def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
     import csv
+    import io
 
-    with Path(out).open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(table)
-        lines.writerows(zip(*table.values(), strict=True))
+    from trueodds.core import saved
+
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(table)
+    lines.writerows(zip(*table.values(), strict=True))
+    saved.write(out, text.getvalue(), "TO602")

@@ -14,8 +14,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError, Note
 from trueodds.core.extras import install
+from trueodds.core.printable import printable, printable_tree
 from trueodds.core.results import strict, with_notes
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.presentation import Presentation
@@ -80,7 +82,8 @@ class Diagram:
         """The diagram in one line, without its notes."""
         n = int(np.max(self.panels["n"]))
         said = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
-        return f"{self.name} · {len(self.table['view']):,} {self.unit} · n={n:,} · {', '.join([self.lens, *said])}"
+        rows = f"{len(self.table['view']):,} {self.unit}"
+        return printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *said])}")
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)
@@ -114,6 +117,17 @@ class Diagram:
                 fix = f"One of {', '.join(known)}."
                 raise InputError("TO203", f"The diagram {self.name} has no such layer.", repr(layer), fix)
         return replace(self, without=self.without | set(layers))
+
+    def printable(self) -> Self:
+        """The same diagram for a picture or a page: no name in it holds a control character."""
+        return replace(
+            self,
+            lens=printable(self.lens),
+            table=_printable(self.table),
+            panels=_printable(self.panels),
+            settings=printable_tree(self.settings),
+            presentation=replace(self.presentation, title=printable_tree(self.presentation.title)),
+        )
 
     def has(self, layer: str) -> bool:
         """Whether a layer is drawn."""
@@ -241,7 +255,8 @@ class Diagram:
                 f"a second one, {self.name}",
                 "Use axes of its own, or draw several models by the diagram comparison.",
             )
-        found = layout.drawn(self.present(title=title, figsize=figsize, dpi=dpi, legend=legend), ax)
+        presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        found = layout.drawn(presented.printable(), ax)
         if ax is not None:
             setattr(ax, _DRAWN, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
         return found
@@ -253,8 +268,8 @@ class Diagram:
         """
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
-        raw = self._rendered("svg").decode()
-        return embedded(raw, prefix, f"{self.name_of_picture} {self.finding}".replace("\n", " "))
+        raw, shown = self._rendered("svg").decode(), self.printable()
+        return embedded(raw, prefix, f"{shown.name_of_picture} {shown.finding}".replace("\n", " "))
 
     def live(self) -> tuple[str, str] | None:
         """The picture as HTML that answers a reader's hand, and the script it needs; None for one that stands still."""
@@ -284,15 +299,8 @@ class Diagram:
             made = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
         else:
             made = self._rendered(kind)
-        try:
-            path.write_bytes(made)
-        except OSError as error:
-            raise InputError(
-                "TO703",
-                "The picture or page cannot be written.",
-                f"{str(path)!r}: {error.strerror}",
-                "Check that the folder exists and may be written to.",
-            ) from error
+        with replacing(path, "TO703") as file:
+            file.write(made)
 
     def _rendered(self, kind: str) -> bytes:
         # A local context: a user's own style must not change what a report looks like.
@@ -325,6 +333,17 @@ class Diagram:
             return render()
         except InputError:
             return None
+
+
+def _printable(columns: Mapping[str, Array]) -> dict[str, Array]:
+    return {
+        name: np.array(
+            [printable(each) if isinstance(each, str) else each for each in column.tolist()], column.dtype.kind
+        )
+        if column.dtype.kind in "OU"
+        else column
+        for name, column in columns.items()
+    }
 
 
 def _matplotlib() -> Any:

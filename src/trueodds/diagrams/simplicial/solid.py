@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core import saved
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.simplicial import geometry, marks, turning
@@ -103,15 +103,7 @@ class TetrahedronDiagram(Diagram):
 
     def to_html(self, path: str | Path) -> None:
         """Write a page of its own with the tetrahedron to turn. Raises TO703 where it cannot be written."""
-        try:
-            Path(path).write_text(turning.page(self), encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                "TO703",
-                "The picture or page cannot be written.",
-                f"{str(path)!r}: {error.strerror}",
-                "Check that the folder exists and may be written to.",
-            ) from error
+        saved.write(path, turning.page(self), "TO703")
 
     def _write(self, path: Path) -> None:
         """As any picture, and as .html, which can be turned."""

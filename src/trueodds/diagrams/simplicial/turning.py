@@ -31,6 +31,7 @@ def script() -> str:
 
 def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -> str:
     """The figure as HTML, with the script and the table of cells, or without."""
+    diagram = diagram.printable()
     data = island(diagram)
     told = f"{diagram.name_of_picture} {diagram.told}"
     name = f"{told} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
@@ -55,6 +56,7 @@ def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -
 
 def page(diagram: TetrahedronDiagram) -> str:
     """A page of its own, which lets in its one style and its one script by their hashes, and nothing else."""
+    diagram = diagram.printable()
     style, code = _part("turning.css"), _part("turning.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action 'none'"
     heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.told)}</p>"]

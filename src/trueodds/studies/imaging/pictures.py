@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.ask import draw, fit
+from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.imaging.measured import EVERY
 from trueodds.studies.pictures import BLUE, RED
@@ -118,4 +119,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

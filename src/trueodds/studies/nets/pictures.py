@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.ask import draw
+from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.nets.known import NETS, groups, three
 from trueodds.studies.nets.measured import PARTITIONS
@@ -116,4 +117,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=80)
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=80)

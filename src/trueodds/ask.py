@@ -165,7 +165,7 @@ def test(
     lenses = [lens_for(rows, each, own) for each in several]
     error = None if margin is None else error_of(member, margin, lenses)
     if not is_identity:
-        rows, lenses = _under(rows, hypothesis, lenses, member)
+        rows, lenses = under(rows, hypothesis, lenses, getattr(member, "redraw", "labels"))
     if isinstance(rows, Tally):
         verdict = member.from_tally(rows, lenses, generator)
     else:
@@ -303,20 +303,27 @@ def draw(
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
     ax: Any = None,
+    title: str | bool | None = None,
+    figsize: tuple[float, float] | None = None,
+    dpi: float | None = None,
+    legend: bool | None = None,
     **settings: Any,
 ) -> Any:
     """Where the probabilities are off: a diagram with `frame()`, `draw(ax)` and `save(path)`.
 
     With `ax` it is drawn there at once. Several models, `{"before": a, "after": b}`, are drawn by the diagrams that
-    compare. Layers are left out by `less`, as in `draw(preds).less("strip")`.
+    compare. Layers are left out by `less`, as in `draw(preds).less("strip")`. `title`, `figsize`, `dpi` and `legend`
+    are those of `Diagram.draw` and hold wherever the diagram is drawn, shown or saved.
 
     >>> draw(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).name
     'reliability'
     """
     from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.drawing.presentation import Presentation
     from trueodds.diagrams.recipe import Recipe
 
     as_generator(rng)
+    presentation = Presentation(title, figsize, dpi, legend)
     member = member_of(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
     rows = next(iter(models.values()))
@@ -327,9 +334,9 @@ def draw(
         text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
         notes.append(Note("TN248", text))
     said = dict(picture.settings) | said_of(rng, rows, weight_kind)
-    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)))
+    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
     if ax is not None:
-        picture.draw(ax)
+        picture.draw(ax, figsize=figsize, dpi=dpi)
     return picture
 
 
@@ -381,19 +388,3 @@ def tally(
         return resumed(source, step, resume, settings, progress)
     total: Tally = source.reduce(step, progress=progress)
     return total
-
-
-def _under(
-    rows: Predictions | Tally, rho: Any, lenses: list[Lens], member: HypothesisTest
-) -> tuple[Predictions, list[Lens]]:
-    """The rows and lenses of another hypothesis than the identity."""
-    if isinstance(rows, Tally):
-        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
-    if getattr(member, "redraw", "labels") == "both":
-        raise InputError(
-            "TO205",
-            "redraw='both' draws rows of the model's own predictions.",
-            "redraw='both' with hypothesis=",
-            "Leave redraw out: labels are drawn from the given function.",
-        )
-    return under(rows, rho, lenses)

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 
 
 def write(path: str | os.PathLike[str], text: str, code: str) -> None:
     """Write a text file; another process sees the old file or the whole new one, never a part."""
-    whole = Path(check("path", path, str | os.PathLike))
-    try:
-        handle, part = tempfile.mkstemp(prefix=f".{whole.name}.", dir=whole.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(part, 0o666 & ~_umask())
-            os.replace(part, whole)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as problem:
-        raise InputError(
-            code, "The file cannot be written.", str(problem)[:200], "Choose a folder that exists."
-        ) from None
+    with replacing(check("path", path, str | os.PathLike), code) as file:
+        file.write(text.encode())
 
 
 def read(path: str | os.PathLike[str], code: str) -> Any:
     """The document of a strict JSON file; NaN and Infinity are none."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, ValueError) as problem:  # a name with a null character is a ValueError, and so is no UTF-8
-        raise InputError(code, "The file cannot be read.", str(problem)[:200], "Check the path.") from None
+        raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
     return parsed(text, code, str(path))
 
 
@@ -57,7 +44,7 @@ def parsed(text: str, code: str, what: str = "the text") -> Any:
 def schema_of(path: str | os.PathLike[str]) -> str | None:
     """The family that a file says it belongs to, such as `trueodds.tally`; None where it says nothing."""
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).expanduser().open(encoding="utf-8") as file:
             start = file.read(4096)
     except (OSError, ValueError):
         return None
@@ -65,12 +52,6 @@ def schema_of(path: str | os.PathLike[str]) -> str | None:
         if f'"{family}/' in start:
             return family
     return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _no_constant(name: str) -> NoReturn:

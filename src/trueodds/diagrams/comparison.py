@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
+from trueodds.diagrams.binned.styles import STYLES
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.models import comparison_rows as rows
 from trueodds.diagrams.models.comparison_picture import ComparisonDiagram
@@ -31,7 +33,7 @@ class Comparison(BinnedRecipe):
     r"""Reliability of several models on one pair of axes, with each one's error and its difference to the first.
 
     Answers: which model is off by less, before or after a fix for instance, where, and is that more than chance? Each
-    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `classic`, as in `reliability`,
+    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `diagonal`, as in `reliability`,
     with their bars, each model moved aside by 2.2 points that equal bins stay apart; below, where its predictions are, and
 
     .. math:: \text{ECE} = \sum_b \tfrac{w_b}{w} |\bar y_b - \bar p_b|, \qquad \Delta_m = \text{ECE}_m - \text{ECE}_1
@@ -52,7 +54,7 @@ class Comparison(BinnedRecipe):
     level : float
         Of bars and intervals.
     style : str
-        `deviation` or `classic`.
+        `deviation`, which sets models apart that lie close to the diagonal, or `diagonal`; the table is the same.
     bars : str or None
         `confidence`: the Wilson interval of the outcome rate around each mark (`chance.wilson`). `consistency`: where
         the mark would fall if the model were calibrated (`chance.consistency`).
@@ -60,9 +62,10 @@ class Comparison(BinnedRecipe):
         Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
 
     Columns of `table`: view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
-    bar_high outside, and error error_low error_high noise_floor difference difference_low difference_high. `part` is
-    `bin`, or `model` for all rows of a model in a view, which alone has the errors; of several views the model's
-    standing over all stands under the name of the lens. What a part does not have is NaN, or False.
+    bar_high (rates, whatever the style) outside, and error error_low error_high noise_floor difference difference_low
+    difference_high. `part` is `bin`, or `model` for all rows of a model in a view, which alone has the errors; of
+    several views the model's standing over all stands under the name of the lens. What a part does not have is NaN,
+    or False.
 
     >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
     'ECE 0.0333.'
@@ -78,7 +81,7 @@ class Comparison(BinnedRecipe):
         "difference_high",
     )
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    style: Literal["deviation", "classic"] = "deviation"
+    style: Annotated[str, OneOf(STYLES)] = "deviation"
     bars: Literal["confidence", "consistency"] | None = "confidence"
     paired: bool | None = None
 

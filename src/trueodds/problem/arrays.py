@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.printable import has_surrogates
 from trueodds.core.settings import shown
 
 Array = NDArray[Any]
@@ -42,6 +43,8 @@ def as_array(x: Any, name: str) -> Array:
         )
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
+    if array.dtype.kind == "U":
+        _encodable(array, name)
     if array.ndim == 0:
         raise InputError("TO101", f"{name} must be an array.", shown(x), "Pass one value per row.")
     if len(array) == 0:
@@ -79,6 +82,21 @@ def _from_objects(array: Array, name: str) -> Array:
         " and ".join(sorted(kind.__name__ for kind in kinds)),
         "Convert it first.",
     )
+
+
+def _encodable(array: Array, name: str) -> None:
+    """Refuse text with a lone surrogate, which no file and no terminal takes."""
+    flat = np.ascontiguousarray(array).ravel()
+    if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
+        return
+    bad = [i for i, each in enumerate(flat.tolist()) if has_surrogates(each)]
+    if bad:
+        raise InputError(
+            "TO114",
+            f"{name} must hold text that can be encoded, without lone surrogates.",
+            f"{str(flat[bad[0]])!r} in row {_row(array, bad[0])}{such(len(bad))}",
+            "Decode the names again, as UTF-8.",
+        )
 
 
 def _missing(each: Any) -> bool:

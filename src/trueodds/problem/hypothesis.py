@@ -18,7 +18,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 
-def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predictions, list[Lens]]:
+def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") -> tuple[Predictions, list[Lens]]:
     r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
 
     ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
@@ -31,6 +31,15 @@ def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predict
     >>> view.p.tolist(), view.at.tolist()
     ([0.1, 0.3], [0.2, 0.6])
     """
+    if not isinstance(preds, Predictions):
+        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
+    if redraw == "both":
+        raise InputError(
+            "TO205",
+            "redraw='both' draws rows of the model's own predictions.",
+            "redraw='both' with hypothesis=",
+            "Leave redraw out: labels are drawn from the given function.",
+        )
     said = _said(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None

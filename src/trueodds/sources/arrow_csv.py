@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class ArrowCsvTable(CsvTable):
         )
         try:
             with csv.open_csv(
-                self.name,
+                pa.OSFile(os.fsencode(self.name)),  # of a name in bytes, which need not be UTF-8
                 read_options=csv.ReadOptions(block_size=BLOCK),
                 parse_options=csv.ParseOptions(newlines_in_values=True),
                 convert_options=convert,

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.saved import schema_of
-from trueodds.core.settings import Level, check, shown
+from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import TESTS
@@ -158,7 +158,7 @@ def test(
         several
     ):
         raise InputError(
-            "TO204", "Lenses judged together must be at least one, and differ.", shown(lens), "Name each lens once."
+            "TO204", "Lenses judged together must be at least one, and differ.", describe(lens), "Name each lens once."
         )
     statistic = getattr(member, "statistic", None)
     own = statistic if isinstance(statistic, Estimator) else member

@@ -8,7 +8,6 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import listed
-from trueodds.core.settings import shown
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
@@ -97,7 +96,7 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
         raise InputError(
             "TO403",
             "A region of the simplex needs the rows.",
-            f"region={shown(region)} of a tally",
+            f"region={describe(region)} of a tally",
             "Use mode='exact'.",
         )
     return within(rows, region)
@@ -107,7 +106,7 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
     """What the call itself said, for the settings of its result."""
     said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
-        said["region"] = getattr(region, "__name__", None) or shown(region)
+        said["region"] = getattr(region, "__name__", None) or describe(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said

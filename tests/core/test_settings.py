@@ -17,7 +17,8 @@ from tests.problem.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelRule
-from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared, shown
+from trueodds.core.errors import describe
+from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
@@ -123,8 +124,8 @@ def test_a_misspelt_word_is_told_the_near_one() -> None:
     "value", ["x" * 5000, list(range(5000)), np.zeros(5000), pd.DataFrame({"a": range(99)}), 10**5000], ids=kind
 )
 def test_a_value_is_shown_in_one_short_line(value: Any) -> None:
-    assert 0 < len(shown(value)) <= 80
-    assert "\n" not in shown(value)
+    assert 0 < len(describe(value)) <= 80
+    assert "\n" not in describe(value)
 
 
 def test_an_object_that_cannot_be_written_down_is_refused_like_any_other() -> None:

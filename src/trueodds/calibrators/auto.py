@@ -17,10 +17,10 @@ from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.report import Recalibration
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, probabilities
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import Folds, Level, Probability, Seed, shown
+from trueodds.core.settings import Folds, Level, Probability, Seed
 
 Array = NDArray[Any]
 
@@ -85,14 +85,14 @@ class AutoRule(Rule):
             raise InputError(
                 "TO203",
                 "candidates must be a list of names or rules.",
-                shown(given),
+                describe(given),
                 "For instance ['temperature'].",
             )
         rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
         if any(isinstance(rule, AutoRule) for rule in rules):
-            raise InputError("TO203", "auto cannot be its own candidate.", shown(given), "Leave it out.")
+            raise InputError("TO203", "auto cannot be its own candidate.", describe(given), "Leave it out.")
         if len({(rule.name, repr(rule)) for rule in rules}) < len(rules):
-            raise InputError("TO203", "A candidate is given twice.", shown(given), "Name each once.")
+            raise InputError("TO203", "A candidate is given twice.", describe(given), "Name each once.")
         if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
             raise InputError(
                 "TO203",

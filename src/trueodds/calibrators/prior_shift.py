@@ -13,9 +13,9 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.fitted import columns, matrix
 from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure
-from trueodds.core.settings import OWN, shown
+from trueodds.core.settings import OWN
 from trueodds.problem.arrays import as_array
 from trueodds.problem.predictions import Predictions
 
@@ -198,7 +198,7 @@ def _numbers(priors: Priors, k: int) -> Array:
         raise InputError(
             "TO203",
             f"priors must be {k} frequencies, one per class in the order of the columns, that sum to 1.",
-            shown(priors),
+            describe(priors),
             "Divide counts by their sum.",
         )
     return shares / shares.sum()
@@ -216,6 +216,6 @@ def _no_frequencies(target: Any, k: int) -> None:
         raise InputError(
             "TO203",
             "target holds the predictions of unlabelled rows, and these look like the shares of the classes.",
-            shown(rows.tolist()),
+            describe(rows.tolist()),
             "Pass them as priors=.",
         )

@@ -19,8 +19,7 @@ from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import shown
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.problem.log_probabilities import log_sum
 
 Array = NDArray[Any]
@@ -151,7 +150,7 @@ class TopVsAllRule(Rule):
             return self.calibrator
         if not isinstance(self.calibrator, str):
             raise InputError(
-                "TO203", "calibrator is a name or a rule.", shown(self.calibrator), "For instance 'isotonic'."
+                "TO203", "calibrator is a name or a rule.", describe(self.calibrator), "For instance 'isotonic'."
             )
         made: Rule = CALIBRATORS.make(self.calibrator, {})
         return made

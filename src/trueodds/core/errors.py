@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trueodds.core.printable import printable
 
-LONGEST, LONGEST_GOT = 400, 160  # characters of a message, and of what was got in it
+LONGEST, LONGEST_GOT, LONGEST_VALUE = 400, 160, 80  # characters of a message, of what was got, of one value
 
 
 class InputError(ValueError):
@@ -36,18 +36,22 @@ class InputError(ValueError):
 
 
 def describe(value: object) -> str:
-    """A value in a few words: as it is written where that is short, else its type and size.
+    """A value in a message: as it is written where that is short, else its type and size.
 
-    >>> describe("eec"), describe([0.5] * 300)
-    ("'eec'", 'list of 300')
+    >>> describe("eec"), describe([0.5] * 300), describe(10**400)
+    ("'eec'", 'list of 300', 'an integer of 1,329 bits')
     """
     kind = type(value).__name__
-    if (shape := getattr(value, "shape", ())) and isinstance(shape, tuple):
+    if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
         return f"{kind} of shape {shape}"
     if isinstance(value, (list, tuple, dict, set)) and len(value) > 8:
         return f"{kind} of {len(value):,}"
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else kind
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        return shortened(" ".join(repr(value).split()), LONGEST_VALUE)
+    except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the value
+        return kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import LONGEST_VALUE, InputError, describe
 from trueodds.core.registry import near
 
 ONE = "or one of them"  # beside a sequence: a single value stands for a sequence of it
 OWN = "checked by the class"  # beside a type that says too little, such as that of a table
 EXACT = 2**53  # up to here a float tells each integer from the next
-SHOWN = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -122,32 +121,15 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     ]
     example = default is not dataclasses.MISSING and default is not None
     fix = (
-        f"For instance {name}={shown(default)}."
+        f"For instance {name}={describe(default)}."
         if example
         else "Leave it out."
         if _read(hint, None)[0]
         else "Pass one."
     )
     if isinstance(value, str) and words:
-        fix = near(value[:SHOWN], map(str, words))
-    raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", shown(value), fix)
-
-
-def shown(value: Any) -> str:
-    """A value in a message: short, and for an array its shape.
-
-    >>> shown(0.5), shown(np.zeros((2, 3))), len(shown("x" * 5000))
-    ('0.5', 'an array of shape (2, 3)', 80)
-    """
-    if not isinstance(value, np.generic) and isinstance(shape := getattr(value, "shape", None), tuple):
-        return f"{'an array' if isinstance(value, np.ndarray) else f'a {type(value).__name__}'} of shape {shape}"
-    if isinstance(value, int) and abs(value) > EXACT:
-        return f"an integer of {value.bit_length():,} bits"
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the setting
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+        fix = near(value[:LONGEST_VALUE], map(str, words))
+    raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
 
 
 def digits(text: str) -> int | None:
@@ -161,7 +143,7 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     except (TypeError, ValueError) as problem:
         raise InputError(
-            "TO203", f"{name} could not be called.", f"{type(problem).__name__}: {str(problem)[:SHOWN]}",
+            "TO203", f"{name} could not be called.", f"{type(problem).__name__}: {problem}",
             f"It is called with {len(args)} {'argument' if len(args) == 1 else 'arguments'}.",
         ) from problem  # fmt: skip
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.atomic import replacing
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.extras import install
 from trueodds.core.printable import printable, printable_tree
 from trueodds.core.results import strict, with_notes
-from trueodds.core.settings import check, shown
+from trueodds.core.settings import check
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.presentation import Presentation
 from trueodds.diagrams.drawing.svg import embedded
@@ -117,7 +117,7 @@ class Diagram:
         for layer in layers:
             if layer not in (known := (*self.layers, "legend", "finding")):
                 fix = f"One of {', '.join(known)}."
-                raise InputError("TO203", f"The diagram {self.name} has no such layer.", shown(layer), fix)
+                raise InputError("TO203", f"The diagram {self.name} has no such layer.", describe(layer), fix)
         return replace(self, without=self.without | set(layers))
 
     def printable(self) -> Self:
@@ -245,7 +245,7 @@ class Diagram:
             raise InputError(
                 "TO203",
                 "ax is one matplotlib Axes.",
-                shown(ax),
+                describe(ax),
                 "Pass one of them, such as ax=axes[0].",
             )
         if ax is not None and getattr(ax, _DRAWN, None) in [*ax.collections, *ax.lines, *ax.child_axes]:

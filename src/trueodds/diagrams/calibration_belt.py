@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import ONE, Integer, Level, shown
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import ONE, Integer, Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.belts.belt_plot import BeltPlot
 from trueodds.diagrams.belts.condensed import condensed
@@ -86,7 +86,9 @@ class CalibrationBelt(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= len(set(self.levels)) <= 4:
-            raise InputError("TO203", "levels are one to four.", shown(self.levels), "For instance levels=[0.8, 0.95].")
+            raise InputError(
+                "TO203", "levels are one to four.", describe(self.levels), "For instance levels=[0.8, 0.95]."
+            )
         object.__setattr__(self, "levels", tuple(sorted({float(level) for level in self.levels})))
         self._test()
 
@@ -100,7 +102,7 @@ class CalibrationBelt(Recipe):
         """The recipe; one level instead of several."""
         if "level" in settings:
             if "levels" in settings:
-                said = f"level={shown(settings['level'])}, levels={shown(settings['levels'])}"
+                said = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
                 raise InputError("TO203", "level is one of levels.", said, "Give one of the two.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)

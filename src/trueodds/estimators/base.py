@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
-from trueodds.core.settings import OneOf, Settings, shown
+from trueodds.core.settings import OneOf, Settings
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -205,7 +205,7 @@ def _known(aggregate: str) -> None:
         raise InputError(
             "TO203",
             "aggregate is one of mean, max, sum, prevalence, weight.",
-            shown(aggregate),
+            describe(aggregate),
             "Leave it out for the mean.",
         )
 

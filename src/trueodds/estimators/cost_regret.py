@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import OWN, Integer, shown
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import OWN, Integer
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
@@ -71,7 +71,9 @@ class CostRegret(OutOfSample):
         if self.actions is not None:
             named = tuple(map(str, self.actions))
             if len(set(named)) < len(named):
-                raise InputError("TO203", "actions are names that differ.", shown(self.actions), "One per row of cost.")
+                raise InputError(
+                    "TO203", "actions are names that differ.", describe(self.actions), "One per row of cost."
+                )
             object.__setattr__(self, "actions", named)
 
     def by_outcome(self, judged: Judged, view: View) -> Array:

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import settings_of
-from trueodds.core.settings import shown
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.problem.view import View
@@ -86,7 +85,7 @@ class CrossFitted(OutOfSample):
             raise InputError(
                 "TO203",
                 "A score is no distance.",
-                f"distance={shown(settings['distance'])}",
+                f"distance={describe(settings['distance'])}",
                 "Give one of score, distance.",
             )
         return ScoreRegret(**settings)
@@ -144,6 +143,6 @@ def _power(distance: Any) -> float:
     raise InputError(
         "TO203",
         "A cross-fitted error is measured in a norm.",
-        shown(distance),
+        describe(distance),
         "distance is 'tv', 'l1', 'l2', 'max' or 'lp:3' with a power of at least 1.",
     )

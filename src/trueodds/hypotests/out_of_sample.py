@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import stdtr
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
-from trueodds.core.settings import shown
 from trueodds.estimators.acting.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cost_regret import CostRegret
@@ -64,7 +63,7 @@ class CrossFittedTest(ViewTest):
             raise InputError(
                 "TO203",
                 "The test is of a fit on earlier rows, whose terms are new given what came before.",
-                shown(self.statistic),
+                describe(self.statistic),
                 "Leave fit_on out.",
             )
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.printable import has_surrogates
-from trueodds.core.settings import shown
 
 Array = NDArray[Any]
 
@@ -46,7 +45,7 @@ def as_array(x: Any, name: str) -> Array:
     if array.dtype.kind == "U":
         _encodable(array, name)
     if array.ndim == 0:
-        raise InputError("TO101", f"{name} must be an array.", shown(x), "Pass one value per row.")
+        raise InputError("TO101", f"{name} must be an array.", describe(x), "Pass one value per row.")
     if len(array) == 0:
         raise InputError("TO108", f"{name} is empty.", f"shape {array.shape}", "Pass at least one row.")
     return array
@@ -60,7 +59,7 @@ def _from_objects(array: Array, name: str) -> Array:
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{shown(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
+            f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
             "Fill or remove those rows.",
         )
     kinds = {type(each) for each in flat}
@@ -74,7 +73,7 @@ def _from_objects(array: Array, name: str) -> Array:
             return plain.astype(np.float64)  # integers beyond 64 bits
         except OverflowError:
             raise InputError(
-                "TO114", f"{name} has an integer that no float holds.", shown(max(flat, key=abs)), "Mend that row."
+                "TO114", f"{name} has an integer that no float holds.", describe(max(flat, key=abs)), "Mend that row."
             ) from None
     raise InputError(
         "TO114",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import has_surrogates
-from trueodds.core.settings import EXACT, NonNegative, check, shown
+from trueodds.core.settings import EXACT, NonNegative, check
 from trueodds.problem.arrays import LOGITS
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
@@ -163,7 +163,7 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(each) for each in classes)
     if not names or not all(map(_is_name, names)):
         raise InputError(
-            "TO113", "classes must be a list of names.", shown(classes), "For instance classes=['no', 'yes']."
+            "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
         )
     if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
@@ -176,7 +176,9 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
             "Give one name per column, in the order of the columns.",
         )
     if len(set(names)) != k or len({str(name) for name in names}) != k:
-        raise InputError("TO113", "The names of classes must differ.", shown(list(names)), "Rename the repeated ones.")
+        raise InputError(
+            "TO113", "The names of classes must differ.", describe(list(names)), "Rename the repeated ones."
+        )
     return names
 
 
@@ -236,7 +238,7 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
         raise InputError(
             "TO106",
             "Labels are names, and the columns have none.",
-            f"{shown(str(y[0]))} in row 0",
+            f"{describe(str(y[0]))} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
     # Names given as text, such as those of a command line, are matched by what a number is written as.
@@ -252,8 +254,8 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
             raise InputError(
                 "TO105",
                 "A label is no class.",
-                f"{shown(each)} in row {row}{such(int((inverse == i).sum()))}",
-                f"The classes are {shown(list(names))}; give the labels as they are written there.",
+                f"{describe(each)} in row {row}{such(int((inverse == i).sum()))}",
+                f"The classes are {describe(list(names))}; give the labels as they are written there.",
             )
         codes[i] = number[each]
     return codes[inverse.reshape(-1)]

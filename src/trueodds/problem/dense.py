@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import ONE, Integer, check, shown
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import ONE, Integer, check
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
 
@@ -78,7 +78,7 @@ def from_dense(
     kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not kept.any():
         raise InputError(
-            "TO108", "Every label is one to ignore.", f"ignore={shown(ignore)}", "Give labels of classes too."
+            "TO108", "Every label is one to ignore.", f"ignore={describe(ignore)}", "Give labels of classes too."
         )
     one, said = y.reshape(-1)[kept], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[kept]
     try:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
-from trueodds.core.settings import Order, call, check, shown
+from trueodds.core.settings import Order, call, check
 
 Array = NDArray[Any]
 
@@ -114,7 +114,10 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
     if isinstance(distance, str) and re.fullmatch(r"lp:(\d+\.?\d*|inf)", distance):
         return lp(float(distance[3:]))
     raise InputError(
-        "TO203", "There is no distance of that name.", shown(distance), near(str(distance)[:80], [*NAMED, "lp", "lp:3"])
+        "TO203",
+        "There is no distance of that name.",
+        describe(distance),
+        near(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
     )
 
 
@@ -129,7 +132,7 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
             raise InputError(
                 "TO203",
                 "A distance must give one number for two vectors.",
-                f"{shown(found)} from {name}",
+                f"{describe(found)} from {name}",
                 "It is called as d(said, seen).",
             ) from None
 

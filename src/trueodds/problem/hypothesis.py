@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import call, shown
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import call
 from trueodds.problem.claim import Lens, Outcomes
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -117,7 +117,7 @@ def _said(preds: Predictions, rho: Any) -> Array:
         raise InputError(
             "TO203",
             "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
-            shown(rho),
+            describe(rho),
             "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
         )
     given = np.asarray(call("hypothesis", function, preds.P))

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
-from trueodds.core.settings import Integer, check, digits, shown
+from trueodds.core.settings import Integer, check, digits
 from trueodds.problem.checks import looks_like_a_number
 from trueodds.problem.claim import Lens as Lens
 from trueodds.problem.claim import Outcomes as Outcomes
@@ -220,7 +220,7 @@ def class_number(which: Any, classes: tuple[Any, ...]) -> int:
     raise InputError(
         "TO204",
         "There is no class of that name or number.",
-        shown(which),
+        describe(which),
         near(str(which)[:80], [str(name) for name in classes]),
     )
 
@@ -249,7 +249,9 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     if callable(lens):
         return Custom(lens)
     if not isinstance(lens, str):
-        raise InputError("TO204", "A lens is a name, a Lens or a callable.", shown(lens), f"Names: {', '.join(NAMES)}.")
+        raise InputError(
+            "TO204", "A lens is a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(NAMES)}."
+        )
     plain: dict[str, type[Lens]] = {
         "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
         "top-label": TopLabel,
@@ -263,7 +265,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return Class(found[1])
     if lens.startswith("groups:"):
         return Groups(_blocks(lens))
-    raise InputError("TO204", "There is no lens of that name.", shown(lens), near(lens[:80], NAMES))
+    raise InputError("TO204", "There is no lens of that name.", describe(lens), near(lens[:80], NAMES))
 
 
 def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
@@ -272,7 +274,7 @@ def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
         return check("groups:", blocks, tuple[tuple[ClassName, ...], ...])
     except (ValueError, RecursionError):  # of which an InputError is one
         raise InputError(
-            "TO204", "groups: takes a list of lists of classes.", shown(text), "For instance groups:[[0,1],[2]]."
+            "TO204", "groups: takes a list of lists of classes.", describe(text), "For instance groups:[[0,1],[2]]."
         ) from None
 
 

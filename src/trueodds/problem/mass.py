@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.core.settings import Count, digits, shown
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import Count, digits
 from trueodds.problem.bins import Bins, Closed, Frozen
 from trueodds.problem.by_score import by_place
 from trueodds.problem.partition import Partition, _binary_only, _mass_edges, _midway
@@ -70,5 +70,5 @@ def named(name: str, closed: Closed) -> Mass:
     """The partition behind `mass:100`."""
     rows = digits(name.removeprefix("mass:"))
     if rows is None:
-        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", shown(name), "For instance mass:100.")
+        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", describe(name), "For instance mass:100.")
     return Mass(rows, closed)

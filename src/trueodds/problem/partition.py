@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.kernels.sweep import sweep
-from trueodds.core.settings import BinCount, Count, OneOf, Settings, check, shown
+from trueodds.core.settings import BinCount, Count, OneOf, Settings, check
 from trueodds.problem.bins import Bins as Bins
 from trueodds.problem.bins import Closed as Closed
 from trueodds.problem.bins import Frozen as Frozen
@@ -103,7 +103,7 @@ class Given(Partition):
         e = np.asarray(self.edges, dtype=np.float64)
         if len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
             raise InputError(
-                "TO203", "Edges must rise from 0 to 1.", shown(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
+                "TO203", "Edges must rise from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
             )
 
     def freeze(self, view: View) -> Frozen:
@@ -287,7 +287,7 @@ def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None
             raise InputError(
                 "TO202",
                 f"{what[0].upper() + what[1:]} takes no {name}.",
-                f"{name}={shown(given[name])}",
+                f"{name}={describe(given[name])}",
                 f"It takes: {', '.join(takes) or 'nothing'}.",
             )
 

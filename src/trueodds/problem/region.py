@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
-from trueodds.core.settings import call, shown
+from trueodds.core.settings import call
 from trueodds.problem.lens import Confidence, class_number
 from trueodds.problem.predictions import Predictions
 
@@ -42,7 +42,7 @@ def within(preds: Predictions, region: Region) -> Predictions:
             "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
         )
     if not (inside & (preds.w > 0)).any():
-        raise InputError("TO108", "No row lies in the region.", f"region={shown(region)}", "Widen it.")
+        raise InputError("TO108", "No row lies in the region.", f"region={describe(region)}", "Widen it.")
     return preds[inside]
 
 
@@ -55,12 +55,12 @@ def _inside(preds: Predictions, region: Region) -> Any:
             try:
                 low, high = (float(end) for end in ends)
             except (TypeError, ValueError, OverflowError):
-                raise _unread(f"{shown(name)}: {shown(ends)}") from None
-            score = _score(preds, name if isinstance(name, str) else shown(name))
+                raise _unread(f"{describe(name)}: {describe(ends)}") from None
+            score = _score(preds, name if isinstance(name, str) else describe(name))
             mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
         return mask
     if not isinstance(region, str):
-        raise _unread(shown(region))
+        raise _unread(describe(region))
     mask = np.ones(preds.n, dtype=bool)
     for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
         found = _CONDITION.fullmatch(condition)
@@ -69,7 +69,7 @@ def _inside(preds: Predictions, region: Region) -> Any:
         except ValueError:
             found = None
         if found is None:
-            raise _unread(shown(region))
+            raise _unread(describe(region))
         mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
     return mask
 
@@ -84,7 +84,7 @@ def _score(preds: Predictions, name: str) -> Array:
     raise InputError(
         "TO203",
         "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
-        shown(name),
+        describe(name),
         near(name[:80], ["confidence", *(f"class:{each}" for each in preds.classes)]),
     )
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.core.settings import shown
+from trueodds.core.errors import InputError, describe
 
 Array = NDArray[Any]
 
@@ -27,7 +26,7 @@ def row_numbers(rows: Any, n: int) -> Array:
     except (IndexError, TypeError, ValueError, OverflowError) as problem:
         raise _no_subset(str(problem)) from None
     if where.ndim != 1:
-        raise _no_subset(shown(rows))
+        raise _no_subset(describe(rows))
     if len(where) == 0:
         raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
     return where

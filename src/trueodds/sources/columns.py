@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.registry import listed, near
-from trueodds.core.settings import shown
 from trueodds.sources.aligned import aligned
 from trueodds.sources.plan import Plan, numbers_apart
 from trueodds.sources.table import Table
@@ -50,7 +49,7 @@ class Choice:
             )
         if self.correct is not None and self.confidence is None:
             raise InputError(
-                "TO205", "correct needs a confidence.", f"correct={shown(self.correct)}", "Pass confidence=."
+                "TO205", "correct needs a confidence.", f"correct={describe(self.correct)}", "Pass confidence=."
             )
         return kinds[0] if kinds else "classes"
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.cells import HALVINGS, WIDTH
-from trueodds.core.settings import BinCount, check, shown
+from trueodds.core.settings import BinCount, check
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.plausibility import FEW_LABELS, hard_labels_note
@@ -226,7 +226,7 @@ class Tally:
         """
         if name not in self.scores:
             raise InputError(
-                "TO405", "The tally does not hold that score.", shown(name), "It holds brier and log_loss."
+                "TO405", "The tally does not hold that score.", describe(name), "It holds brier and log_loss."
             )
         sums = self.scores[name]
         said = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.core.settings import call, shown
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import call
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -36,7 +36,7 @@ def checked(cost: Cost) -> Any:
         raise InputError(
             "TO203",
             "cost must be a table of finite numbers: a row per action, a column per true class; or one table per row.",
-            shown(cost),
+            describe(cost),
             "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 where class 1 comes, acting costs 1 where not.",
         )
     if table.ndim == 2:

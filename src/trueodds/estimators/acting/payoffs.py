@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.core.settings import call, shown
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import call
 from trueodds.estimators.acting.actions import Cost, Costs
 from trueodds.problem.ranked import descending
 from trueodds.problem.view import View
@@ -33,7 +33,7 @@ def checked(utility: Utility) -> Any:
         raise InputError(
             "TO203",
             "There is no utility of that form.",
-            shown(utility),
+            describe(utility),
             "Use 'top', 'top-5', 'class:0', a payoff per class, rows of such payoffs, or a function of P (n, K).",
         )
     return tuple(table.tolist()) if table.ndim == 1 else tuple(map(tuple, table.tolist()))
@@ -65,7 +65,7 @@ def _named(utility: str, P: Array, view: View) -> Array:
     if utility.startswith("class:"):
         c = int(utility.removeprefix("class:"))
         if c >= m:
-            raise _unfit(view, m, shown(utility), f"Classes are numbered from 0 to {m - 1}.")
+            raise _unfit(view, m, describe(utility), f"Classes are numbered from 0 to {m - 1}.")
         return np.eye(m)[c]
     k = int(utility.removeprefix("top-")) if "-" in utility else 1
     if k >= m:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import shown
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.problem.view import View
@@ -168,6 +167,6 @@ def _inside(what: str, values: Any) -> Array:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found) or not ((found > 0) & (found < 1)).all():
         raise InputError(
-            "TO203", f"Every {what} must lie between 0 and 1, both excluded.", shown(values), "For instance 0.95."
+            "TO203", f"Every {what} must lie between 0 and 1, both excluded.", describe(values), "For instance 0.95."
         )
     return found

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
-from trueodds.core.settings import shown
+from trueodds.core.errors import InputError, describe
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
 from trueodds.problem.arrays import as_array, numbers
@@ -70,6 +69,6 @@ def given(view: View, locations: Any) -> Places:
         raise InputError("TO203", "Places are probabilities.", "a value outside [0, 1]", "Give points of the simplex.")
     if outcome.dtype.kind not in "iu" or (outcome < 0).any() or (outcome >= max(m, 2)).any():
         raise InputError(
-            "TO203", "Outcomes are numbers of columns.", shown(outcome.tolist()), f"Count from 0 to {max(m, 2) - 1}."
+            "TO203", "Outcomes are numbers of columns.", describe(outcome.tolist()), f"Count from 0 to {max(m, 2) - 1}."
         )
     return Places(at, outcome.astype(np.int64))

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import chdtri, chndtr, ndtri
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
-from trueodds.core.settings import Level, Probability, Range, Settings, shown
+from trueodds.core.settings import Level, Probability, Range, Settings
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
@@ -84,7 +84,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
     given = [name for name, value in others.items() if value is not None]
     if width is not None and (test != "consistency" or given):
-        got = ", ".join([*given, *([] if test == "consistency" else [f"test {shown(test)}"])])
+        got = ", ".join([*given, *([] if test == "consistency" else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
             "A width is that of an interval, which no test has a part in.",
@@ -95,7 +95,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
         raise InputError(
             "TO205",
             "An estimator is planned for by the width of its interval.",
-            f"estimator={shown(estimator)} without width",
+            f"estimator={describe(estimator)} without width",
             "Give width, or name the statistic of consistency: statistic='ece'.",
         )
 

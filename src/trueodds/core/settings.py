@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from trueodds.core.registry import near
 
 ONE = "or one of them"  # beside a sequence: a single value stands for a sequence of it
 OWN = "checked by the class"  # beside a type that says too little, such as that of a table
+Reader = Callable[[Any], tuple[bool, Any]]  # whether a value is allowed, and the value as it is kept
 EXACT = 2**53  # up to here a float tells each integer from the next
 
 
@@ -87,6 +88,8 @@ def check_settings(made: Any) -> None:
     kind: Any = type(made)
     for name, (hint, default) in declared(kind).items():
         given = getattr(made, name)
+        if given is default:
+            continue
         kept = check(name, given, hint, default)
         if kept is not given:
             object.__setattr__(made, name, kept)
@@ -150,35 +153,65 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
 
 def _read(hint: Any, value: Any) -> tuple[bool, Any]:
     """Whether an annotation allows a value, and the value as it is kept."""
+    try:
+        read = _reader(hint)
+    except TypeError:  # an annotation of somebody's class that is no key of a dict
+        read = _reader.__wrapped__(hint)
+    return read(value)
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """The function that `_read` calls: an annotation is taken apart once, not at every value."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return True, value
     if origin in (typing.Union, types.UnionType):
-        return next((found for found in (_read(each, value) for each in args) if found[0]), (False, value))
+        return _any_of(tuple(partial(_read, each) for each in args))
     if origin is Annotated:
-        if OWN in args[1:]:
-            return True, value
-        allowed, kept = _read(args[0], value)
-        if not allowed and ONE in args[1:]:
-            allowed, kept = _read(args[0], (value,))
-        return allowed and all(_holds(each, kept) for each in args[1:]), kept
+        return (lambda value: (True, value)) if OWN in args[1:] else partial(_annotated, args[0], args[1:])
     if origin is Literal:
-        kept = str(value) if isinstance(value, str) else _number(value, whole=True)
-        return kept is not None and kept in args, kept
+        return partial(_word, args)
     if hint is bool:
-        return (True, bool(value)) if isinstance(value, (bool, np.bool_)) else (False, value)
+        return lambda value: (True, bool(value)) if isinstance(value, (bool, np.bool_)) else (False, value)
     if hint is str:
-        return (True, str(value)) if isinstance(value, str) else (False, value)
+        return lambda value: (True, str(value)) if isinstance(value, str) else (False, value)
     if hint in (int, float):
-        number = _number(value, whole=hint is int)
-        return number is not None, number
+        return partial(_numeric, hint is int)
     if origin in (tuple, list, Sequence):
-        return _read_each(args[0], value)
+        return partial(_read_each, args[0])
     if origin is Callable:
-        return callable(value), value
-    if isinstance(origin or hint, type):
-        return isinstance(value, origin or hint), value
-    return True, value  # a type that no value tells
+        return lambda value: (callable(value), value)
+    if isinstance(kind := origin or hint, type):
+        return lambda value: (isinstance(value, kind), value)
+    return lambda value: (True, value)  # Any, and a type that no value tells
+
+
+def _any_of(readers: Sequence[Reader]) -> Reader:
+    """The first of several annotations that allows the value."""
+
+    def read(value: Any) -> tuple[bool, Any]:
+        for each in readers:
+            if (result := each(value))[0]:
+                return result
+        return False, value
+
+    return read
+
+
+def _annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    allowed, kept = _read(hint, value)
+    if not allowed and ONE in constraints:
+        allowed, kept = _read(hint, (value,))
+    return allowed and all(_holds(each, kept) for each in constraints), kept
+
+
+def _word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    kept = str(value) if isinstance(value, str) else _number(value, whole=True)
+    return kept is not None and kept in words, kept
+
+
+def _numeric(whole: bool, value: Any) -> tuple[bool, Any]:
+    number = _number(value, whole=whole)
+    return number is not None, number
 
 
 def _read_each(hint: Any, values: Any) -> tuple[bool, Any]:

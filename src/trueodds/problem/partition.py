@@ -278,7 +278,10 @@ def as_partition(
 
 def default_for(view: View) -> Partition:
     """15 uniform bins for one score; the median-variance tree for vectors."""
-    return MedianVariance() if view.joint else Uniform()
+    return _TREE if view.joint else _UNIFORM
+
+
+_TREE, _UNIFORM = MedianVariance(), Uniform()
 
 
 def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:

@@ -106,7 +106,7 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
     """What the call itself said, for the settings of its result."""
     said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
-        said["region"] = getattr(region, "__name__", None) or describe(region)
+        said["region"] = region if isinstance(region, str) else getattr(region, "__name__", None) or describe(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said

@@ -102,7 +102,7 @@ def test_json_is_strict() -> None:
         "canonical",
         math.inf,
         3,
-        Interval(-math.inf, math.nan, 0.95, "x"),
+        Interval(-math.inf, math.inf, 0.95, "x"),
         math.nan,
         parts={"class:0": math.inf},
         settings={"a": np.float64("nan"), "b": np.arange(2), "c": (1, np.int64(2)), "d": {"e": np.bool_(True)}},

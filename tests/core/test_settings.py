@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -167,7 +168,7 @@ def test_every_setting_of_every_member_has_an_annotation_that_is_checked(registr
 
 def bare(hint: Any) -> bool:
     """Whether an annotation lets any number through."""
-    if get_origin(hint) is Annotated:
+    if get_origin(hint) in (Annotated, Callable):
         return False
     return hint in (int, float) or any(bare(each) for each in get_args(hint))
 

@@ -174,7 +174,7 @@ def test_settings_out_of_range_are_refused() -> None:
 
 @pytest.mark.parametrize("at", [[0.5, -0.1], [0.0], [80], [np.nan], ["half"], 0.5], ids=str)
 def test_what_is_no_coverage_is_refused(at: Any) -> None:
-    with refused("TO203", "at=", fix="at=[0.8]"):
+    with refused("TO203", fix="at=[0.8]"):
         selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0]), at=at)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trueodds.core.printable import printable
 
 LONGEST, LONGEST_GOT, LONGEST_VALUE = 400, 160, 80  # characters of a message, of what was got, of one value
+LONGEST_ITEMS = 8  # items of a list that are written out
 
 
 class InputError(ValueError):
@@ -44,14 +45,16 @@ def describe(value: object) -> str:
     kind = type(value).__name__
     if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
         return f"{kind} of shape {shape}"
-    if isinstance(value, (list, tuple, dict, set)) and len(value) > 8:
-        return f"{kind} of {len(value):,}"
     if isinstance(value, int) and value.bit_length() > 64:
         return f"an integer of {value.bit_length():,} bits"
+    items = len(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else 0
     try:
-        return shortened(" ".join(repr(value).split()), LONGEST_VALUE)
+        text = "" if items > LONGEST_ITEMS else " ".join(repr(value).split())
     except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the value
-        return kind
+        text = ""
+    if not text or (items and len(text) > LONGEST_VALUE):
+        return f"{kind} of {items:,}" if items else kind
+    return shortened(text, LONGEST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
     """Leave out the interval of a number that is undefined, and say in a note what is; for results as they are made."""
     interval: Interval | None = getattr(result, "interval", None)
     named = [name for name in (value, *others) if _undefined(getattr(result, name))]
-    if interval is not None and (value in named or _undefined(interval.low + interval.high)):
+    if interval is not None and (value in named or _undefined(interval.low) or _undefined(interval.high)):
         object.__setattr__(result, "interval", None)
         named = named or ["interval"]
     words = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in named)
@@ -95,7 +95,7 @@ class Estimate(Result):
     def describe(self) -> str:
         """Value, interval, noise floor, rows and settings, in one line."""
         pieces = [f"{self.estimator} {figure(self.value)}" + (f" {self.interval}" if self.interval else "")]
-        if self.noise_floor is not None:
+        if self.noise_floor is not None and not math.isnan(self.noise_floor):
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))

@@ -164,6 +164,8 @@ def _read(hint: Any, value: Any) -> tuple[bool, Any]:
 def _reader(hint: Any) -> Reader:
     """The function that `_read` calls: an annotation is taken apart once, not at every value."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
         return _any_of(tuple(partial(_read, each) for each in args))
     if origin is Annotated:
@@ -182,7 +184,7 @@ def _reader(hint: Any) -> Reader:
         return lambda value: (callable(value), value)
     if isinstance(kind := origin or hint, type):
         return lambda value: (isinstance(value, kind), value)
-    return lambda value: (True, value)  # Any, and a type that no value tells
+    return lambda value: (True, value)  # a type that no value tells
 
 
 def _any_of(readers: Sequence[Reader]) -> Reader:

@@ -37,6 +37,11 @@ def three(scale: float) -> Predictions:
     return Predictions(Y, P, weight=W * scale)
 
 
+def four(scale: float) -> Predictions:
+    P = np.random.default_rng(4).dirichlet(np.ones(4), N)
+    return Predictions(np.random.default_rng(5).integers(0, 4, N), P, weight=W * scale)
+
+
 def votes(scale: float) -> Predictions:
     return Predictions(np.random.default_rng(0).multinomial(7, P), P, weight=W * scale)
 
@@ -93,10 +98,10 @@ def test_a_test_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name not in ("auto", "evidential")])
 def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
-    at = np.linspace(0.05, 0.95, 7)
+    at, own = np.linspace(0.05, 0.95, 7), {"priors": "uniform"} if name == "prior_shift" else {}
 
     def mapped(preds: Predictions) -> Any:
-        return to.fit(preds, name).predict_proba(at if preds.k == 2 else P[:7]).tolist()
+        return to.fit(preds, name, **own).predict_proba(at if preds.k == 2 else P[:7]).tolist()
 
     assert_the_same(mapped, two, three)
 
@@ -104,7 +109,7 @@ def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name not in ("training", "comparison")])
 def test_a_diagram_reads_the_ratios_of_weights(name: str) -> None:
     few = {"resamples": 99} if DIAGRAMS.takes(name, "resamples") else {}
-    assert_the_same(lambda preds: to.draw(preds, name, **few).to_dict(), two, three)
+    assert_the_same(lambda preds: to.draw(preds, name, **few).to_dict(), two, three, four)
 
 
 @pytest.mark.parametrize("name", ["ece", "brier"])

@@ -111,7 +111,7 @@ class MclloParameters(Named):
         theta = np.asarray(odds.best.theta).reshape(-1, 2)
         spread = np.full((len(theta), 2, 2), np.nan)
         # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
-        if odds.spread is not None and odds.best.at.value > NEAR * max(float(odds.w.sum()), 1.0):
+        if odds.spread is not None and odds.best.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
             spread = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not drawable(theta, spread, self.level):

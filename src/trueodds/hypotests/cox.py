@@ -163,7 +163,7 @@ class _Line:
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
-        told = meat > 1e-12 * unit_of(logits.w) ** 2
+        told = meat > 1e-12 * unit_of(logits.w)  # the columns are in units of 1/√w
         if form == "score":
             return np.divide(score**2, meat, out=np.zeros(len(wy)), where=told)
         more = highest(columns, logits.x, logits.w, wy).gain - shift.gain

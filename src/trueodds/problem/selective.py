@@ -115,7 +115,7 @@ def risk_of(
     asked = answered if asked is None else asked
     _check(asked, answered, resamples, level)
     threshold, step = np.unique(-view.p, return_inverse=True)
-    step, m, w, wrong = step.reshape(-1), len(threshold), view.w, 1 - view.y.astype(np.float64)
+    step, m, w, wrong = step.reshape(-1), len(threshold), _as_rows(view), 1 - view.y.astype(np.float64)
     n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
     reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
     covered = reached / total * (answered / asked)
@@ -148,6 +148,11 @@ def risk_of(
         aurc, lost / total, ideal, interval, gain, answered, int(asked),
         {"coverage": wanted, "threshold": found, "risk": risk, "low": low, "high": high},
     )  # fmt: skip
+
+
+def _as_rows(view: View) -> Array:
+    """The weights, (n,), as numbers of rows: the area depends on these. Of weights that count none the ratios are kept."""
+    return view.w if view.whole else view.w * (view.worth / view.w.sum())
 
 
 def _check(asked: Any, answered: int, resamples: Any, level: Any) -> None:
@@ -184,7 +189,7 @@ def _resampled(
     view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
     """Answers and errors of each step in each resample: of rows, of whole clusters, or of the rows that a tally counts."""
-    w, wrong = view.w, 1 - view.y.astype(np.float64)
+    w, wrong = _as_rows(view), 1 - view.y.astype(np.float64)
     if not view.is_rows:
         size = max(1, round(view.worth))
         n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)

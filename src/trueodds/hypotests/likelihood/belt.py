@@ -136,9 +136,9 @@ def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
         here = (beta * at[going]).sum(1)
         endless = here + offset[going] > ENDLESS
         short = best - value - allowed[going]
-        within = short <= 1e-8 * drop
+        within = short <= 1e-8 * allowed[going]
         reached[going[within]] = np.maximum(reached[going], here)[within]
-        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(here))) & (np.abs(short) <= 1e-8 * drop)
+        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(here))) & (np.abs(short) <= 1e-8 * allowed[going])
         reached[going[endless]] = np.inf
         done = settled | endless
         beta, value, slope, bend, going = beta[~done], value[~done], slope[~done], bend[~done], going[~done]

@@ -249,7 +249,7 @@ def test_anything_but_one_axes_is_refused(axes):
 
 def test_a_diagram_is_one_line_of_text():
     diagram = Reliability()([view()])
-    assert repr(diagram) == str(diagram)
+    assert str(diagram).splitlines()[0] == repr(diagram)
     assert "\n" not in repr(diagram)
 
 
@@ -333,7 +333,7 @@ def test_without_matplotlib_there_is_an_error_with_its_fix_and_still_a_table(mon
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     diagram = Reliability()([view()])
     for attempt in (diagram.draw, diagram.svg):
-        with pytest.raises(InputError, match=r"TO701.*trueodds\[report\]"):
+        with pytest.raises(InputError, match=r"TO701.*\[report\]"):
             attempt()
     assert diagram._repr_svg_() is None
     assert diagram._repr_png_() is None

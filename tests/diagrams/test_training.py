@@ -163,7 +163,7 @@ def test_an_infinite_log_loss_is_no_best_and_leaves_a_gap():
     assert diagram.table["best"].tolist() == [False, True]
     (line,) = marks(parts(diagram.draw().axes[0])["log_loss"], "run")
     assert np.isnan(line.get_ydata()).tolist() == [True, False]
-    assert any(note.code == "TN104" and note.text.startswith("Epoch 1: 1 outcome") for note in diagram.notes)
+    assert any(note.code == "TN104" and note.text.startswith("Epoch 1: 1 observed outcome") for note in diagram.notes)
     alone = to.draw({"1": worse}, "training")
     assert alone.finding == "No epoch has a finite log loss."
     assert "TN265" not in codes(alone)
@@ -304,7 +304,7 @@ def test_no_words_overlap(runs):
 def test_fixed_bins_are_read_back():
     diagram = Training(Uniform(4), resamples=9).of_models({"1": digits()["1"]}, as_lens("confidence"))
     assert diagram.settings["partition"] == "uniform 4"
-    assert str(diagram) == f"training · 1 epochs · n={digits()['1'].n:,} · confidence, uniform 4"
+    assert repr(diagram) == f"training · 1 epochs · n={digits()['1'].n:,} · confidence, uniform 4"
 
 
 def test_a_p_value_of_the_level_itself_is_off():
@@ -326,4 +326,4 @@ def test_the_name_of_a_run_may_be_long_and_have_lines():
     assert ax.get_position().height == pytest.approx(usual.get_position().height, rel=0.1)
     said = [text.get_text() for text in legend_of(ax).get_texts()]
     assert said[0].endswith("x…")
-    assert said[1] == "$a$ _b"
+    assert said[1] == r"$a$\n_b"

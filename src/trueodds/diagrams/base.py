@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.extras import install
-from trueodds.core.printable import printable, printable_tree
+from trueodds.core.printable import printable, printable_lines, printable_tree
 from trueodds.core.results import strict, with_notes
 from trueodds.core.settings import check
 from trueodds.diagrams.drawing import layout
@@ -122,13 +122,14 @@ class Diagram:
 
     def printable(self) -> Self:
         """The same diagram for a picture or a page: no name in it holds a control character."""
+        title = self.presentation.title
         return replace(
             self,
             lens=printable(self.lens),
             table=_printable(self.table),
             panels=_printable(self.panels),
             settings=printable_tree(self.settings),
-            presentation=replace(self.presentation, title=printable_tree(self.presentation.title)),
+            presentation=replace(self.presentation, title=printable_lines(title) if isinstance(title, str) else title),
         )
 
     def has(self, layer: str) -> bool:

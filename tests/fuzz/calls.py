@@ -37,7 +37,7 @@ Verb = Callable[[Rng, Rows], Any]
 OWN = ("lens", "interval", "level", "resamples", "resample", "aggregate", "region", "mode", "weight_kind", "rng")
 SLOW = ("auto", "bbq", "evidential", "enir", "spline", "prior_shift")  # calibrators that take long on a dozen rows too
 LONGEST = 400  # characters of a message
-MASKED = "Warning: converting a masked element"  # NumPy's, of a list that holds one; it is refused then as missing
+MASKED = "Warning. converting a masked element"  # NumPy's, of a list that holds one; it is refused then as missing
 
 
 class Failed(Exception):

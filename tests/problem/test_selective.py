@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from tests.problem.refused import refused
 from trueodds import Predictions
@@ -104,7 +105,7 @@ def test_clusters_are_resampled_whole() -> None:
     assert copies == pytest.approx(single / np.sqrt(5), rel=0.25)
 
 
-def test_a_weight_of_two_is_two_rows_and_between_whole_numbers_the_sum_goes_on() -> None:
+def test_a_weight_of_two_is_two_rows_and_of_fractions_the_ratios_count() -> None:
     c, z, w = [0.9, 0.7, 0.7, 0.4], [0, 1, 0, 1], [2.0, 1.0, 2.0, 1.0]
     weighted = selective_risk(Predictions.from_confidence(c, z, weight=w), at=[0.5, 1.0], resamples=0)
     rows = np.repeat(np.arange(4), [2, 1, 2, 1])
@@ -113,10 +114,11 @@ def test_a_weight_of_two_is_two_rows_and_between_whole_numbers_the_sum_goes_on()
     )
     assert float(weighted) == pytest.approx(float(copies), rel=1e-14)
     np.testing.assert_allclose(weighted.at["risk"], copies.at["risk"], rtol=1e-14)
-    # One right answer of weight 1, one wrong of 1/2: (H(3/2) − H(1) times the errors before, less what they replace)
-    # = e + (E − N e/g)(H(1.5) − H(1)) = .5 + (0 − 1)(H(1.5) − 1) with H(1.5) = 8/3 − 2 log 2, divided by 1.5.
-    half = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[1.0, 0.5]), resamples=0)
-    assert float(half) == pytest.approx((0.5 - (8 / 3 - 2 * np.log(2) - 1)) / 1.5, rel=1e-12)
+    # One right answer of weight 1, one wrong of 1/2, which are worth 1.5²/1.25 = 1.8 rows: 1.2 and .6 of them, and
+    # e + (E − N e/g)(H(1.8) − H(1.2)) = .6 − 1.2 (H(1.8) − H(1.2)) with H(x) = ψ(x + 1) + γ, divided by 1.8.
+    for scale in (1.0, 1e-20, 3e18):
+        half = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[scale, scale / 2]), resamples=0)
+        assert float(half) == pytest.approx((0.6 - 1.2 * (digamma(2.8) - digamma(2.2))) / 1.8, rel=1e-12)
 
 
 def test_the_risk_at_a_coverage_by_hand() -> None:

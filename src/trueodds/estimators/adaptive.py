@@ -14,6 +14,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
+from trueodds.problem.bins import Bins
 from trueodds.problem.partition import BinsOrEdges, EqualMass, Partition, as_partition
 from trueodds.problem.view import View
 
@@ -257,7 +258,8 @@ class KeptSums:
         self.share = error.normalize == "kept"
         rows = np.flatnonzero((view.at.astype(np.float64, copy=False) > low) & (view.w > 0))
         p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.at))
-        cells = error.partition.freeze(View(p, y, w, n=n, at=at, classes=view.classes))
+        kept = View(p, y, w, n=n, at=at, classes=view.classes)
+        cells = error.partition.freeze(kept) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
         self.index[rows] = cells.index(at)

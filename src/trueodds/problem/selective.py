@@ -77,8 +77,8 @@ def selective_risk(
     """The curve of the chosen answers, and AURC with its percentile interval from resampled rows, or whole clusters.
 
     `asked` is how many questions there were, with those that got no answer; `at` are coverages at which the risk is
-    wanted with an interval of its own, in (0, 1]; `resamples=0` leaves the intervals out. A weight of two is two rows,
-    and a row of weight 0 is none.
+    wanted with an interval of its own, in (0, 1]; `resamples=0` leaves the intervals out. A weight of two is two rows; of
+    weights that count no rows the ratios matter alone. A row of weight 0 is none.
     Cost: O(n log n), and O(n) for each resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for
     settings out of range.
 

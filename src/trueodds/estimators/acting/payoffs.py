@@ -18,7 +18,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-_NAMED = re.compile(r"top(-[1-9]\d*)?|class:\d+")
+_NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
 
 
 def checked(utility: Utility) -> Any:

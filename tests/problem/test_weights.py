@@ -81,3 +81,38 @@ def test_groups_of_few_rows_under_large_counts_are_the_rows_themselves() -> None
 def test_frequency_weights_that_no_memory_holds_are_refused() -> None:
     with refused("TO110", "4e+15", fix="importance"):
         to.measure(Predictions(Y, P, weight=[1e15] * 4), "ece", weight_kind="frequency")
+
+
+@pytest.mark.parametrize("unit", [3e18, 0.3, 1e-20, 7e24])
+@pytest.mark.parametrize(
+    ("estimator", "settings"),
+    [
+        ("ece", {"partition": "equal-mass"}),
+        ("ece", {"partition": "mass:7"}),
+        ("ece", {"partition": "sweep"}),
+        ("ece_linear", {}),
+        ("ici", {}),
+    ],
+    ids=str,
+)
+def test_weights_that_are_all_equal_give_the_numbers_of_rows_without_weights(
+    estimator: str, settings: dict[str, Any], unit: float
+) -> None:
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(47), 2)
+    y = rng.random(47) < p
+    known = to.measure(Predictions(y, p), estimator, resamples=50, **settings)
+    found = to.measure(Predictions(y, p, weight=np.full(47, unit)), estimator, resamples=50, **settings)
+    assert [found.value, found.noise_floor] == pytest.approx([known.value, known.noise_floor], rel=1e-12)
+    assert (found.interval is None) == (known.interval is None) == (settings.get("partition") == "sweep")
+    if found.interval and known.interval:
+        ends = [known.interval.low, known.interval.high]
+        assert [found.interval.low, found.interval.high] == pytest.approx(ends, rel=1e-9)
+
+
+@pytest.mark.parametrize("cut", ["floor", "first"])
+def test_weights_of_the_same_ratios_are_cut_at_the_same_rows(cut: Any) -> None:
+    rng = np.random.default_rng(0)
+    p, w = rng.random(40), rng.integers(1, 4, 40).astype(float)
+    edges, scaled = (EqualMass(7, cut=cut).freeze(View(p, p > 0.5, of)).edges for of in (w, w * 3e18))
+    np.testing.assert_array_equal(edges, scaled)

@@ -187,8 +187,8 @@ class WorstDistance(IntegratedIndex):
 
 
 def _row(view: View) -> float:
-    """The share of one row where the weights are whole and so count rows; 0 where they do not."""
-    return 1 / view.total if view.whole else 0.0
+    """The share of one row where weights are multiples of one row's; 0 where they are not."""
+    return (view.unit or 0.0) / view.total
 
 
 def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:

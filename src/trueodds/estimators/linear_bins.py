@@ -133,7 +133,8 @@ class LinearBinError(ScoredError):
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if of is None else edges[None]
-        step = round(view.total) // k if view.whole else view.total / k
+        unit = view.unit
+        step = view.total / k if unit is None else round(view.total / unit) // k * unit
         before, after = (of or by_place(view)).between(np.arange(1, k) * step)
         ends = np.ones((*before.shape[:-1], 1))
         return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)

@@ -176,9 +176,7 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
             "Give one name per column, in the order of the columns.",
         )
     if len(set(names)) != k or len({str(name) for name in names}) != k:
-        raise InputError(
-            "TO113", "The names of classes must differ.", describe(list(names)), "Rename the repeated ones."
-        )
+        raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
     return names
 
 
@@ -255,7 +253,7 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
                 "TO105",
                 "A label is no class.",
                 f"{describe(each)} in row {row}{such(int((inverse == i).sum()))}",
-                f"The classes are {describe(list(names))}; give the labels as they are written there.",
+                f"The classes are {list(names)}; give the labels as they are written there.",
             )
         codes[i] = number[each]
     return codes[inverse.reshape(-1)]

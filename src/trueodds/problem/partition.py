@@ -319,15 +319,17 @@ def count_of_bins(bins: int | str, view: View) -> int:
 
 
 def _cuts(view: View, k: int, rule: str) -> Array:
-    """After how many rows each of k groups but the last ends; weights that are no counts are cut evenly."""
-    j = np.arange(1, k)
-    if not view.whole:
+    """After which weight each of k groups but the last ends: whole rows, where weights are multiples of one row's."""
+    j, unit = np.arange(1, k), view.unit
+    if unit is None:
         return j * view.total / k
-    n = round(view.total)
+    n = round(view.total / unit)
     if rule == "first":  # sizes differ by at most one, larger groups first
-        return j * (n // k) + np.minimum(j, n % k)
+        return (j * (n // k) + np.minimum(j, n % k)) * unit
     whole, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
-    return whole + (rest // k if rule == "floor" else -(-rest // k))  # "ceil": row r is in group floor(r k / n)
+    return (
+        whole + (rest // k if rule == "floor" else -(-rest // k))
+    ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
 def _mass_edges(rising: ByScore, cuts: Array) -> Array:

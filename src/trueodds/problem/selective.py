@@ -152,7 +152,8 @@ def risk_of(
 
 def _as_rows(view: View) -> Array:
     """The weights, (n,), as numbers of rows: the area depends on these. Of weights that count none the ratios are kept."""
-    return view.w if view.whole else view.w * (view.worth / view.w.sum())
+    unit = view.unit
+    return view.w / unit if unit is not None else view.w * (view.worth / view.w.sum())
 
 
 def _check(asked: Any, answered: int, resamples: Any, level: Any) -> None:

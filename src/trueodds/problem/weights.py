@@ -55,6 +55,19 @@ def are_counts(weight: Array) -> bool:
     return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
 
 
+def unit_of(weight: Array) -> float | None:
+    """The weight of one row: 1 of counts, else the smallest one if all are multiples of it; None of other weights.
+
+    >>> unit_of(np.array([3e18, 0, 6e18])), unit_of(np.array([2.0, 3.0])), unit_of(np.array([0.5, 0.7]))
+    (3e+18, 1.0, None)
+    """
+    if are_counts(weight):
+        return 1.0
+    smallest = float(weight.min(where=weight > 0, initial=np.inf))
+    rows = weight / smallest
+    return smallest if are_counts(np.where(np.abs(rows - np.rint(rows)) <= 1e-12 * rows, np.rint(rows), rows)) else None
+
+
 def repeats(weight: Array) -> Array:
     """The number of each row as often as its weight counts it: `weight_kind="frequency"`."""
     if (broken := weight != np.rint(weight)).any():

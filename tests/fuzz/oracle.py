@@ -32,10 +32,12 @@ def expected(estimator: Any, rows: Rows, lens: Any, settings: Mapping[str, Any])
     return float(np.mean([binned(*bins(*view, int(k), closed), float(q or power)) for view in views]))
 
 
-def debiased(p: Array, y: Array, w: Array, k: int, closed: str) -> float:
+def debiased(p: Array, y: Array, w: Array, k: int, closed: str) -> float | None:
     """The root of the mean product of residuals over pairs of rows in one of k uniform bins."""
     p, y, w = (x[w > 0] for x in (p, y, w))
     held = [np.flatnonzero(places(p, k, closed) == b) for b in range(k)]
+    if any(len(i) > 1 and w[i].sum() ** 2 - w[i] @ w[i] < 1e-4 * w[i].sum() ** 2 for i in held):
+        return None  # one row outweighs the others, and the difference has no digits left
     residual = w * (y - p)
     pairs = [
         w[i].sum() * (residual[i].sum() ** 2 - residual[i] @ residual[i]) / (w[i].sum() ** 2 - w[i] @ w[i])

@@ -46,6 +46,8 @@ def weights(rng: np.random.Generator, n: int) -> Array | None:
     if kind == 2:
         return rng.integers(1, 4, n).astype(float)
     w = (rng.random(n) + 0.1) * SCALES[rng.integers(len(SCALES))]
+    if rng.random() < 0.1:
+        w *= 10.0 ** -rng.integers(26, size=n)  # as importance weights and kernels are
     if kind == 3:
         w[rng.random(n) < 0.3] = 0.0
         w[0] = w.max() or 1.0

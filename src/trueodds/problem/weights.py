@@ -15,6 +15,7 @@ Array = NDArray[Any]
 
 WEIGHTLESS = "Every weight is zero."
 SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed
+NEGLIGIBLE = 1e-30  # beside the largest weight: such as importance weights and kernels give
 ROWS_AT_MOST = 10**9  # for which frequency weights may stand
 
 
@@ -40,10 +41,10 @@ def weights(weight: ArrayLike | None, n: int) -> Array | None:
             f"{largest:g}",
             "Divide all weights by the largest: only their ratios matter.",
         )
-    if largest > EXACT * smallest:
+    if smallest < largest * NEGLIGIBLE:
         raise InputError(
             "TO110",
-            f"Weights differ by more than a factor of {EXACT:.0e}: beside the largest the smaller ones vanish in a sum.",
+            f"Weights differ by more than a factor of {1 / NEGLIGIBLE:.0e}, so that powers of the smaller ones cannot be summed.",
             f"{smallest:g} and {largest:g}",
             "Set those that are negligible to 0.",
         )

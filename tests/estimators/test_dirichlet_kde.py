@@ -224,7 +224,7 @@ def test_one_row_has_no_neighbor() -> None:
     for view in (View([0.7], [1.0]), View([[0.2, 0.3, 0.5]], [[0.0, 0.0, 1.0]]), View([0.7, 0.2], [1, 0], [1, 0])):
         estimate = DirichletError()(view)
         assert math.isnan(estimate.value)
-        assert [note.code for note in estimate.notes] == ["TN118"]
+        assert [note.code for note in estimate.notes] == ["TN118", "TN155"]
         assert estimate.to_dict()["value"] is None
 
 

@@ -270,7 +270,7 @@ def test_one_row_has_no_pairs() -> None:
     for form in ("auto", "unbiased", "block"):
         estimate = skce(form)(View([[0.2, 0.8]], [[0.0, 1.0]]))
         assert math.isnan(estimate.value)
-        assert [note.code for note in estimate.notes] == ["TN118"]
+        assert [note.code for note in estimate.notes] == ["TN118", "TN155"]
         assert estimate.to_dict()["value"] is None
     assert skce("biased").value(View([0.7], [1.0])) == pytest.approx(2 * 0.3**2, rel=1e-13)
     assert not skce("biased")(View([0.7], [1.0])).notes

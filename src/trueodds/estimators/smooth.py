@@ -59,7 +59,7 @@ class SmoothError(ScoredError):
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
-    bandwidth: Annotated[float, Range(NARROWEST, 1000)] | Literal["auto"] = "auto"
+    bandwidth: Annotated[float, Range(NARROWEST, closed="left")] | Literal["auto"] = "auto"
 
     def scores(self, view: View) -> Spread:
         """The same, for draws: at most 4,096 groups of equal or neighboring scores."""

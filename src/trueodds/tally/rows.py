@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks, plain, tables
 from trueodds.core.kernels.cells import EDGES
+from trueodds.problem.complements import two_columns
 from trueodds.problem.log_probabilities import log_observed
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -43,7 +44,7 @@ class Rows:
         if preds.kind == "confidence":
             P = p[:, None]
         else:
-            P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+            P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
         given = np.dtype(preds.dtype)
         eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
         off_by = P.shape[1] * eps if preds.kind == "classes" and p.ndim == 2 else np.inf

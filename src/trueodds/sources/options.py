@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
         found = value
     elif isinstance(value, str) and names is not None:
         found = names.index(value.strip()) if names.count(value.strip()) == 1 else None
-    elif isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+    elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
         found = int(value)
     if found is None or not 0 <= found < k:
         listing = "Name the field that lists the options with choices=."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,5 +55,4 @@ def numbered(k: int) -> tuple[str, ...]:
 
 def numbers_apart(suffixes: tuple[str, ...]) -> bool:
     """Whether the suffixes are numbers, but not 0, 1, … in this order."""
-    numbers = all(each.isascii() and each.isdigit() and str(int(each)) == each for each in suffixes)
-    return numbers and suffixes != numbered(len(suffixes))
+    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", each) for each in suffixes) and suffixes != numbered(len(suffixes))

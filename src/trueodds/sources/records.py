@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,7 +179,7 @@ def _inside(fields: Any, name: str) -> Any:
             if name[:at] in fields:
                 return _inside(fields[name[:at]], name[at + 1 :])
     first, _, rest = name.partition(".")
-    if isinstance(fields, list) and first.isdigit() and int(first) < len(fields):
+    if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
         return _inside(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
 

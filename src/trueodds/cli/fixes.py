@@ -82,7 +82,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
             f"--confidence {columns['confidence']} and {', '.join(map(str, fitted.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
-    on_logits = fitted.map.logits and plan is not None and plan.kind == "logits"
+    on_logits = fitted.map.logits and plan is not None and plan.logits
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
     order = _order([str(name) for name in fitted.classes], named)

@@ -21,7 +21,7 @@ from trueodds.sources.csv_chunks import BOM, Chunk
 from trueodds.sources.delimited import CsvTable, Part, Rows
 from trueodds.sources.spelling import parsed, settled
 from trueodds.sources.table import Batch
-from trueodds.sources.values import Place
+from trueodds.sources.values import WIDEST_TEXT, Place
 
 Array = NDArray[Any]
 
@@ -126,6 +126,8 @@ def _fast(cells: Any, kinds: dict[str, str], place: Place) -> Array:
     coded = cells.dictionary_encode()
     words = coded.dictionary.to_pylist()
     kind = kinds.get(place.column) or settled(words)
-    values = parsed(words, kind, place)[numbers(coded.indices)]
+    values = parsed(words, kind, place)
+    if values.itemsize * len(cells) > WIDEST_TEXT:
+        raise place.wrong_type("a long text")
     kinds[place.column] = kind
-    return values
+    return values[numbers(coded.indices)]

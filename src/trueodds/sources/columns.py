@@ -32,19 +32,18 @@ class Choice:
     row_id: str | None = None
 
     @property
+    def has_logits(self) -> bool:
+        """Whether the columns hold logits, from which probabilities are made."""
+        return self.logits is not None and self.logits is not False
+
+    @property
     def kind(self) -> str:
-        """What the probability columns are, and what they are compared with."""
-        logits = self.logits is not None and self.logits is not False
-        chosen = {
-            "logits": logits,
-            "confidence": self.confidence is not None,
-            "votes": self.votes is not None,
-            "multilabel": self.multilabel is not None,
-        }
-        kinds = [name for name, is_chosen in chosen.items() if is_chosen]
-        if len(kinds) > 1:
+        """What kind of outcome the probabilities are compared with: "classes" are labels."""
+        kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
+        chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        if len(chosen) > 1:
             raise InputError(
-                "TO205", "These choices exclude each other.", " and ".join(kinds), "Name one of them for each reading."
+                "TO205", "These choices exclude each other.", " and ".join(chosen), "Name one of them for each reading."
             )
         if self.correct is not None and self.confidence is None:
             raise InputError("TO205", "correct needs a confidence.", f"correct={self.correct!r}", "Pass confidence=.")
@@ -75,7 +74,7 @@ class Choice:
             assert confidence is not None
             return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         asked = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
-        use = "logits" if kind == "logits" else "probs"
+        use = "logits" if self.has_logits else "probs"
         ordered: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
@@ -92,12 +91,12 @@ class Choice:
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
-        if kind in ("classes", "logits") and suffixes is not None and numbers_apart(suffixes):
+        if kind == "classes" and suffixes is not None and numbers_apart(suffixes):
             said = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
             )
             find.notes.append(Note("TN302", said))
-        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, tuple(find.notes))
+        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
 
 
 class _Finder:

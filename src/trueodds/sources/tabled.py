@@ -190,7 +190,7 @@ class TableSource(Source):
             classes = self.class_names(block)
             if kind == "multilabel":
                 return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
-            if kind == "logits":
+            if self.plan.logits:
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
             return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
         except InputError as problem:

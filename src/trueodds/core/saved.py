@@ -17,8 +17,10 @@ def write(path: str | os.PathLike[str], text: str, code: str) -> None:
     try:
         handle, part = tempfile.mkstemp(prefix=f".{whole.name}.", dir=whole.parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
+                file.flush()
+                os.fsync(file.fileno())  # or a machine that stops leaves an empty file under the new name
             os.chmod(part, 0o666 & ~_umask())
             os.replace(part, whole)
         except BaseException:
@@ -30,11 +32,16 @@ def write(path: str | os.PathLike[str], text: str, code: str) -> None:
 
 def read(path: str | os.PathLike[str], code: str) -> Any:
     """The document of a strict JSON file; NaN and Infinity are none."""
+    return parsed(text_of(path, code), code, str(path))
+
+
+def text_of(path: str | os.PathLike[str], code: str) -> str:
+    """What a text file holds, line ends as they are."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
-    return parsed(text, code, str(path))
 
 
 class RepeatedKey(ValueError):

@@ -50,7 +50,11 @@ def dumps(tally: Tally) -> str:
 
 def json_of(value: Any) -> str:
     """Strict JSON without blanks."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        fix = "Divide the weights by their mean."
+        raise InputError("TO407", "The tally holds a sum that no file can.", "an infinite one", fix) from None
 
 
 def loads(text: str) -> Tally:

@@ -107,7 +107,8 @@ def _order(classes: list[str], columns: list[str]) -> list[int] | None:
     if columns == classes or not columns:
         return None
     if sorted(columns) == sorted(classes):
-        return [columns.index(name) for name in classes]
+        places = {name: i for i, name in enumerate(columns)}
+        return [places[name] for name in classes]
     by_number = [str(number) for number in range(len(classes))]
     if len(columns) != len(classes) or by_number in (classes, columns):
         return None  # the calibrator itself refuses another number of classes

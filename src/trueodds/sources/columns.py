@@ -104,10 +104,11 @@ class _Finder:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.there = frozenset(table.columns)
         self.notes: list[Note] = []
 
     def one(self, name: str | None, use: str) -> str | None:
-        if name is not None and name not in self.table.columns:
+        if name is not None and name not in self.there:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
@@ -120,18 +121,18 @@ class _Finder:
         if (
             name == "label"
             and self.table.keyed
-            and "label" not in self.table.columns
-            and "labels" in self.table.columns
+            and "label" not in self.there
+            and "labels" in self.there
         ):
             return "labels"
-        if name == "label" and name not in self.table.columns and (instead := _instead(self.table.columns)):
+        if name == "label" and name not in self.there and (instead := _instead(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
         return self.one(name, "label")
 
     def group(self, name: str) -> None:
         """A column of groups; several names in one are told apart."""
         parts = [each.strip() for each in name.split(",")]
-        if name not in self.table.columns and len(parts) > 1 and all(each in self.table.columns for each in parts):
+        if name not in self.there and len(parts) > 1 and all(each in self.there for each in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
         self.one(name, "group")
@@ -146,7 +147,7 @@ class _Finder:
             if len(set(asked)) < len(asked):
                 raise InputError("TO313", f"{use} names a column twice.", repr(list(asked)), "Name each column once.")
             return tuple(asked), {name: name for name in asked} if len(asked) > 1 else None
-        if asked in self.table.columns or "*" not in asked:
+        if asked in self.there or "*" not in asked:
             self.one(asked, use)
             return (asked,), None
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in asked.split("*")), re.DOTALL)
@@ -156,7 +157,7 @@ class _Finder:
             self.notes.append(
                 Note("TN301", f"{use} {asked!r} also matches {name!r}, which is read as the {taken[name]}, not as one.")
             )
-        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.table.columns:
+        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.there:
             return ("probs",), None
         if not matches:
             raise InputError(

@@ -26,7 +26,8 @@ class FeatherTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Only the named columns are decompressed."""
-        fields = [self.columns.index(name) for name in names]
+        places = {name: i for i, name in enumerate(self.columns)}
+        fields = [places[name] for name in names]
         with understood(self.name, self.format):
             yield from converted(self.name, self._record_batches(fields), size)
 

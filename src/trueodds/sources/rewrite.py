@@ -125,11 +125,12 @@ def _renewed(
 
 def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
     """Every column; a format with types gets them from Arrow, where CSV has none."""
+    numeric = frozenset(plan.probs)
     if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
-        return table.typed_chunks(plan.probs, size)
+        return table.typed_chunks(numeric, size)
     if form in ("jsonl", "npz") and isinstance(table, CsvTable):
-        return table.valued_chunks(plan.probs, size)
-    return table.chunks(plan.probs, size)
+        return table.valued_chunks(numeric, size)
+    return table.chunks(numeric, size)
 
 
 def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logits: bool = False) -> Array:

@@ -118,12 +118,7 @@ class _Finder:
         return name
 
     def label(self, name: str | None) -> str | None:
-        if (
-            name == "label"
-            and self.table.keyed
-            and "label" not in self.there
-            and "labels" in self.there
-        ):
+        if name == "label" and self.table.keyed and "label" not in self.there and "labels" in self.there:
             return "labels"
         if name == "label" and name not in self.there and (instead := _instead(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)

@@ -16,7 +16,7 @@ from trueodds.tally import scores
 from trueodds.tally.cells import PLAIN, Cells
 from trueodds.tally.counts import Counts
 from trueodds.tally.rows import Rows, by_class, ranked
-from trueodds.tally.scores import ScoreSums
+from trueodds.tally.scores import SCORES, ScoreSums
 
 Array = NDArray[Any]
 
@@ -44,7 +44,9 @@ def counted(rows: Rows, ranks: int, classes: range, bins: int | None) -> Counted
     parts = [(0, ranked(rows, seen.which))] if ranks else []
     if len(classes):
         parts.append((ranks, by_class(rows, classes.start, classes.stop)))
-    found = _scored(rows, seen)
+    found = {
+        name: ScoreSums.of(each, rows.w) for name, each in zip(SCORES, row_scores(rows, seen.squares), strict=True)
+    }
     return Counted(
         Cells.side_by_side(parts),
         None if bins is None else null_covariance(rows, bins),
@@ -107,7 +109,7 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *told))
     brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in found.tolist())
     null = None if bins is None else together.matrix(pairs)
-    return Counted(cells, null, {"brier": brier, "log_loss": loss}, seen.special(rows, loss.infinite))
+    return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), seen.special(rows, loss.infinite))
 
 
 def _surveyed(rows: Rows, ranks: int) -> Survey:
@@ -125,11 +127,11 @@ def _surveyed(rows: Rows, ranks: int) -> Survey:
     return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
-def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
-    """The sums of the proper scores: over the vector, of the last column for two classes, mean over labels."""
+def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
+    """The Brier score and the log loss of each row: over the vector, of the last column for two classes, mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        single.scored(rows.P, rows.y, seen.squares, rows.P.shape[1] <= 2, brier, loss)
+        single.scored(rows.P, rows.y, squares, rows.P.shape[1] <= 2, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
@@ -139,4 +141,4 @@ def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
         assert rows.shares is not None
         p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
         brier, loss = scores.brier(p, y), scores.log_loss(p, y)
-    return {"brier": ScoreSums.of(brier, rows.w), "log_loss": ScoreSums.of(loss, rows.w)}
+    return brier, loss

@@ -102,7 +102,7 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
 def _span(rows: Rows, first: int, last: int) -> Cells:
     P, where = rows.P, (first, last, EDGES, rows.exact)
     if not rows.plain:
-        shares = (P, plain(_outcomes(rows, first, last)), plain(rows.weight), *where)
+        shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
         return Cells.summed(last - first, len(FULL), lambda n, sums: tables.by_share(*shares, n, sums))
     assert rows.y is not None
     if rows.kind == "multilabel":
@@ -112,7 +112,7 @@ def _span(rows: Rows, first: int, last: int) -> Cells:
     return Cells.summed(last - first, len(PLAIN), lambda n, sums: tables.by_label(*labels, n, sums))
 
 
-def _outcomes(rows: Rows, first: int, last: int) -> Array:
+def outcomes(rows: Rows, first: int, last: int) -> Array:
     """The outcome shares of some classes, (n, last − first) float64."""
     if rows.shares is not None:
         return rows.shares[:, first:last]

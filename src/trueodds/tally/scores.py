@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+SCORES = ("brier", "log_loss")
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreSums:

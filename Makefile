@@ -1,4 +1,4 @@
-# make demo · make test · make bench · make picture · make gallery · make clean
+# make demo · make test · make other-processor · make bench · make picture · make gallery · make clean
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
@@ -7,11 +7,11 @@ DATA ?= ../shared/data
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test bench picture gallery clean
+.PHONY: demo test other-processor bench picture gallery clean
 
 demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
 	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
-	@echo "The page is demo/digits.html, the numbers are demo/digits.json."
+	@echo "The page is demo/digits.html, the numbers are demo/digits.json. The command is $(BIN)/trueodds."
 
 demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 	$(BIN)/python demo/digits.py $@
@@ -23,6 +23,13 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+# What sums and compares floats. Plain Python needs no second run: it has no code for a processor.
+NUMERICAL := core problem tally estimators inference hypotests calibrators
+ONCE := tests/core/kernels/test_blocks.py::test_every_kernel_is_also_plain_python
+
+other-processor: $(VENV)/.test ## the numerical tests again, with the code that the libraries have for the oldest processor
+	$(BIN)/python -m tests.other_processor $(BIN)/python -m pytest -n 2 $(addprefix tests/,$(NUMERICAL)) --deselect $(ONCE) $(ARGS)
 
 bench: $(VENV)/.demo ## speed beside the peers that are installed, start-up, an audit; ARGS="tally --rows 1000000" for more
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -61,16 +61,23 @@ def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_name)
 def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every `$ trueodds …` line ends with exit code 0, or with the one that `# exits N` behind it says."""
+    """Every `$ trueodds …` line ends with exit code 0, or with the one that `# exits N` behind it says.
+
+    What the README shows as text is how the output of one of them begins.
+    """
     from click.testing import CliRunner
 
     from trueodds.cli import main
 
     monkeypatch.chdir(digits)
+    outputs = []
     for line in re.findall(r"^\$ trueodds (.*)$", "\n".join(blocks(page, "console")), re.MULTILINE):
         words, _, said = line.partition("# exits ")
         ran = CliRunner().invoke(main, shlex.split(words))
         assert ran.exit_code == int(said or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
+        outputs.append(ran.output)
+    for shown in blocks(page, "text") if page.name == "README.md" else ():
+        assert [output[: len(shown)] for output in outputs if output[:20] == shown[:20]] == [shown]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

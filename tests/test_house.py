@@ -211,6 +211,15 @@ def test_help_and_list_load_no_member(words: list[str]) -> None:
     assert loaded & members == set()
 
 
+def test_what_is_said_to_install_a_library_works_from_a_clone() -> None:
+    """Before a release no index has the package: `pip install trueodds[…]` would fetch nothing, or another's work."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
+    assert wrong == []
+    said = {file.name for file in FILES if "pip install" in file.read_text()}
+    assert said == {"extras.py"}
+
+
 # Codes
 
 

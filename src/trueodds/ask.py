@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,15 +29,16 @@ from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, se
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
+from trueodds.sources.models import models_of, pairs_arrays
 from trueodds.sources.reading import read
 from trueodds.sources.resolve import IN_MEMORY, in_passes, resolved
-from trueodds.sources.source import Source
 from trueodds.tally.tally import Tally
 
 
+@pairs_arrays
 def measure(
     data: Any,
-    estimator: str | Estimator,
+    estimator: str | Estimator = "ece",
     *,
     lens: Any = None,
     interval: str | None = "auto",
@@ -55,8 +56,9 @@ def measure(
 
     Parameters
     ----------
-    data : Predictions, Source or Tally
-        A Source is collected where it fits into memory and tallied where it does not (`mode` decides by hand).
+    data : Predictions, (y_true, y_prob), Source or Tally
+        Of two arrays `measure(y_true, y_prob, "ece")` says the same. A Source is collected where it fits into memory
+        and tallied where it does not (`mode` decides by hand).
     estimator : str or Estimator
         A name of `trueodds list estimators`, or an instance with its settings.
     lens : str, Lens or callable, optional
@@ -97,9 +99,11 @@ def measure(
     chosen = lens_for(rows, lens, member)
     together = aggregate or chosen.aggregate
     estimate = measured(rows, member, chosen, together, sure, generator)
-    return replace(estimate, settings=dict(estimate.settings) | said_of(rng, rows, weight_kind, region))
+    said = dict(estimate.settings) | said_of(rng, rows, weight_kind, region)
+    return replace(estimate, settings=said, notes=tuple(dict.fromkeys([*notes_of(rows), *estimate.notes])))
 
 
+@pairs_arrays
 def test(
     data: Any,
     test: Any = "consistency",
@@ -119,7 +123,7 @@ def test(
 
     Parameters
     ----------
-    data : Predictions, Source or Tally
+    data : Predictions, (y_true, y_prob), Source or Tally
         As for `measure`.
     test : str or HypothesisTest
         A name of `trueodds list tests`, or an instance.
@@ -175,6 +179,7 @@ def test(
     return replace(verdict, settings=dict(verdict.settings) | said, notes=tuple(notes))
 
 
+@pairs_arrays
 def power(
     data: Any,
     test: Any = "consistency",
@@ -200,7 +205,7 @@ def power(
 
     Parameters
     ----------
-    data : Predictions or Source
+    data : Predictions, (y_true, y_prob) or Source
         The predictions; their labels matter for `width` only.
     n : int, optional
         Rows; as many as there are, if not said.
@@ -231,7 +236,7 @@ def power(
         chosen = lens_for(rows, lens, error)
         found = rows_for(rows, error, chosen, together or chosen.aggregate, width, alpha, generator, progress)
     else:
-        if test in TESTS.names() and TESTS.takes(test, "resamples"):
+        if isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "resamples"):
             settings.setdefault("resamples", redraws_for(alpha))
         member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
         statistic = getattr(member, "statistic", None)
@@ -240,6 +245,7 @@ def power(
     return replace(found, settings=dict(found.settings) | said_of(rng, rows, weight_kind, region))
 
 
+@pairs_arrays
 def fit(
     data: Any,
     method: Any = "auto",
@@ -281,6 +287,7 @@ def fit(
     return fitted(rule, rows, repeated=weight_kind == "frequency")
 
 
+@pairs_arrays
 def draw(
     data: Any,
     diagram: Any = "reliability",
@@ -319,10 +326,8 @@ def draw(
 
 
 def _models(data: Any) -> dict[str, Any]:
-    """Models by name; one alone has none. One that is read makes a mapping a mapping of models."""
-    if isinstance(data, Mapping) and any(isinstance(each, (Predictions, Source, Tally)) for each in data.values()):
-        return {str(name): each for name, each in data.items()}
-    return {"": data}
+    """Models by name; one alone has none."""
+    return models_of(data) or {"": data}
 
 
 def load(path: Any) -> Any:
@@ -333,6 +338,7 @@ def load(path: Any) -> Any:
     return (tallies if schema_of(path) == "trueodds.tally" else calibrators).load(path)
 
 
+@pairs_arrays
 def tally(
     data: Any,
     *,
@@ -367,7 +373,7 @@ def tally(
 
 def _dealt(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
     """The settings of a test, with the seed where its statistic deals folds or the like."""
-    if test == "consistency":
+    if isinstance(test, str) and test == "consistency":
         return seeded(settings.get("statistic", "ece"), settings, rng, generator)
     takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
     return seeded(test, settings, rng, generator) if takes else settings

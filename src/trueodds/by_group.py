@@ -18,14 +18,16 @@ from trueodds.hypotests.standing import answered, taken
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import Sureness
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.meant import lens_for, member_of, notes_of, said_of, seeded
 from trueodds.problem.predictions import Predictions
+from trueodds.sources.models import pairs_arrays
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
 REDRAWS = 999
 
 
+@pairs_arrays
 def by_group(
     preds: Any,
     estimator: str | Estimator = "ece",
@@ -139,7 +141,7 @@ def by_group(
         "columns": list(dict.fromkeys(group.column for group in groups)), "least": least, "against": against,
         "redraws": redraws, "floor": judged.floor, "correction": "step-down min-p",
     }  # fmt: skip
-    notes = [*whole.notes, *judged.notes, *told.notes]
+    notes = [*notes_of(rows), *whole.notes, *judged.notes, *told.notes]
     say(1.0, "done")
     return ByGroup(
         member.name, str(chosen), told.groups, whole, told.gaps, told.widest, judged.multicalibration, level,

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.problem.lens import Lens, as_lens, default_lens
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.region import within
+from trueodds.sources.models import is_array
 from trueodds.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ BELONG = {
     "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit looks at each.",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group look at each.",
     "seed": "The seed is rng=.",
     "random_state": "The seed is rng=.",
 }
@@ -48,9 +50,11 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
     if not isinstance(asked, str):
         raise InputError(
             "TO201",
-            f"A {registry.kind} is a name or an instance.",
-            repr(asked),
-            f"Known: {', '.join(registry.names())}.",
+            f"{registry.kind} must be a name or an instance.",
+            describe(asked),
+            f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
+            if is_array(asked)
+            else f"Known: {', '.join(registry.names())}.",
         )
     return registry.make(asked, settings)
 
@@ -96,5 +100,5 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
 
 
 def notes_of(*rows: Predictions | Tally) -> list[Note]:
-    """What was noted of the rows when they were read."""
-    return [note for each in rows if isinstance(each, Predictions) for note in each.notes]
+    """What was noted of the rows when they were read, and what speaks against them as they are."""
+    return [note for each in rows if isinstance(each, Predictions) for note in (*each.notes, *doubts(each))]

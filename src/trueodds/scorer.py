@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.ask import measure
 from trueodds.core.errors import InputError
+from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.problem.lens import as_lens
@@ -39,7 +41,17 @@ class Scorer:
         member = self.estimator
         if isinstance(member, str):
             member = ESTIMATORS.make(member, self.settings)
-        return -float(member.off(np.float64(found.value)))
+        score = -float(member.off(np.float64(found.value)))
+        if not np.isfinite(score):
+            warnings.warn(self._explain(score, found), stacklevel=2)
+        return score
+
+    def _explain(self, score: float, found: Estimate) -> str:
+        """Why the score is not finite, and what makes it so."""
+        why = " ".join(str(note) for note in found.notes)
+        can_floor = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "floor")
+        fix = f" scorer({self.estimator!r}, floor=1e-12) takes smaller probabilities for 1e-12." if can_floor else ""
+        return f"The score {found.estimator} is {score}. {why}{fix}"
 
 
 def scorer(
@@ -58,6 +70,10 @@ def scorer(
     the best calibrated. Everything is checked here, not in the first fold. Beware: on few rows every error is pulled
     up by noise, the more so for models that spread their scores; a proper score (`"log_loss"`, `"brier"`) or a
     debiased error (`"debiased_l2"`, `"skce"`) chooses better than ECE.
+
+    Nothing is clipped unasked: one outcome with predicted probability 0, as pure leaves of trees give it, makes
+    `"log_loss"` infinite, and a warning says so. `scorer("log_loss", floor=1e-12)` is finite. scikit-learn's own
+    `neg_log_loss` always clips, at 2.2e-16 for float64.
 
     Parameters
     ----------

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.comparison import Comparison, Ranking
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import near
 from trueodds.core.rng import as_generator
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import AGGREGATES, Estimator
-from trueodds.inference.comparing.answers import SWAPS, Contest, with_settings
+from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import Sureness
 from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
+from trueodds.sources.models import is_array, is_pair, pairs_arrays
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
@@ -28,6 +30,7 @@ def compare(
 ) -> Ranking: ...
 @typing.overload
 def compare(a: Any, b: Any, /, estimator: str | Estimator = "ece", **settings: Any) -> Comparison: ...
+@pairs_arrays
 def compare(
     a: Any,
     b: Any = None,
@@ -61,8 +64,9 @@ def compare(
 
     Parameters
     ----------
-    a, b : Predictions or Source
-        Or, as `a` alone, a sequence or a mapping of at least two.
+    a, b : Predictions, (y_true, y_prob), Source or Tally
+        Or, as `a` alone, a list or a mapping of at least two. Of arrays `compare(y_true, p_a, p_b, "brier")` and
+        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same.
     estimator : str or Estimator
         A name of `trueodds list estimators`, or an instance.
     lens : str, Lens or callable, optional
@@ -93,7 +97,7 @@ def compare(
     ------
     InputError
         TO203 for a setting, TO205 for `paired=True` with different outcomes and for `null="swap"` with different
-        rows, TO403 for a tally.
+        rows, TO403 for either with tallies and for an estimator that needs more than their cells.
 
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
     >>> found = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
@@ -102,9 +106,11 @@ def compare(
     >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    several = isinstance(a, (Mapping, list, tuple))
+    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a)
     if several and b is not None:
         estimator = b
+    elif is_pair(a) and is_array(b):
+        b = (a[0], b)  # of the same outcomes
     sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
     if aggregate is not None and aggregate not in AGGREGATES:
         raise InputError(
@@ -112,24 +118,31 @@ def compare(
         )
     generator = as_generator(rng)
     member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
-    models = {name: _rows(each, weight_kind) for name, each in _named(a, b, names, several=several).items()}
+    models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = lens_for(first, lens, member)
     swaps = SWAPS if resamples is None else resamples
     contest = Contest(member, chosen, aggregate or chosen.aggregate, sure, null, paired, swaps)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    doubted = [
+        Note(note.code, f"{name}: {note.text}")
+        for name, rows in models.items()
+        if isinstance(rows, Predictions)
+        for note in doubts(rows)
+    ]
     if several:
-        return with_settings(contest.among(models, seed), said_of(rng, first, weight_kind))
+        return completed(contest.among(models, seed), said_of(rng, first, weight_kind), doubted)
     one, other = models
-    return with_settings(
-        contest.between(models[one], models[other], (one, other), seed), said_of(rng, first, weight_kind)
-    )
+    answer = contest.between(models[one], models[other], (one, other), seed)
+    return completed(answer, said_of(rng, first, weight_kind), doubted)
 
 
 def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
     """The models by name."""
-    if not several and b is None:
-        raise InputError("TO205", "A comparison needs two models.", "one", "Use measure for a single model.")
+    if not several and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
+        raise InputError(
+            "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
+        )
     models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
     if names is None:
         names = [str(name) for name in a] if isinstance(a, Mapping) else [_letter(i) for i in range(len(models))]
@@ -147,8 +160,7 @@ def _letter(number: int) -> str:
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 
-def _rows(data: Any, weight_kind: str) -> Predictions:
-    rows = data if isinstance(data, Tally) else resolved(data, "exact", weight_kind)
-    if isinstance(rows, Tally):
-        raise InputError("TO403", "Comparing models needs the rows.", "a tally", "Give the files of predictions.")
-    return rows
+def _rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+    """The rows of each model; beside a tally, the others are counted too."""
+    mode = "tally" if any(isinstance(each, Tally) for each in models.values()) else "exact"
+    return {name: resolved(each, mode, weight_kind) for name, each in models.items()}

@@ -118,7 +118,8 @@ def test_too_little_data_still_gets_an_answer(p, y):
     told = result.report.to_dict()
     assert list(told) == KEYS
     assert (told["confirmed"], told["candidates"], told["pvalue"]) == (False, [], None)
-    assert "too few" in str(result.report)
+    assert str(result.report) == f"no fix: {result.notes[-1].text}"
+    assert "no fix was looked for" in repr(result)
 
 
 def test_few_clusters_are_little_data():

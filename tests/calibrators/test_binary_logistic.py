@@ -10,11 +10,11 @@ from trueodds.calibrators.likelihood.binary_logistic import (
     finite,
     held,
     line,
-    log_ratio,
     logistic,
     separated,
     tame,
 )
+from trueodds.calibrators.likelihood.logs import log_ratio
 
 FLAT = np.zeros(2)
 

@@ -8,7 +8,8 @@ from tests.reference import frame, golden
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, log_ratio, logistic
+from trueodds.calibrators.likelihood.binary_logistic import line, logistic
+from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloRule
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -145,6 +145,34 @@ def test_within_one_standard_error_the_simplest_is_chosen():
     assert found.rival.name == "temperature"
 
 
+@dataclass(frozen=True)
+class Nudged(IdentityRule):
+    """The identity, sharper by as much as rounding changes a fit."""
+
+    name: ClassVar[str] = "nudged"
+    complexity: ClassVar[int] = 5
+
+    def fit(self, P, Y, w):
+        return Sharper(set())
+
+
+class Sharper(Spy):
+    def apply(self, P):
+        q = P ** (1 + 1e-11)
+        return q / q.sum(axis=1, keepdims=True)
+
+
+def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map():
+    # Far too timid: each row gains by the nudge, so its mean gain is many of its standard errors, and yet nothing.
+    P, y = said_and_came(1000, 3, 0.3, 5)
+    nudged, plain = (losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
+    gain, se = mean_and_error(plain - nudged, np.ones(1000))
+    assert gain > 5 * se > 0
+    found = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
+    assert found.rule.name == "identity"
+    assert found.candidates[0].difference == 0.0
+
+
 def test_a_curve_that_no_temperature_follows_is_found():
     # The stated probability is the square of the true one for class 1: a shift that one power cannot undo.
     r = rng().random(4000)

@@ -26,7 +26,8 @@ def fitted(name="temperature", k=3, **more):
 
 def test_it_prints_in_one_line_and_tells_all_in_its_summary():
     result = fit(TemperatureRule(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
-    assert str(result) == "temperature · T = 0.001 · n=3 · 2 classes"
+    assert result.describe() == "temperature · T = 0.001 · n=3 · 2 classes"
+    assert str(result).startswith(f"{result.describe()}\n  [TN503]")
     assert "asked for: temperature (floor=1e-12)" in result.summary()
     assert "[TN503]" in result.summary()
 
@@ -89,8 +90,15 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     preds = Predictions(y, P)
     assert ask.fit(preds, Isotonic(between="step")).map.to_dict() == fit(IsotonicRule("step"), preds).map.to_dict()
     chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
-    assert str(chosen).endswith(("confirmed on untouched rows", "no fix is justified"))
-    assert repr(chosen) == f"Fitted({chosen})"
+    assert chosen.describe().endswith(("confirmed on untouched rows", "no fix is justified"))
+    assert repr(chosen) == f"Fitted({chosen.describe()})"
+
+
+def test_logits_given_as_probabilities_are_told_the_argument_that_the_call_has():
+    with pytest.raises(InputError, match=r"TO102.*pass logits=True\.$"):
+        fitted().predict_proba([[-2.5, 0.3, 1.2]])
+    with pytest.raises(InputError, match=r"TO102.*Predictions\.from_logits"):
+        Predictions([0], [[-2.5, 0.3, 1.2]])
 
 
 def test_rounded_tables_are_admitted_on_request():

@@ -7,7 +7,8 @@ from scipy.stats import binom
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, log_ratio, logistic
+from trueodds.calibrators.likelihood.binary_logistic import line, logistic
+from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloMap, LloRule
 from trueodds.calibrators.mcllo import MclloRule
 from trueodds.core.errors import InputError

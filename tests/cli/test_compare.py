@@ -52,7 +52,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(run: Run, over: str, 
     [
         (["compare", "{over}"], "TO601"),
         (["compare", "{over}", "{over}"], "TO205"),  # one name for two models
-        (["compare", "{over}", "a.tally.json"], "TO403"),
+        (["compare", "{over}", "a.tally.json"], "TO407"),  # there is no such file
         (["compare", "{over}", "{honest}", "--estimator", "eec"], "TO201"),
         (["compare", "{over}", "{honest}", "--bin", "5"], "TO601"),
         (["compare", "{over}", "{honest}", "--set", "region=x"], "TO202"),

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import trueodds as to
 from tests.audit.example import example
 from tests.cli.conftest import Run
+from tests.cli.test_faults import labelled
 from trueodds import Predictions, audit
-from trueodds.cli.gate import MEASURED, Gate
+from trueodds.cli import gate_numbers
+from trueodds.cli.audits import MEASURED
+from trueodds.cli.gate import Gate, Scope, judge
 from trueodds.core.errors import InputError
+from trueodds.core.results import Estimate, Interval
+from trueodds.estimators import ESTIMATORS
+from trueodds.problem.selective import selective_risk
 
 
-def held(text: str, found: dict | None = None) -> bool:
-    return Gate.of(text).judge(example() if found is None else found)[0]
+def bare(gate: Gate) -> Estimate:
+    """An estimate of which nothing but the value is known."""
+    return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
+
+
+def held(text: str, found: dict[str, Any] | None = None, measure: Any = bare) -> bool:
+    rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
+    told = example() if found is None else found
+    answer = gate_numbers.OfAudit(told, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
+    return not judge(Gate.of(text), answer)[0]
 
 
 # The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
@@ -40,6 +58,13 @@ def held(text: str, found: dict | None = None) -> bool:
         ("ece@class:0>0.07", True),
         ("brier>0.18", False),
         (" ece > 25e-2 ", False),
+        ("pvalue<=0.01", False),
+        ("smece>0.05", False),  # not in the audit, so it is measured: 0.1
+        ("mce@classwise>0.2", True),
+        # Of four answers in the order of confidence the third is wrong: (0 + 0 + 1/3 + 1/4)/4 = 7/48 = 0.1458.
+        ("aurc>0.14", False),
+        ("aurc>0.15", True),
+        ("risk@0.5>0.01", True),
     ],
 )
 def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
@@ -68,7 +93,15 @@ def test_reject_is_the_verdict_of_the_family() -> None:
         ">0.1",
         "ece>>0.1",
         "0.1<ece",
-        "mce>0.1",  # not measured by the audit
+        "expected>0.1",
+        "ece.high[worst]>0.1",  # the group comes first
+        "smece[worst]>0.1",  # the audit tells the ece of groups
+        "ece[worst]@classwise>0.1",
+        "brier.debiased>0.1",  # noise does not pull a score up
+        "risk>0.1",
+        "risk@1.5>0.1",
+        "aurc.debiased>0.1",
+        "aurc@confidence>0.1",
         "foo>1",
         "ece>5",  # five percent is 0.05; this gate would always hold
         "ece@classwise>=1.01",
@@ -83,11 +116,10 @@ def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "log_loss>0.1",  # infinite, which JSON holds as null
         "ece.low@classwise>0.01",  # has no interval
-        "ece@top-2>0.1",
         "ece.low@class:0>0.1",
-        "ece.debiased@canonical>0",
+        "pvalue<=0.0001",  # 999 redraws cannot tell
+        "ece[nobody]>0.1",
     ],
 )
 def test_what_cannot_be_judged_is_an_error_not_a_pass(text: str) -> None:
@@ -103,9 +135,109 @@ def test_reject_without_a_p_value_cannot_be_judged() -> None:
         held("reject", found)
 
 
-def test_a_misspelt_estimator_is_told_those_that_are_measured() -> None:
-    with pytest.raises(InputError, match="ece, brier, log_loss"):
+def test_a_misspelt_estimator_is_told_the_near_ones() -> None:
+    with pytest.raises(InputError, match="brier"):
         held("brie>0.1")
+    with pytest.raises(InputError, match="ece"):
+        held("expected_calibration_error>0.1")
+
+
+def test_an_infinite_number_is_above_every_bound() -> None:
+    # The JSON of the audit holds null; the number itself is infinite, and no model passes with it.
+    def infinite(gate: Gate) -> Estimate:
+        return Estimate(gate.name, "canonical", math.inf, 899)
+
+    assert not held("log_loss>0.1", measure=infinite)
+    assert held("log_loss<0.1", measure=infinite)
+
+
+def test_an_undefined_number_is_no_pass() -> None:
+    def undefined(gate: Gate) -> Estimate:
+        return Estimate(gate.name, "canonical", math.nan, 899)
+
+    with pytest.raises(InputError) as problem:
+        held("rankcs>0.1", measure=undefined)
+    assert problem.value.code == "TO611"
+
+
+@pytest.mark.parametrize(
+    ("value", "floor", "known", "debiased"),
+    [
+        (0.24, 0.03, None, 0.24),  # clear of its floor: nothing is taken off
+        (0.05, 0.04, 0.03, 0.03),
+        (0.03, 0.04, 0.0, 0.0),
+    ],
+)
+def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
+    value: float, floor: float, known: float | None, debiased: float
+) -> None:
+    found = Estimate("ece", "confidence", value, 100, None, floor, known)
+    assert gate_numbers.part_of(found, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+
+
+def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    preds = Predictions((rng.random(400) < p**2).astype(int), p)
+    for name in ("ece", "rmsce", "mce", "ace", "smece", "ks", "skce", "debiased_l2", "ici", "brier", "log_loss"):
+        if ESTIMATORS.load(name).interval == "bca":
+            with pytest.raises(InputError, match="TO610"):
+                Gate.of(f"{name}.debiased>0.01")
+            continue
+        Gate.of(f"{name}.debiased>0.01")
+        number, _ = gate_numbers.part_of(to.measure(preds, name, resamples=100), "debiased")
+        assert number is not None, name
+        assert math.isfinite(number), name
+
+
+def of_groups(**groups: Estimate) -> gate_numbers.OfAudit:
+    lines = [
+        {"label": label, "error": each.value, "interval": each.interval and each.interval.to_dict(),
+         "noise_floor": each.noise_floor, "n": each.n}
+        for label, each in groups.items()
+    ]  # fmt: skip
+    return gate_numbers.OfAudit(example() | {"groups": lines}, bare, lambda: None)
+
+
+def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
+    near, far = (Estimate("ece", "", x, 9, Interval(x / 2, 2 * x, 0.95, "bca"), 0.01) for x in (0.05, 0.2))
+    groups = of_groups(near=near, far=far)
+    assert judge(Gate.of("ece[worst]>0.1"), groups)[0]
+    assert judge(Gate.of("ece[worst]<0.1"), groups)[0]
+    assert not judge(Gate.of("ece[worst].low>0.1"), groups)[0]
+    assert not judge(Gate.of("ece[near]>0.1"), groups)[0]
+    assert "(far" in judge(Gate.of("ece[worst]>0.1"), groups)[1]
+
+
+def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
+    groups = of_groups(near=Estimate("ece", "", 0.05, 9, None, 0.04), far=Estimate("ece", "", 0.2, 9, None, 0.04))
+    assert groups.number(Gate.of("ece[near].debiased>0"))[0] == pytest.approx(0.03)  # √(.05² − .04²)
+    assert groups.number(Gate.of("ece[far].debiased>0"))[0] == 0.2
+
+
+def test_a_group_without_a_number_is_no_pass() -> None:
+    whole, single = Estimate("ece", "", 0.05, 9, Interval(0.02, 0.1, 0.95, "bca"), 0.01), Estimate("ece", "", 0.5, 1)
+    with pytest.raises(InputError, match="single"):
+        judge(Gate.of("ece[worst].low>0.04"), of_groups(whole=whole, single=single))
+    assert judge(Gate.of("ece[worst].low>0.01"), of_groups(whole=whole, single=single))[
+        0
+    ]  # one fails: so does the gate
+
+
+def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
+    for text, scope in (
+        ("ece>0.1", gate_numbers.measure_scope("smece", "auto")),
+        ("smece.high>0.1", gate_numbers.measure_scope("smece", None)),
+        ("beyond", gate_numbers.test_scope(None)),
+        ("ece>0.1", gate_numbers.test_scope(0.1)),
+        ("reject", gate_numbers.ANSWERS),
+        ("difference.floor>0", gate_numbers.COMPARE),
+        ("ece@classwise>0", Scope("groups", estimators=("ece",))),
+    ):
+        with pytest.raises(InputError) as problem:
+            Gate.of(text, scope)
+        assert problem.value.code == "TO610"
+        assert problem.value.fix
 
 
 def test_a_bound_in_percent_is_told_as_a_share() -> None:
@@ -150,3 +282,70 @@ def test_an_end_of_an_interval_that_is_not_there_exits_with_2(run: Run, honest: 
     done = run("audit", part, "--resamples", 99, "--fail-on", "ece.low@classwise>0.02")
     assert done.exit_code == 2
     assert done.stderr.startswith("error TO611\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "gate", "code"),
+    [
+        (["measure", "{over}"], "ece.debiased>0.01", 1),  # clear of the noise floor, and as bad as can be
+        (["measure", "{over}"], "ece.high>0.9", 0),
+        (["measure", "{over}", "--estimator", "smece"], "ece>0.01", 2),
+        (["measure", "{over}", "--lens", "classwise"], "ece@class:1>0.01", 1),
+        (["measure", "{over}"], "ece@classwise>0.01", 2),  # measured through confidence
+        (["test", "{over}", "--resamples", 99], "reject", 1),
+        (["test", "{honest}", "--resamples", 99], "reject", 0),
+        (["test", "{over}", "--resamples", 99], "pvalue<=0.01", 1),
+        (["test", "{over}", "--resamples", 9], "reject", 2),  # 10 draws cannot reject at 5 %
+        (["test", "{over}", "--resamples", 99, "--margin", 0.05], "beyond", 1),
+        (["test", "{over}", "--resamples", 99, "--margin", 0.9], "beyond", 0),
+        (["groups", "{over}", "--group", "site", "--resamples", 99], "ece[worst].low>0.02", 1),
+        (["groups", "{honest}", "--group", "site", "--resamples", 99], "reject", 0),
+        (["groups", "{over}", "--group", "site", "--resamples", 99], "ece[site=C]>0.02", 2),
+        (["compare", "{over}", "{honest}", "--estimator", "brier"], "difference.high<0.9", 1),
+        (["compare", "{over}", "{honest}", "--estimator", "brier"], "difference.low>0.9", 0),
+        (["compare", "{over}", "{honest}", "{over}", "--names", "a,b,c"], "reject", 2),
+        (["audit", "{over}", "--resamples", 99], "smece.high>0.01", 1),
+        (["audit", "{over}", "--resamples", 99], "ece.low@class:1>0.01", 1),
+        (["audit", "{over}", "--resamples", 99], "aurc>0.9", 0),
+        (["audit", "{over}", "--resamples", 99], "risk@0.8>0.01", 1),
+        (["audit", "{over}", "--resamples", 99, "--group", "site"], "ece[worst].debiased>0.01", 1),
+        (["audit", "{over}", "--resamples", 99], "ece[worst]>0.01", 2),  # no --group
+    ],
+    ids=str,
+)
+def test_gates_of_every_command_decide_the_exit_code(
+    run: Run, over: str, honest: str, words: list[Any], gate: str, code: int
+) -> None:
+    done = run(*(str(word).format(over=over, honest=honest) for word in words), "--fail-on", gate)
+    assert done.exit_code == code, done.output
+    if code == 2:
+        assert labelled(done.stderr)["code"] in ("TO610", "TO611")
+    else:
+        assert f"gate {gate!r} {'failed' if code else 'held'}: " in done.stderr
+
+
+def test_gates_of_answers(run: Run, folder: Path) -> None:
+    records = folder / "records.jsonl"
+    lines = [f'{{"c": {0.5 + i / 50}, "ok": {"true" if i % 4 else "false"}}}' for i in range(20)]
+    records.write_text("\n".join(lines))
+    words = ("answers", records, "--confidence", "c", "--correct", "ok")
+    # 15 of 20 are right; of the surest 10 (i = 10 … 19) those with i = 12, 16 are wrong: 0.2.
+    for gate, code in (("accuracy<0.8", 1), ("accuracy<0.7", 0), ("risk@0.5>0.19", 1), ("risk@0.5>0.21", 0),
+                       ("coverage<1", 0), ("ece>0.1", 2), ("aurc.high>0.01", 1)):  # fmt: skip
+        assert run(*words, "--fail-on", gate).exit_code == code, gate
+
+
+def test_what_an_audit_does_not_measure_is_refused_before_its_work(run: Run, over: str, folder: Path) -> None:
+    out = folder / "a.json"
+    done = run("audit", over, "--resamples", 99, "--fail-on", "ece@top-9>0.9", "--json", out)
+    assert (done.exit_code, out.exists()) == (2, False)
+    assert labelled(done.stderr)["code"] == "TO204"
+
+
+def test_a_gate_that_failed_is_told_beside_one_that_cannot_be_judged(run: Run, honest: str, folder: Path) -> None:
+    part = folder / "a.tally.json"
+    run("tally", honest, "--out", part)
+    done = run("audit", part, "--resamples", 99, "--fail-on", "ece>0.001", "--fail-on", "ece.low@classwise>0.02")
+    assert done.exit_code == 2
+    assert "gate 'ece>0.001' failed" in done.stderr
+    assert "error TO611" in done.stderr

@@ -35,7 +35,7 @@ def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--crossings", "--resamples", 99)
     assert done.exit_code == 0
     found = by_group(to.read(people, group=["sex", "site"]), crossings=2, resamples=99)
-    assert done.stdout.startswith(str(found).replace("the JSON lists them", "--json lists them"))
+    assert done.stdout.startswith(found.describe().replace("the JSON lists them", "--json lists them"))
     assert " more: --json lists them\n" in done.stdout
     assert "[TN150]" in done.stdout
 

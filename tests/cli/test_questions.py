@@ -15,7 +15,7 @@ from trueodds.problem import distance, lens, partition
 
 def test_measure_prints_the_library_s_line(run: Run, over: str) -> None:
     said = run("measure", over, "--bins", 10, "--lens", "class:1", "--interval", "none")
-    assert said.stdout.splitlines()[0] == str(to.measure(to.read(over), "ece", lens="class:1", bins=10, interval=None))
+    assert said.stdout.splitlines()[0] == repr(to.measure(to.read(over), "ece", lens="class:1", bins=10, interval=None))
 
 
 def test_measure_tells_the_library_s_json(run: Run, over: str) -> None:

@@ -165,7 +165,7 @@ def test_plain_columns_are_read_as_before_and_in_batches(run: Run, folder: Path)
     done = run("measure", file, "--confidence", "c", "--correct", "z", "--weight", "w")
     assert done.exit_code == 0, done.output
     source = to.read(str(file), confidence="c", correct="z", weight="w")
-    assert done.stdout.startswith(str(to.measure(source, "ece")))
+    assert done.stdout.startswith(repr(to.measure(source, "ece")))
 
 
 def test_yes_and_no_and_fields_inside_others_need_no_further_option(run: Run, folder: Path) -> None:
@@ -224,7 +224,7 @@ STATED = ["--confidence", "c", "--correct", "ok"]
         (FINE | {"c": 70}, STATED, "TO317", "row 1 (line 2)"),
         (FINE | {"c": 170}, [*STATED, "--percent"], "TO317", "row 1 (line 2)"),
         (FINE | {"c": "70%"}, STATED, "TO307", "Say --percent, which reads"),
-        (FINE | {"c": None}, STATED, "TO308", "say by --abstained F which field"),
+        (FINE | {"c": None}, STATED, "TO308", "pass --abstained c"),
         (FINE | {"logprobs": [2.5, -1]}, ["--logprobs", "logprobs"], "TO316", "by --logits."),
         ({"c": 0.7}, STATED, "TO304", "row 1 (line 2)"),
         (FINE | {"ok": None}, STATED, "TO308", "row 1 (line 2)"),

@@ -82,7 +82,12 @@ def written(path: Path, text: str) -> str:
         ("v_0,v_1,p_0,p_1\n1,2,0.4,0.6\n", [], "TO304", "For votes pass --votes 'v_*'"),
         ("confidence,correct\n0.4,1\n", [], "TO304", "pass --confidence confidence and --correct correct"),
         ("c,ok\n40,1\n", ["--confidence", "c", "--correct", "ok"], "TO102", "If 70 means 70 %, say --percent."),
-        ("c,ok\n,1\n.4,0\n", ["--confidence", "c", "--correct", "ok"], "TO308", "says so by --abstained F."),
+        (
+            "c,ok\n,1\n.4,0\n",
+            ["--confidence", "c", "--correct", "ok"],
+            "TO308",
+            "says so by --abstained F; that may be",
+        ),
         (
             "label,p_0,sex,big size\n1,0.4,F,x\n",
             ["--group", "sex,big size"],

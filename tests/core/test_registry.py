@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 
+import pytest
+
+import trueodds as to
 from tests.problem.refused import refused
+from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import Registry, near, settings_of
+from trueodds.core.synonyms import NO_CALIBRATION, SYNONYMS, resolve, target
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
 
 
 @dataclass(frozen=True)
@@ -54,3 +63,67 @@ def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
     assert near("quantile", ["equal-mass", "uniform"]) == "Did you mean equal-mass?"
     assert near("Sigmoid", ["platt", "beta"]) == "Did you mean platt?"
     assert near("sigmoid", ["uniform"]) == "Known: uniform."
+
+
+# Synonyms
+
+SETTINGS = {"partition", "bins", "order", "resamples", "level", "floor", "equal-mass", "uniform"}
+FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DIAGRAMS}
+
+
+def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
+    known = SETTINGS.union(*(family.names() for family in FAMILIES.values()))
+    assert {target(phrase) for phrases in SYNONYMS.values() for phrase in phrases} <= known
+    for text in NO_CALIBRATION.values():
+        assert set(re.findall(r"'(\w+)'", text)) <= set(ESTIMATORS.names())
+
+
+def test_what_a_synonym_says_to_set_can_be_set() -> None:
+    preds = to.Predictions([0, 1] * 30, [0.2, 0.7] * 30)
+    for phrase in {phrase for phrases in SYNONYMS.values() for phrase in phrases if " with " in phrase}:
+        setting, _, value = phrase.partition(" with ")[2].partition("=")
+        to.measure(preds, target(phrase), interval=None, **{setting: value.strip("'")})
+
+
+def test_no_name_is_taken_for_another_one() -> None:
+    for family in FAMILIES.values():
+        assert all(resolve(name, family.names()) == [name] for name in family.names())
+
+
+@pytest.mark.parametrize(
+    ("verb", "word", "hint"),
+    [
+        ("measure", "expected_calibration_error", "Did you mean ece?"),
+        ("measure", "Top-Label ECE", "Did you mean ece with lens='top-label'?"),
+        ("measure", "classwise-ece", "Did you mean ece with lens='classwise'?"),
+        ("measure", "maximum_calibration_error", "Did you mean mce?"),
+        ("measure", "Adaptive-ECE", "Did you mean ace or ece with partition='equal-mass'?"),
+        ("measure", "NLL", "Did you mean log_loss?"),
+        ("measure", "cross-entropy", "Did you mean log_loss?"),
+        ("measure", "LogLoss", "Did you mean log_loss?"),
+        ("measure", "mse", "Did you mean brier?"),
+        ("measure", "O:E", "Did you mean o_e?"),
+        ("measure", "ICI", "Did you mean ici?"),
+        ("measure", "hosmer-lemeshow", "hosmer_lemeshow is a test: to.test(preds, 'hosmer_lemeshow')."),
+        ("measure", "temperature_scaling", "temperature is a calibrator: to.fit(preds, 'temperature')."),
+        ("draw", "calibration_plot", "Did you mean reliability?"),
+        ("draw", "hist", "Did you mean confidence_histogram?"),
+        ("fit", "hist", "Did you mean histogram?"),
+        ("fit", "TS", "Did you mean temperature?"),
+        ("fit", "sigmoid", "Did you mean platt?"),
+        ("test", "HL", "Did you mean hosmer_lemeshow?"),
+        ("test", "reliability_diagram", "reliability is a diagram: to.draw(preds, 'reliability')."),
+    ],
+)
+def test_the_field_s_words_are_told_what_they_are_called_here(verb: str, word: str, hint: str) -> None:
+    with pytest.raises(to.InputError) as refusal:
+        getattr(to, verb)(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
+    assert (refusal.value.code, refusal.value.fix) == ("TO201", hint)
+
+
+@pytest.mark.parametrize("word", ["auc", "AUROC", "roc_auc", "c-statistic", "accuracy", "F1"])
+def test_what_measures_no_calibration_is_said_to_be_none(word: str) -> None:
+    with pytest.raises(to.InputError) as refusal:
+        to.measure(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
+    assert "'brier'" in refusal.value.fix
+    assert "Did you mean" not in refusal.value.fix

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
+import trueodds as to
+from trueodds.by_group import by_group
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
+from trueodds.diagrams.base import Diagram
+from trueodds.sources.answers import answers
 
 ESTIMATE = Estimate(
     "ece",
@@ -27,10 +32,11 @@ ESTIMATE = Estimate(
 VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each label is drawn", floor=0.001)
 
 
-def test_an_estimate_prints_in_one_line() -> None:
-    assert str(ESTIMATE) == (
+def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
+    assert repr(ESTIMATE) == (
         "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
     )
+    assert str(ESTIMATE) == f"{ESTIMATE!r}\n  [TN105] few <rows>"
     assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
 
 
@@ -87,6 +93,35 @@ def test_html_is_escaped() -> None:
     assert "few &lt;rows&gt;" in ESTIMATE._repr_html_()
     assert "<script>" not in Estimate("ece", "<script>", 0.1, 1)._repr_html_()
     assert "<ul>" not in VERDICT._repr_html_()
+
+
+def test_every_result_shows_its_notes_in_print_and_in_a_notebook_and_is_one_line_in_a_list() -> None:
+    p = np.random.default_rng(0).random(200)
+    y = (np.random.default_rng(1).random(200) < p).astype(int)
+    a, b = (to.Predictions(y, q, group={"g": np.arange(200) % 2}) for q in (p, p**2))
+    draws = {"resamples": 50}
+    found = [
+        to.measure(a, "ece", resamples=20), to.test(a, **draws), to.compare(a, b, "brier", **draws),
+        to.compare({"a": a, "b": b}, "brier", **draws), to.power(a, effect=0.1, simulations=20), by_group(a, **draws),
+        to.fit(a, "auto"), to.draw(a), answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
+    ]  # fmt: skip
+    for each in found:
+        assert each.notes, each
+        assert str(each).splitlines()[-len(each.notes) :] == [f"  {note}" for note in each.notes]
+        assert "\n" not in repr(each)
+        assert "TN" not in repr(each)
+        if not isinstance(each, Diagram):  # shown as a picture
+            assert all(note.code in each._repr_html_() for note in each.notes)
+
+
+def test_an_audit_s_notes_are_those_that_it_prints() -> None:
+    p = np.random.default_rng(0).random(300)
+    y = (np.random.default_rng(1).random(300) < p**2).astype(int)
+    found = to.audit(to.Predictions(y, p), resamples=99)
+    printed = str(found).partition("\nNotes\n")[2]
+    assert {note.code for note in found.notes} == set(re.findall(r"\[(TN\d{3})\]", printed))
+    assert "TN246" in {note.code for note in found.notes}  # of a diagram
+    assert len(set(found.notes)) == len(found.notes)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 import trueodds as to
 from tests import reference
@@ -98,16 +98,35 @@ def test_the_table_of_votes() -> None:
 # The nearest vector in the order of the votes
 
 
-def nearest(P: Array, V: Array) -> Array:
-    """The projection as non-negative least squares: the cone's vectors are sums of its generators.
+def partitions(classes: list[int]) -> Iterator[list[list[int]]]:
+    """Every way to put the classes into blocks."""
+    if not classes:
+        yield []
+        return
+    first, *rest = classes
+    for size in range(len(rest) + 1):
+        for beside in combinations(rest, size):
+            for others in partitions([c for c in rest if c not in beside]):
+                yield [[first, *beside], *others]
 
-    Those are ±1 and, for every set of classes that holds all with more votes than any it holds, its indicator.
+
+def nearest(P: Array, V: Array) -> Array:
+    """The projection by every set of active constraints: such a set makes the classes of each block equal.
+
+    The nearest vector with equal classes in each block has their means. The projection is the nearest of those that are
+    in the order of the votes.
     """
     k = len(P)
-    every = chain.from_iterable(combinations(range(k), size) for size in range(1, k))
-    upper = [s for s in every if all(a in s for b in s for a in range(k) if V[a] > V[b])]
-    A = np.array([np.ones(k), -np.ones(k), *([float(c in s) for c in range(k)] for s in upper)]).T
-    return np.asarray(A @ nnls(A, P)[0])
+    above = V[:, None] > V
+    best = np.full(k, P.mean())
+    for blocks in partitions(list(range(k))):
+        S = np.empty(k)
+        for block in blocks:
+            S[block] = P[block].mean()
+        in_order = (S[:, None] >= S - 1e-15)[above].all()
+        if in_order and ((P - S) ** 2).sum() < ((P - best) ** 2).sum():
+            best = S
+    return best
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

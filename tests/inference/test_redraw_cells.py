@@ -8,6 +8,7 @@ from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
 from trueodds.inference.asked import Asked
+from trueodds.inference.cells import from_cells
 from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws
 from trueodds.inference.redraw_cells import by_bins, null_covariance
@@ -148,3 +149,44 @@ def test_the_level_is_kept_by_bins(many):
         preds = simulated(1000, seed=seed, alpha=0.3)
         rejected += to.test(preds, "consistency", resamples=199, rng=seed).pvalue <= 0.05
     assert rejected <= 21
+
+
+def other_vectors(values, vectors, rng):
+    """Another set of eigenvectors: other signs, and another basis where eigenvalues are equal."""
+    vectors = vectors * rng.choice([-1.0, 1.0], len(values))
+    near = np.abs(values[:, None] - values) < 1e-9
+    for group in {tuple(np.flatnonzero(row)) for row in near}:
+        turn = np.linalg.qr(rng.normal(size=(len(group), len(group))))[0]
+        vectors[:, group] = vectors[:, group] @ turn
+    return vectors
+
+
+def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_finds(monkeypatch):
+    # Processors and versions of LAPACK agree on neither the signs of eigenvectors nor the basis of equal eigenvalues.
+    preds = simulated(3000, alpha=0.3)
+    (question,) = [asked(preds, "ece", "classwise")]
+    plain = redraw_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    eigh, rng = np.linalg.eigh, np.random.default_rng(2)
+
+    def another(matrix):
+        values, vectors = eigh(matrix)
+        return values, other_vectors(values, vectors, rng)
+
+    monkeypatch.setattr(np.linalg, "eigh", another)
+    turned = redraw_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    assert turned == pytest.approx(plain, rel=1e-9)
+
+
+def test_joint_resamples_do_not_depend_on_which_singular_vectors_the_processor_finds(monkeypatch):
+    preds = simulated(3000, alpha=0.3)
+    question = asked(preds, "ece", "canonical")
+    plain = from_cells(question, 200, np.random.default_rng(1)).values
+    svd, rng = np.linalg.svd, np.random.default_rng(2)
+
+    def another(rows, full_matrices):
+        left, sizes, right = svd(rows, full_matrices=full_matrices)
+        sign = rng.choice([-1.0, 1.0], len(sizes))
+        return left * sign, sizes, right * sign[:, None]
+
+    monkeypatch.setattr(np.linalg, "svd", another)
+    assert from_cells(question, 200, np.random.default_rng(1)).values == pytest.approx(plain, rel=1e-9)

@@ -308,7 +308,7 @@ def test_a_result_is_deterministic_complete_and_leaves_its_input_alone(
         assert same(float(result), case.estimator.value(view))
         told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         assert (told["estimator"], told["lens"], told["n"]) == (case.name, view.name, int((w > 0).sum()))
-        assert "\n" not in str(result)
+        assert "\n" not in repr(result)
         if (partition := getattr(case.estimator, "partition", None)) is not None:
             assert told["settings"]["partition"] == str(partition)
     assert all(np.array_equal(a, b) for a, b in zip(before, problem, strict=True))

@@ -200,6 +200,28 @@ def test_where_everything_abstains_nothing_can_be_said() -> None:
         answers([{"refused": True}] * 2, confidence="c", abstained="refused")
 
 
+def test_an_empty_confidence_is_no_answer_where_that_is_said() -> None:
+    rows = [
+        {"c": 0.9, "correct": 1},
+        {"c": None, "correct": 0},
+        {"c": float("nan")},
+        {"correct": 1},
+        {"c": 0, "correct": 0},
+    ]
+    found = answers(rows, confidence="c", abstained="c")
+    assert (found.asked, found.abstained, found.predictions.p.tolist()) == (5, 3, [0.9, 0.0])
+    with refused("TO308", "row 1", fix="abstained='c'"):  # it is never taken for one unasked
+        answers(rows, confidence="c")
+    with refused("TO304", "'confidence'"):  # a field that no row has is a mistake
+        answers(rows, confidence="confidence", abstained="confidence")
+
+
+def test_a_row_that_says_it_was_answered_and_holds_no_confidence_is_not_told_to_name_abstentions_again() -> None:
+    rows = [{"c": 0.9, "correct": 1, "skip": False}, {"c": None, "correct": 0, "skip": False}]
+    with refused("TO308", "row 1", fix="pass abstained='c'"):
+        answers(rows, confidence="c", abstained="skip")
+
+
 def test_rows_of_one_question_are_a_cluster_and_single_ones_are_none() -> None:
     rows = [{"c": 0.5, "correct": 1, "q": q, "subject": s} for q, s in (("b", "law"), ("a", "art"), ("b", "law"))]
     found = answers(rows, confidence="c", question="q", group="subject").predictions

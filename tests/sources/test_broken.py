@@ -119,7 +119,7 @@ def test_without_pyarrow_typed_files_say_what_to_install(tmp_path: Path, kind: s
     if kind == "npz":
         assert read(path).collect().n == 50
     else:
-        with refusal("TO306", r"pip install trueodds\[files\]"):
+        with refusal("TO306", r"pip install '\.\[files\]'"):
             read(path)
 
 

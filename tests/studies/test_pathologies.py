@@ -227,7 +227,7 @@ def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(
     assert pathologies(quick=True).rows == found.rows
     moved = [
         row["what"]
-        for row, again in zip(found.rows, pathologies(seed=1).rows, strict=True)
+        for row, again in zip(found.rows, pathologies(rng=1).rows, strict=True)
         if row["ours"] != again["ours"]
     ]
     assert moved == [

@@ -236,12 +236,13 @@ def _cells(name: str, column: list[Any]) -> list[str]:
 def notes(audit: Audit) -> list[tuple[str, str]]:
     """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
     found: dict[str, dict[str, None]] = {}
-    for each in _all_notes(audit):
+    for each in every_note(audit):
         found.setdefault(clean(each["code"]), {})[clean(each["text"])] = None
     return [(code, " ".join(texts)) for code, texts in found.items()]
 
 
-def _all_notes(audit: Audit) -> Iterator[Mapping[str, Any]]:
+def every_note(audit: Audit) -> Iterator[Mapping[str, Any]]:
+    """The notes of the audit, then those of its parts, as JSON holds them; a note of several parts comes several times."""
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
     for each in (audit.get("decisions") or {}).values():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.audit import class_order, repeats
+from trueodds.audit import repeats
 from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
@@ -77,7 +77,7 @@ def of_rows(
     """Measure and test everything on rows in memory."""
     ece = ESTIMATORS.make("ece", {})
     lenses = lenses_of(preds)
-    notes = [*class_order.doubt(preds), *repeats.copies(preds)]
+    notes = repeats.copies(preds)
     if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
     asked = [Asked.of(ece, lens, preds) for lens in lenses]

@@ -12,6 +12,7 @@ import numpy as np
 
 import trueodds
 from trueodds.ask import draw
+from trueodds.audit.accounts import every_note
 from trueodds.audit.decisions import priced
 from trueodds.audit.facts import Progress, of_rows
 from trueodds.audit.for_whom import Whom
@@ -26,9 +27,11 @@ from trueodds.diagrams.base import Diagram
 from trueodds.hypotests.consistency import Consistency
 from trueodds.inference.estimate import Sureness
 from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds.sources import Source
+from trueodds.sources.models import pairs_arrays
 from trueodds.sources.resolve import sampled
 from trueodds.tally.reservoir import Reservoir
 from trueodds.tally.tally import Tally
@@ -67,8 +70,8 @@ class Audit:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """The notes on the data, the method and the fix."""
-        return tuple(Note(note["code"], note["text"]) for note in self.facts["notes"])
+        """Every note that the report shows: on the data, the method and the fix, and on each measure, test and diagram."""
+        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict['sentence']!r})"
@@ -82,6 +85,7 @@ class Audit:
         return self.to_html()
 
 
+@pairs_arrays
 def audit(
     data: Any,
     *,
@@ -101,7 +105,7 @@ def audit(
 
     Parameters
     ----------
-    data : Predictions, Source or Tally
+    data : Predictions, (y_true, y_prob), Source or Tally
         What fits into memory is audited row by row, more is tallied (`mode` decides by hand), where it lies: files of any
         size, dataframes of Dask and Spark. That is one pass; a fix is then looked for on a random sample from the same pass.
     alpha : float
@@ -264,7 +268,7 @@ def _views(rows: Predictions | Tally, lens: Lens) -> Any:
 def rows_notes(rows: Predictions | Tally) -> list[Note]:
     """The notes on the data themselves."""
     lens = default_lens(rows)
-    return list(rows.notes(lens)) if isinstance(rows, Tally) else [*rows.notes, *lens.notes(rows)]
+    return list(rows.notes(lens)) if isinstance(rows, Tally) else [*rows.notes, *doubts(rows), *lens.notes(rows)]
 
 
 def _unique(notes: list[Note]) -> list[Note]:
@@ -319,5 +323,9 @@ def _zeros(preds: Predictions) -> dict[str, int]:
     if preds.kind == "multilabel":
         came = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(came.any(axis=1).sum())}
-    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
-    return {"zeros": int((P == 0).sum()), "true_class_zeros": int(((P == 0) & (y > 0)).any(axis=1).sum())}
+    if preds.logits is not None:  # their probabilities underflow, but only −inf says 0
+        zero = np.isneginf(preds.logits[counted])
+        zero = zero if zero.ndim == 2 else zero[:, None]
+    else:
+        zero = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) == 0
+    return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

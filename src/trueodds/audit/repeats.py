@@ -20,15 +20,12 @@ def copies(preds: Predictions) -> list[Note]:
         return []
     rng = np.random.default_rng(0)
     sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
-    if preds.y.ndim == 1:
-        sums = sums + 10 * rng.standard_normal(preds.k)[preds.y]
-    order = np.argsort(sums, kind="stable")
-    again = np.zeros(preds.n, dtype=bool)
-    again[order[1:]] = sums[order[1:]] == sums[order[:-1]]
-    # Equal sums are rows alike in all but rounding; the rows themselves decide.
-    first = np.maximum.accumulate(np.where(again[order], 0, np.arange(preds.n)))
-    alike = (preds.p[order] == preds.p[order[first]]).all(axis=1) & again[order]
-    count = int(alike.sum())
+    outcome = 10 * rng.standard_normal(preds.k)
+    order = np.argsort(sums + (outcome[preds.y] if preds.y.ndim == 1 else preds.y @ outcome), kind="stable")
+    # The sums of copies are equal up to rounding, which brings copies next to each other. The rows themselves decide.
+    row, before = order[1:], order[:-1]
+    same_outcome = (preds.y[row] == preds.y[before]).reshape(len(row), -1).all(axis=1)
+    count = int(((preds.p[row] == preds.p[before]).all(axis=1) & same_outcome).sum())
     if count <= SOME * preds.n or count > (1 - RARE) * preds.n:
         return []
     text = f"{count:,} rows are copies of others, prediction and outcome alike: if they are one case counted twice, drop them or say cluster=."

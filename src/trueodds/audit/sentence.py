@@ -15,6 +15,12 @@ PART = 1 / 3  # of the error: a gap that is less of it leaves most of what is wr
 CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
 
+_IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, so that no fix is looked for
+    "TN142": "The classes look to be in another order than the labels.",
+    "TN149": "These look like predicted labels, not probabilities.",
+}
+
+
 def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
@@ -124,8 +130,10 @@ def _reach(ends: Interval | None, data: Mapping[str, Any]) -> str:
 
 
 def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
-    if fix is None or not fix["candidates"]:
+    if fix is None:
         return ""
+    if not fix["candidates"]:
+        return " ".join(_IMPLAUSIBLE[note["code"]] for note in fix["notes"] if note["code"] in _IMPLAUSIBLE)
     if fix["confirmed"]:
         name = _name(fix["chosen"], fix["summary"])
         gain = "improves log loss" if fix["gain_percent"] is None else f"cuts log loss by {fix['gain_percent']:.3g} %"

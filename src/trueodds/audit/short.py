@@ -125,6 +125,8 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
     label = "What fixes it"
     if fix is None:
         return Fact(label, "not looked for", "see the notes")
+    if not fix.get("candidates"):
+        return Fact(label, "not looked for", " ".join(clean(note["text"]) for note in fix.get("notes") or ()))
     rows = (fix.get("rows") or {}).get("confirm")
     where = f"on {count(rows, 'held-out row')}" if rows is not None else "on held-out rows"
     if fix.get("confirmed"):

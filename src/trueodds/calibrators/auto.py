@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import Map, Rule, applied, for_logs, taken
 from trueodds.calibrators.choose import Choice, choose
 from trueodds.calibrators.choosing.confirm import Confirmation, confirm
 from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.report import Recalibration
 from trueodds.calibrators.identity import IdentityMap
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
@@ -47,6 +48,7 @@ class AutoRule(Rule):
     complexity: ClassVar[int] = 100
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
+    takes_logs: ClassVar[bool] = True
     exempt: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("row order", "weights", "class order"),
         "which rows fit and which confirm is drawn over the rows in their order",
@@ -70,6 +72,13 @@ class AutoRule(Rule):
     def settings(self) -> dict[str, Any]:
         """The settings, with the candidates by name."""
         return {**super().settings(), "candidates": tuple(rule.name for rule in self._rules())}
+
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Recalibration] | None:
+        """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
+        still = IdentityMap()
+        return (
+            (still, Recalibration(None, None, still.name, still.said(), n, 0, None, tuple(doubts))) if doubts else None
+        )
 
     def _rules(self) -> list[Rule]:
         given = self.candidates
@@ -115,15 +124,19 @@ class AutoRule(Rule):
             return inside
         return inside[held_out(Y[inside], share, None if cluster is None else cluster[inside], rng)]
 
-    def fit(self, P: Array, Y: Array, w: Array) -> Map:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
         """The map that is applied in the end."""
         return self.explained(P, Y, w)[0]
 
-    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Recalibration]:
+    def explained(
+        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
+    ) -> tuple[Map, Recalibration]:
         """The map and the whole report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
         rules = self._suited(len(P), P.shape[1])
+        if isinstance(P, LogProbabilities):
+            rules = [for_logs(rule) for rule in rules]
         floor = max((rule.floor for rule in rules if hasattr(rule, "floor")), default=None)
         if why := _too_little(Y, cluster):
             still = IdentityMap()
@@ -136,11 +149,13 @@ class AutoRule(Rule):
         choice = choose(P[some], Y[some], w[some], rules, folds=self.folds, cluster=within, rng=rng)
         tried = choice.rule if choice.rule.name != "identity" or choice.rival is None else choice.rival
         n_fit = int((~out).sum())
-        Q = tried.fit(P[~out], Y[~out], w[~out]).apply(P[out])
-        proof = confirm(P[out], Q, Y[out], w[out], n_fit=n_fit, alpha=self.alpha, cluster=untouched)
+        Q = applied(tried, P[~out], Y[~out], w[~out], P[out])
+        proof = confirm(probabilities(P[out]), Q, Y[out], w[out], n_fit=n_fit, alpha=self.alpha, cluster=untouched)
         confirmed = proof.confirmed and choice.rule.name != "identity"
-        final: Map = choice.rule.explained(P, Y, w, cluster)[0] if confirmed else IdentityMap()
-        notes = (choice.rule.notes(final, P, Y, w) if confirmed else []) + _said(choice, proof, confirmed, self.alpha)
+        rows = taken(choice.rule, P)
+        final: Map = choice.rule.explained(rows, Y, w, cluster)[0] if confirmed else IdentityMap()
+        notes = choice.rule.notes(final, rows, Y, w) if confirmed else []
+        notes = notes + _said(choice, proof, confirmed, self.alpha)
         if len(some) < n_fit:
             text = f"The candidates were compared on {len(some):,} of the {n_fit:,} rows to fit on; the chosen one was fitted on all."
             notes.append(Note("TN539", text))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR
+from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS, Probabilities, probabilities
 from trueodds.calibrators.likelihood.passes import Here, Passes
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.view import View
@@ -34,12 +34,13 @@ class Map(ABC):
     passes: int | None = None  # over the data, where the fit was iterative
     converged: bool = True  # False where a parameter stopped at the end of its range
     logits: bool = False  # whether `apply` takes logits instead of probabilities
+    takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which no small one leaves
 
     @abstractmethod
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Any) -> Array:
         """The recalibrated rows of P (n, K), float64, rows summing to 1 (the identity's as nearly as they came)."""
 
-    def interval(self, P: Array) -> tuple[Array, Array] | None:
+    def interval(self, P: Any) -> tuple[Array, Array] | None:
         """Low and high ends (n, K) of each recalibrated probability, from maps that know them."""
         return None
 
@@ -84,11 +85,11 @@ class Rule(ABC):
     two_classes: ClassVar[bool] = False  # whether it is for two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
     as_given: ClassVar[bool] = False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
-    whole_rows: ClassVar[bool] = False  # whether it takes the logs of whole rows, which logits give in full
+    takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give in full
     exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
     @abstractmethod
-    def fit(self, P: Array, Y: Array, w: Array) -> Map:
+    def fit(self, P: Any, Y: Array, w: Array) -> Map:
         """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
 
         A rule with the setting `logits=True` gets the logits in place of P, and its map takes logits.
@@ -108,15 +109,19 @@ class Rule(ABC):
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Any] | None:
+        """The identity and why, from a procedure that heeds doubts about the n rows; None where the rule is fitted."""
+        return None
+
     def of_classes(self, classes: Sequence[Any]) -> Rule:
         """The rule for classes of these names, with their numbers where its settings name some."""
         return self
 
-    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+    def explained(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
         """The map and, from a procedure that chooses, its report."""
         return self.fit(P, Y, w), None
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Any, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
         return []
 
@@ -136,19 +141,19 @@ class SummedRule(Rule):
     def told(self, fitted: Map, data: Passes) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
-    def given(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> Given:
+    def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> Given:
         """The rows as `over` takes them."""
         return Given.of(P, Y, w, cluster, getattr(self, "floor", FLOOR), bool(getattr(self, "logits", False)))
 
-    def fit(self, P: Array, Y: Array, w: Array) -> Any:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """The map of these rows, in memory."""
         return self.over(here(self.given(P, Y, w)))
 
-    def explained(self, P: Array, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+    def explained(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
         """The same, with standard errors that know which rows hang together."""
         return self.over(here(self.given(P, Y, w, cluster))), None
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
         return self.told(fitted, here(self.given(P, Y, w)))
 
@@ -167,4 +172,22 @@ class TalliedRule(Rule):
 
 def here(given: Given) -> Here:
     """Passes over rows that are in memory."""
-    return Here(given, given, given.P.size)
+    return Here(given, given, given.n * given.k)
+
+
+def for_logs(rule: Rule) -> Rule:
+    """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
+    if rule.takes_logs and getattr(rule, "floor", None) == FLOOR:
+        return dataclasses.replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+    return rule
+
+
+def applied(rule: Rule, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
+    """What the rule, fitted to some rows, makes of others."""
+    fitted = rule.fit(taken(rule, P), Y, w)
+    return fitted.apply(taken(fitted, to))
+
+
+def taken(method: Rule | Map, P: Probabilities) -> Probabilities:
+    """The rows as a rule or a map takes them: log-probabilities where it does, else probabilities."""
+    return P if method.takes_logs else probabilities(P)

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, sides
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
@@ -32,6 +31,7 @@ _PARAMETERS = ("abm", "am", "ab", "a")
 class BetaCurve:
     """logit q = c + a log p − b log(1 − p)."""
 
+    takes_logs: ClassVar[bool] = True
     a: float
     b: float
     c: float
@@ -40,23 +40,15 @@ class BetaCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
-        x = np.minimum(x, 1.0, dtype=np.float64)
-        eta = np.full(len(x), self.c)
-        with np.errstate(divide="ignore"):
-            if self.a > 0:
-                eta += self.a * np.log(x)
-            if self.b > 0:
-                eta -= self.b * np.log(1 - x)
-        return expit(eta)
+        return self.of_logs(of_score(x))[:, 1]
 
-    def pair(self, P: Array) -> Array:
-        """Both probabilities of two classes, from both."""
-        eta = np.full(len(P), self.c)
-        with np.errstate(divide="ignore"):
-            if self.a > 0:
-                eta += self.a * np.log(P[:, 1], dtype=np.float64)
-            if self.b > 0:
-                eta -= self.b * np.log(P[:, 0], dtype=np.float64)
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        eta = np.full(len(logs), self.c)
+        if self.a > 0:
+            eta += self.a * logs[:, 1]
+        if self.b > 0:
+            eta -= self.b * logs[:, 0]
         return sides(eta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +69,7 @@ class BetaMap(Iterated):
     """A beta curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "beta"
+    takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BetaCurve.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
@@ -112,6 +105,7 @@ class BetaRule(SummedRule):
     """
 
     name: ClassVar[str] = "beta"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = BetaMap
@@ -151,11 +145,10 @@ def _curve(data: Passes, rule: BetaRule) -> BetaCurve:
 
 def _lines(score: Score, centered: bool) -> Lines:
     """The columns 0 (c), 1 (a), 2 (b) and 3 (a = b)."""
-    x = np.minimum(score.x, 1.0, dtype=np.float64)
-    up, down = np.log(np.maximum(x, score.floor)), -np.log(np.maximum(1 - x, score.floor))
+    down, up = -score.logs[:, 0], score.logs[:, 1]
     if centered:
         up, down = up + np.log(2), down - np.log(2)
-    return Lines(np.stack([np.ones(len(x)), up, down, up + down]).T, score.y, score.w)
+    return Lines(np.stack([np.ones(len(up)), up, down, up + down]).T, score.y, score.w)
 
 
 def _some(lines: Lines, used: list[int]) -> Lines:

@@ -52,7 +52,7 @@ class BiasCorrectedTemperatureRule(SummedRule):
     name: ClassVar[str] = "bias_corrected_temperature"
     complexity: ClassVar[int] = 4
     keeps_argmax: ClassVar[bool] = False
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BiasCorrectedTemperatureMap
     floor: float = FLOOR
 

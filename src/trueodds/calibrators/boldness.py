@@ -12,14 +12,15 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.likelihood.binary_logistic import best, held, line, log_ratio, logistic, separated, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, log_ratio, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 
 Array = NDArray[Any]
 
+_ROUNDING = 1e-12  # of log-likelihood
 _ANGLES = 64  # looked at around the contour, three times, each time more closely
 
 
@@ -55,6 +56,7 @@ class BoldnessRule(Rule):
     name: ClassVar[str] = "boldness"
     complexity: ClassVar[int] = 8
     keeps_argmax: ClassVar[bool] = False
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BoldnessMap
     two_classes: ClassVar[bool] = True
     candidate: ClassVar[bool] = False
@@ -75,7 +77,7 @@ class BoldnessRule(Rule):
     def slack(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
         found = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if found < -1e-12:
+        if found < -_ROUNDING:
             reach = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
@@ -83,9 +85,10 @@ class BoldnessRule(Rule):
                 f"posterior={self.posterior:g}",
                 "Ask for less, or bring more rows.",
             )
-        return max(found, 0.0)
+        # 19 rows for .95 let go of nothing: its root, were it the rounding of three logarithms, would show in the slope.
+        return found if found > _ROUNDING else 0.0
 
-    def fit(self, P: Array, Y: Array, w: Array) -> BoldnessMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
         slack, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
         found = best(line(x), y, w, UNCHANGED)
@@ -97,7 +100,7 @@ class BoldnessRule(Rule):
             theta = _boldest(cells(x, y, w), theta, slack)
         return BoldnessMap(float(theta[0]), float(theta[1]), found.passes, converged)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
         assert isinstance(fitted, BoldnessMap)
         said = touched(P, Y, self.floor)

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Rule
+from trueodds.calibrators.base import Rule, applied, taken
 from trueodds.calibrators.choosing.folds import fold_of, units
 from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
 from trueodds.calibrators.identity import IdentityRule
+from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
 from trueodds.core.errors import InputError
 from trueodds.core.results import strict
 from trueodds.core.rng import as_generator
 
 Array = NDArray[Any]
+
+# Nats per row that candidates which are the same map, as `ensemble_temperature` often is `temperature`, may differ by.
+_EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Choice:
 
 
 def choose(
-    P: Array,
+    P: Probabilities,
     Y: Array,
     w: Array,
     candidates: Sequence[Rule],
@@ -64,7 +68,7 @@ def choose(
 
     Each candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform, so that
     an exact zero costs much but not infinitely much. Folds are stratified by (majority) label; clusters stay whole.
-    The identity is always a candidate and the simplest. P, Y are (n, K), w (n,) > 0.
+    The identity is always a candidate and the simplest. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
     Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureRule
@@ -88,29 +92,35 @@ def choose(
     shares = [mixing(int((fold != f).sum())) for f in range(folds)]
     predicted = [_cross_fitted(rule, P, Y, w, fold, folds) for rule in rules]
     scored = [losses(_mixed_by_fold(Q, fold, shares), Y) for Q in predicted]
-    best = int(np.argmin([w @ log_loss for log_loss, _ in scored]))
+    best = _first_least([float(w @ log_loss / w.sum()) for log_loss, _ in scored])
     paired = [mean_and_error(log_loss - scored[best][0], w, cluster) for log_loss, _ in scored]
     # One unit leaves no standard error at all (infinite): then the identity stays.
-    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se)
+    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se + _EQUAL)
+    stated = probabilities(P)
     table = tuple(
         Candidate(
             method=rule.name,
-            parameters=rule.fit(P, Y, w).said(),
+            parameters=rule.fit(taken(rule, P), Y, w).said(),
             log_loss=float(w @ log_loss / w.sum()),
             brier=float(w @ brier / w.sum()),
             difference=difference,
             se=se,
             chosen=i == chosen,
-            label_flips=flips(P, Q),
-            accuracy_change=accuracy(Q, Y, w) - accuracy(P, Y, w),
+            label_flips=flips(stated, Q),
+            accuracy_change=accuracy(Q, Y, w) - accuracy(stated, Y, w),
         )
         for i, (rule, Q, (log_loss, brier), (difference, se)) in enumerate(
             zip(rules, predicted, scored, paired, strict=True)
         )
     )
     others = [i for i, rule in enumerate(rules) if rule.name != "identity"]
-    rival = rules[min(others, key=lambda i: table[i].log_loss)] if others else None
+    rival = rules[others[_first_least([table[i].log_loss for i in others])]] if others else None
     return Choice(table, rules[chosen], rival, folds, max(shares))
+
+
+def _first_least(values: Sequence[float]) -> int:
+    """The index of the least, or the first of those that equal it but for rounding."""
+    return int(np.argmax(np.asarray(values) <= min(values) + _EQUAL))
 
 
 def _ordered(candidates: Sequence[Rule]) -> list[Rule]:
@@ -121,11 +131,11 @@ def _ordered(candidates: Sequence[Rule]) -> list[Rule]:
     return sorted(given, key=lambda rule: rule.complexity)
 
 
-def _cross_fitted(rule: Rule, P: Array, Y: Array, w: Array, fold: Array, folds: int) -> Array:
+def _cross_fitted(rule: Rule, P: Probabilities, Y: Array, w: Array, fold: Array, folds: int) -> Array:
     Q = np.empty(P.shape)
     for f in range(folds):
         out = fold == f
-        Q[out] = rule.fit(P[~out], Y[~out], w[~out]).apply(P[out])
+        Q[out] = applied(rule, P[~out], Y[~out], w[~out], P[out])
     return Q
 
 

@@ -50,7 +50,7 @@ class DirichletRule(FullMatrixRule):
 
     name: ClassVar[str] = "dirichlet"
     complexity: ClassVar[int] = 13
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = DirichletMap
 
     def suits(self, n: int, k: int) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, logs_of, probabilities, touched
 from trueodds.calibrators.likelihood.parts import as_shares, in_parts
 from trueodds.calibrators.likelihood.shares import likeliest, nearest
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
@@ -31,6 +31,7 @@ class EnsembleTemperatureMap(Map):
     """v₁ p^β/Σp^β + v₂ p + v₃/K."""
 
     name: ClassVar[str] = "ensemble_temperature"
+    takes_logs: ClassVar[bool] = True
     beta: float
     shares: tuple[float, float, float]  # of the tempered row, the row itself, the uniform; with sum 1
     passes: int = 0
@@ -40,15 +41,15 @@ class EnsembleTemperatureMap(Map):
         """Whether β lies inside its range."""
         return LOWEST < self.beta < HIGHEST
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The mixture of rows over their sums."""
         return in_row_blocks(self._rows, P)
 
-    def _rows(self, P: Array) -> Array:
+    def _rows(self, P: Probabilities) -> Array:
         tempered, unchanged, uniform = self.shares
-        Q = TemperatureMap(self.beta).apply(P)
+        Q, p = TemperatureMap(self.beta).apply(P), probabilities(P)
         Q *= tempered
-        Q += P * (unchanged / P.sum(axis=1, keepdims=True, dtype=np.float64))
+        Q += p * (unchanged / p.sum(axis=1, keepdims=True, dtype=np.float64))
         Q += uniform / P.shape[1]
         return Q
 
@@ -108,7 +109,7 @@ class EnsembleTemperatureRule(Rule):
     name: ClassVar[str] = "ensemble_temperature"
     complexity: ClassVar[int] = 2
     keeps_argmax: ClassVar[bool] = True
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
     as_given: ClassVar[bool] = True
     loss: str = "log"
@@ -119,7 +120,7 @@ class EnsembleTemperatureRule(Rule):
             raise InputError("TO203", "loss is 'log' or 'brier'.", repr(self.loss), "Leave it out for log.")
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> EnsembleTemperatureMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""
         found = TemperatureRule(self.floor).fit(P, Y, w)
         beta, passes = found.beta, found.passes
@@ -132,7 +133,7 @@ class EnsembleTemperatureRule(Rule):
         tempered, unchanged, uniform = shares.tolist()
         return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), passes)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
         assert isinstance(fitted, EnsembleTemperatureMap)
         said = touched(P, Y, self.floor) if self.loss == "log" else []
@@ -146,24 +147,27 @@ class EnsembleTemperatureRule(Rule):
         return said + (ends(fitted.beta) if fitted.shares[0] > 0 else [])
 
 
-def _by_likelihood(P: Array, Y: Array, w: Array, beta: float) -> Array:
+def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """One row per outcome that came: what each part gave it."""
     given, mass = [], []
     for p, y, m in in_parts(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
-        tempered, unchanged = TemperatureMap(beta).apply(p)[rows, classes], p[rows, classes] / p.sum(axis=1)[rows]
+        tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], probabilities(p)
+        unchanged = stated[rows, classes] / stated.sum(axis=1)[rows]
         given.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
         mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
     return likeliest(np.concatenate(given), np.concatenate(mass))
 
 
-def _by_squares(P: Array, Y: Array, w: Array, beta: float) -> Array:
+def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """The sums of products that the squares consist of."""
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
     for p, y, m in in_parts(P, Y, w):
         came = as_shares(y, k)
-        parts = [TemperatureMap(beta).apply(p), p / p.sum(axis=1, keepdims=True), np.full(p.shape, 1 / k)]
+        stated = probabilities(p)
+        unchanged = stated / stated.sum(axis=1, keepdims=True)
+        parts = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
         for i, one in enumerate(parts):
             c[i] += m @ (one * came).sum(axis=1)
             for j, other in enumerate(parts[: i + 1]):
@@ -171,12 +175,13 @@ def _by_squares(P: Array, Y: Array, w: Array, beta: float) -> Array:
     return nearest(np.tril(G) + np.tril(G, -1).T, c)
 
 
-def _slopes(P: Array, Y: Array, w: Array, beta: float) -> tuple[float, float]:
+def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
     """The first and second derivative of the Brier score's sum by β."""
     first = second = 0.0
     for p, y, m in in_parts(P, Y, w):
         q = TemperatureMap(beta).apply(p)
-        logs = np.log(p, out=np.zeros_like(p), where=p > 0)  # of a zero, q is 0 for every β, so that its log is idle
+        logs = logs_of(p)
+        logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log is idle
         off = q - as_shares(y, p.shape[1])
         d = logs - (q * logs).sum(axis=1, keepdims=True)
         qd = q * d

@@ -14,8 +14,17 @@ from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.beliefs.contours import Surface, cells
 from trueodds.calibrators.beliefs.line_beliefs import Line
 from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
-from trueodds.calibrators.likelihood.binary_logistic import held, line, log_ratio, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floored, touched
+from trueodds.calibrators.likelihood.binary_logistic import held, line, tame
+from trueodds.calibrators.likelihood.logs import (
+    FLOOR,
+    Probabilities,
+    check_floor,
+    floored,
+    log_ratio,
+    logs_of,
+    probabilities,
+    touched,
+)
 from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.llo import falling
 from trueodds.core.errors import InputError, Note
@@ -33,12 +42,13 @@ class EvidentialMap(Map):
     """The parameters that fit nearly as well as the best, and what is made of them."""
 
     name: ClassVar[str] = "evidential"
+    takes_logs: ClassVar[bool] = True
     contour: OneSlope | Line
     on: str = "log p"
     output: str = "pignistic"
     passes: int = 0
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """Ignorance split evenly, plausibilities over their sum, or the best parameter's probabilities."""
         scores = self._scores(P)
         if self.output == "point":
@@ -47,21 +57,20 @@ class EvidentialMap(Map):
         q = found.pignistic if self.output == "pignistic" else found.plausibility
         return q / q.sum(axis=1, keepdims=True)
 
-    def interval(self, P: Array) -> tuple[Array, Array]:
+    def interval(self, P: Probabilities) -> tuple[Array, Array]:
         """Belief and plausibility of each class."""
         found = self.beliefs(P)
         return found.belief, found.plausibility
 
-    def beliefs(self, P: Array) -> Beliefs:
+    def beliefs(self, P: Probabilities) -> Beliefs:
         """Belief, plausibility and pignistic probability."""
         return self.contour.of(self._scores(P))
 
-    def _scores(self, P: Array) -> Array:
-        P = np.asarray(P, dtype=np.float64)
+    def _scores(self, P: Probabilities) -> Array:
         if self.on == "probabilities":
-            return P[:, 1] if isinstance(self.contour, Line) else P
-        with np.errstate(divide="ignore"):
-            logs = np.log(P)
+            p = probabilities(P).astype(np.float64, copy=False)
+            return p[:, 1] if isinstance(self.contour, Line) else p
+        logs = logs_of(P)
         return logs[:, 1] - logs[:, 0] if isinstance(self.contour, Line) else logs
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
@@ -132,6 +141,7 @@ class EvidentialRule(Rule):
     name: ClassVar[str] = "evidential"
     complexity: ClassVar[int] = 9
     keeps_argmax: ClassVar[bool] = False
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = EvidentialMap
     candidate: ClassVar[bool] = False
     exempt: ClassVar[Mapping[str, str]] = {
@@ -152,7 +162,7 @@ class EvidentialRule(Rule):
         if self.parameters is not None and (isinstance(self.parameters, bool) or self.parameters not in (1, 2)):
             raise InputError("TO203", "parameters is 1 or 2.", repr(self.parameters), "Leave it out.")
 
-    def fit(self, P: Array, Y: Array, w: Array) -> EvidentialMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> EvidentialMap:
         """The parameters that fit these rows nearly as well as the best."""
         k = P.shape[1]
         if self.parameters == 2 and k > 2:
@@ -160,8 +170,8 @@ class EvidentialRule(Rule):
         contour, passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
         return EvidentialMap(contour, self.on, self.output, passes)
 
-    def _one(self, P: Array, Y: Array, w: Array) -> tuple[OneSlope, int]:
-        S = floored(P, self.floor) if self.on == "log p" else P.astype(np.float64)
+    def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[OneSlope, int]:
+        S = floored(P, self.floor) if self.on == "log p" else probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
         shares, cube = Y @ _held(w @ Y), S[:, :, None]
 
@@ -174,12 +184,12 @@ class EvidentialRule(Rule):
         contour, passes = OneSlope.around(float(found.theta[0]), sums)
         return contour, passes + found.passes
 
-    def _two(self, P: Array, y: Array, w: Array) -> tuple[Line, int]:
-        x = log_ratio(P, self.floor) if self.on == "log p" else P[:, 1].astype(np.float64)
+    def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[Line, int]:
+        x = log_ratio(P, self.floor) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
         found = tame(line(x), y, w, np.zeros(2))
         return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), found.theta)), found.passes
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
         assert isinstance(fitted, EvidentialMap)
         said = touched(P, Y, self.floor) if self.on == "log p" else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 import trueodds
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS
+from trueodds.calibrators.base import Map, Rule, for_logs
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import strict
+from trueodds.core.results import Result, strict
 from trueodds.problem import checks
+from trueodds.problem.log_probabilities import log_softmax
+from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fitted(Result):
     """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
 
     >>> from trueodds.calibrators.temperature import TemperatureRule
@@ -87,7 +89,7 @@ class Fitted:
             )
         return found
 
-    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Array:
+    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.map.logits and not logits:
             raise InputError(
                 "TO509",
@@ -96,19 +98,25 @@ class Fitted:
                 "Pass the logits with logits=True, or fit it on probabilities.",
             )
         if isinstance(y_prob, Predictions):
+            logits = y_prob.logits is not None and (logits or self.map.takes_logs)
             y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
         _in_order(y_prob, self.classes)
         if not logits:
-            return matrix(y_prob, self.k, sum_tolerance)
+            try:
+                return matrix(y_prob, self.k, sum_tolerance)
+            except InputError as problem:
+                raise checks.with_argument(problem) from None
         z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
         checks.shape(z, "logits")
         _same_classes(z, self.k, "logits")
-        return as_columns(checks.logits(z)) if self.map.logits else columns(checks.softmax(z))
+        if self.map.logits:
+            return as_columns(checks.logits(z))
+        return LogProbabilities(log_softmax(checks.logits(z))) if self.map.takes_logs else columns(checks.softmax(z))
 
     def summary(self) -> str:
         """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
-        lines = [str(self)]
+        lines = [self.describe()]
         if asked := self.settings.get("calibrator"):
             lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
         return "\n".join([*lines, *self.map.table(self.classes), *map(str, self.notes)])
@@ -139,14 +147,17 @@ class Fitted:
             "version": trueodds.__version__,
         }
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The method, its parameters and the rows, in one line."""
         told = f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
         if self.report is None:
             return told
+        if self.report.choice is None:
+            return f"{told} · no fix was looked for"
         return f"{told} · {'confirmed on untouched rows' if self.report.confirmed else 'no fix is justified'}"
 
     def __repr__(self) -> str:
-        return f"Fitted({self})"
+        return f"Fitted({self.describe()})"
 
 
 def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
@@ -162,20 +173,20 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
     P, Y, w = arrays(rule, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
-    fitted, report = rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
+    against = doubts(preds)
+    found = rule.declined(preds.n, against)
+    fitted, report = found or rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
     came = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
-    notes = [*preds.notes, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
+    notes = [*preds.notes, *against, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
     if report is not None:
         notes += report.notes
-    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(notes), report)
+    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(dict.fromkeys(notes)), report)
 
 
 def suited(rule: Rule, preds: Predictions) -> Rule:
     """The rule with the floor for these predictions; refused where it is not for such."""
     for_classes(rule, preds.kind, preds.k)
-    if preds.logits is not None and rule.whole_rows and getattr(rule, "floor", None) == FLOOR:
-        rule = replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
-    return rule
+    return rule if preds.logits is None else for_logs(rule)
 
 
 def for_classes(rule: Rule, kind: str, k: int) -> None:
@@ -190,9 +201,12 @@ def for_classes(rule: Rule, kind: str, k: int) -> None:
     rule.check_classes(k)
 
 
-def arrays(rule: Rule, preds: Predictions) -> tuple[Array, Array, Array]:
-    """Probabilities or logits, outcomes and weights as the rule takes them."""
+def arrays(rule: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
+    """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
+    P: Any
     P, Y = as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)
+    if preds.logits is not None and rule.takes_logs:
+        P = LogProbabilities(log_softmax(preds.logits))
     if getattr(rule, "logits", False):
         if preds.logits is None:
             raise InputError(

@@ -13,7 +13,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, logs_of, touched
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import Note
 
@@ -25,6 +25,7 @@ class IrovaTsMap(Map):
     """A non-decreasing curve per class, of tempered rows."""
 
     name: ClassVar[str] = "irova_ts"
+    takes_logs: ClassVar[bool] = True
     tempered: TemperatureMap
     curves: IsotonicMap
 
@@ -38,7 +39,7 @@ class IrovaTsMap(Map):
         """Whether the temperature lies inside its range."""
         return self.tempered.converged
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The curves' values at the tempered rows, made to sum to 1."""
         return in_row_blocks(lambda p: self.curves.apply(scores(self.tempered, p)), P)
 
@@ -76,6 +77,7 @@ class IrovaTsRule(Rule):
     """
 
     name: ClassVar[str] = "irova_ts"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 21
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
@@ -85,27 +87,26 @@ class IrovaTsRule(Rule):
     def __post_init__(self) -> None:
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> IrovaTsMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """The temperature of these rows, then the curves of the tempered ones."""
         tempered = TemperatureRule(self.floor).fit(P, Y, w)
         return IrovaTsMap(tempered, IsotonicRule().fit(scores(tempered, P), Y, w))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, exact zeros."""
         assert isinstance(fitted, IrovaTsMap)
         zeros = IsotonicRule().notes(fitted.curves, scores(fitted.tempered, P), Y, w)
         return [*touched(P, Y, self.floor), *ends(fitted.tempered.beta), *zeros]
 
 
-def scores(tempered: TemperatureMap, P: Array) -> Array:
+def scores(tempered: TemperatureMap, P: Probabilities) -> Array:
     """Tempered rows, each summed from its least number on: rows of the same numbers get the same scores, to the bit."""
 
-    def some(p: Array) -> Array:
+    def some(p: Probabilities) -> Array:
         # In one layout, as the order in which numpy adds depends on it.
-        p = np.ascontiguousarray(p, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            logs = np.log(p)
-        logs -= logs.max(axis=1, keepdims=True)
+        p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
+        logs = np.ascontiguousarray(logs_of(p))
+        logs = logs - logs.max(axis=1, keepdims=True)
         e = np.exp(tempered.beta * logs)
         return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
 

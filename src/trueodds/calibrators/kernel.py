@@ -14,9 +14,10 @@ from scipy.optimize import isotonic_regression
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.calibrators.curves.by_score import by_log_odds
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
 from trueodds.calibrators.curves.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, of_score, probabilities, touched
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.by_score import ByScore
 
@@ -39,9 +40,20 @@ class Smoothed:
 
     def __call__(self, x: Array) -> Array:
         """The values at x, by cubics between the places."""
-        if self.scale == "logit":
-            with np.errstate(divide="ignore"):
-                x = log_odds(x, 0.0)
+        return self.of_logs(of_score(x))[:, 1] if self.takes_logs else self._at(x)
+
+    @property
+    def takes_logs(self) -> bool:
+        """Whether it is a curve of the log odds."""
+        return self.scale == "logit"
+
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        q = self._at(logs[:, 1] - logs[:, 0])
+        return np.stack([1 - q, q], axis=1)
+
+    def _at(self, x: Array) -> Array:
+        """The values at places x of the scale."""
         steps = len(self.values) - 1
         u = (np.clip(x, self.low, self.high, dtype=np.float64) - self.low) / (self.high - self.low) * steps
         j = np.minimum(u.astype(np.int64), steps - 1)
@@ -68,7 +80,7 @@ class Smoothed:
         wire.keys(given, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
         values = wire.vector(given, "values", 0, 1)
         slopes = wire.vector(given, "slopes", -1e9, 1e9, size=len(values))
-        low, high = wire.vector({"ends": [given["low"], given["high"]]}, "ends", -1e4, 1e4, size=2, rising="strictly")
+        low, high = wire.vector({"ends": [given["low"], given["high"]]}, "ends", -1e9, 1e9, size=2, rising="strictly")
         if given["scale"] not in tuple(NARROWEST) or len(values) < 2:
             raise InputError(
                 "TO505",
@@ -85,6 +97,7 @@ class KernelMap(OneVsRest):
     """A smoothed curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "kernel"
+    takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Smoothed.from_dict
 
     def said(self) -> str:
@@ -122,6 +135,7 @@ class KernelRule(Rule):
     """
 
     name: ClassVar[str] = "kernel"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 16
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
@@ -146,11 +160,13 @@ class KernelRule(Rule):
             raise InputError("TO203", "monotone is True or False.", repr(self.monotone), "Leave it out for True.")
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> KernelMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """The curves of these rows."""
-        return KernelMap(each_class(partial(_curve, rule=self), P, Y, w))
+        if self.scale == "probability":
+            return KernelMap(each_class(partial(_curve, rule=self), probabilities(P), Y, w))
+        return KernelMap(each_class_logs(partial(_curve, rule=self), P, Y, w, self.floor))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
         assert isinstance(fitted, KernelMap)
         said = touched(P, Y, self.floor) if self.scale == "logit" else []
@@ -164,10 +180,12 @@ class KernelRule(Rule):
 
 
 def _curve(x: Array, y: Array, w: Array, rule: KernelRule) -> Smoothed:
-    s, mass, came = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
+    """From probabilities (n,), or on the logit scale from the logarithms of both sides (n, 2)."""
     mirrored = rule.scale == "probability"
-    if not mirrored:
-        s = log_odds(s, rule.floor)
+    if mirrored:
+        s, mass, came = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
+    else:
+        s, mass, came = by_log_odds(x[:, 1] - x[:, 0], y, as_rows(w)[1])
     h = width(s, mass, rule.bandwidth, rule.scale, math.inf if mirrored else -math.log(rule.floor))
     low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
     if not low < high:

@@ -14,11 +14,11 @@ from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
-from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, line, log_ratio, logistic, separated
+from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, line, logistic, separated
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, log_ratio, logs_of
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
@@ -38,6 +38,7 @@ class LloMap(Map):
     """log odds → τ + γ log odds; with γ > 0 an exact zero stays zero."""
 
     name: ClassVar[str] = "llo"
+    takes_logs: ClassVar[bool] = True
     tau: float
     gamma: float
     passes: int = 0
@@ -49,10 +50,9 @@ class LloMap(Map):
         """exp τ: what the odds are multiplied by where the model says even odds."""
         return math.exp(min(self.tau, 700.0))
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """Both sides by themselves, so that small ones keep their digits."""
-        with np.errstate(divide="ignore"):
-            logs = np.log(P, dtype=np.float64)
+        logs = logs_of(P)
         eta = np.full(len(P), self.tau)
         if self.gamma != 0:
             eta += self.gamma * (logs[:, 1] - logs[:, 0])
@@ -108,7 +108,7 @@ class LloRule(SummedRule):
 
     name: ClassVar[str] = "llo"
     complexity: ClassVar[int] = 5
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = LloMap
     two_classes: ClassVar[bool] = True

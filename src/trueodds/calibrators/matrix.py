@@ -40,7 +40,7 @@ class MatrixRule(FullMatrixRule):
 
     name: ClassVar[str] = "matrix"
     complexity: ClassVar[int] = 14
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = MatrixMap
     candidate: ClassVar[bool] = False
     logits: bool = False

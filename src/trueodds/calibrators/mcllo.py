@@ -18,7 +18,7 @@ from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out
 from trueodds.calibrators.likelihood.contrasts import contrasts
 from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, softmax
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, logs_of, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_penalty
@@ -38,6 +38,7 @@ class MclloMap(Map):
     """
 
     name: ClassVar[str] = "mcllo"
+    takes_logs: ClassVar[bool] = True
     tau: Array  # (K - 1,) log δ of the other classes in their order
     gamma: Array  # (K - 1,)
     baseline: int
@@ -46,10 +47,10 @@ class MclloMap(Map):
     converged: bool = True
     certainty: Certainty | None = None  # of τ and γ, on the rows of the fit
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """In logs, so that small probabilities keep their digits."""
+        logs = logs_of(P)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(P, dtype=np.float64)
             slopes, base = self._whole(self.gamma, self.gamma[0]), np.zeros((1, 1))
             if (slopes != slopes[0]).any():
                 slopes[self.baseline] = 0.0
@@ -149,7 +150,7 @@ class MclloRule(SummedRule):
     complexity: ClassVar[int] = 11
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = MclloMap
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "the baseline is part of the model, and the default is the last class, of two the first"

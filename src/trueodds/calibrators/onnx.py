@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Term
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 
 Array = NDArray[Any]
 
@@ -34,7 +35,7 @@ def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
         import onnx
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
-        raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", 'Run: pip install "trueodds[onnx]"') from None
+        raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", install("onnx")) from None
 
     nodes: list[Any] = []
     constants: list[Any] = []

@@ -15,7 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, log_odds, sides
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
@@ -38,27 +38,22 @@ class Sigmoid:
     passes: int = 0
     converged: bool = True
 
+    @property
+    def takes_logs(self) -> bool:
+        """Whether it is a curve of the log odds."""
+        return self.on == "logit"
+
     def __call__(self, x: Array) -> Array:
         """The values at x; with a positive slope in log odds an exact zero stays zero."""
-        x = np.minimum(x, 1.0, dtype=np.float64)
-        if self.slope == 0:
-            return np.full(len(x), expit(self.intercept))
         if self.on == "logit":
-            with np.errstate(divide="ignore"):
-                x = np.log(x) - np.log(1 - x)
-        return expit(self.slope * x + self.intercept)
+            return self.of_logs(of_score(x))[:, 1]
+        return np.asarray(expit(self.slope * x.astype(np.float64) + self.intercept))
 
-    def pair(self, P: Array) -> Array:
-        """Both probabilities of two classes, from both."""
-        if self.on == "raw" or self.slope == 0:
-            eta = self.slope * P[:, 1].astype(np.float64) + self.intercept
-        else:
-            with np.errstate(divide="ignore"):
-                eta = (
-                    self.slope * (np.log(P[:, 1], dtype=np.float64) - np.log(P[:, 0], dtype=np.float64))
-                    + self.intercept
-                )
-        return sides(eta)
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        if self.slope == 0:
+            return sides(np.full(len(logs), self.intercept))
+        return sides(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
         """Slope, intercept, what they are of, passes, and 1 if they are the best (0 if no finite ones are)."""
@@ -104,6 +99,7 @@ class PlattMap(Iterated):
     """A sigmoid for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "platt"
+    takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Sigmoid.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
@@ -143,6 +139,7 @@ class PlattRule(SummedRule):
     """
 
     name: ClassVar[str] = "platt"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 6
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
@@ -176,5 +173,5 @@ def _curve(data: Passes, rule: PlattRule) -> Sigmoid:
 
 
 def _lines(score: Score, on: str) -> Lines:
-    x = log_odds(score.x, score.floor) if on == "logit" else score.x.astype(np.float64)
+    x = score.logs[:, 1] - score.logs[:, 0] if on == "logit" else score.x.astype(np.float64)
     return Lines(line(x), score.y, score.w)

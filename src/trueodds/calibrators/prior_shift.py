@@ -83,11 +83,11 @@ class PriorShiftRule(Rule):
     the weighted shares of the labels. The target's are `priors`, one number per class in their order, a table from
     class index to number, or `"uniform"`; or they are estimated from `target`, the model's predictions (m, K), or
     (m,) for two classes, of rows without labels: `how="em"` maximizes their likelihood (Saerens et al. 2002), which
-    is concave, until no frequencies can be better by more than 1e-10 per row; `"bbse"` solves the confusion matrix of
+    is concave, by Newton's method; `"bbse"` solves the confusion matrix of
     labels and predicted classes without negative weights (Lipton et al. 2018), which needs no calibration but more
     rows, and `"bbse-soft"` that of labels and probabilities. A class that never came in the source keeps its
-    probabilities. The fitted map holds the K ratios, not the target's rows. Labels change. Cost: O(nK + mK) per pass,
-    up to 2,000 passes; the confusion matrix takes one. Source: Saerens, Latinne & Decaestecker (2002).
+    probabilities. The fitted map holds the K ratios, not the target's rows. Labels change. Cost: O(nK), and O(mK²) per
+    pass, about ten passes; the confusion matrix takes one. Source: Saerens, Latinne & Decaestecker (2002).
 
     >>> said, came = np.array([[0.8, 0.2], [0.2, 0.8]] * 5), np.eye(2)[[0, 1] * 5]
     >>> fitted = PriorShiftRule(priors=[0.9, 0.1]).fit(said, came, np.ones(10))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.curves.one_vs_rest import Curve, each_class, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, each_class_logs, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, touched
 from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
 from trueodds.core.errors import Note
@@ -28,6 +28,7 @@ Array = NDArray[Any]
 class BinnedSigmoid:
     """The mean of a sigmoid over the bin that its value falls into."""
 
+    takes_logs: ClassVar[bool] = True
     sigmoid: Sigmoid
     steps: Steps  # of the sigmoid's value
 
@@ -44,6 +45,11 @@ class BinnedSigmoid:
     def __call__(self, x: Array) -> Array:
         """The values at x."""
         return self.steps(self.sigmoid(x))
+
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        q = self.steps(self.sigmoid.of_logs(logs)[:, 1])
+        return np.stack([1 - q, q], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """The sigmoid and the steps."""
@@ -62,6 +68,7 @@ class ScalingBinningMap(Iterated):
     """A binned sigmoid for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "scaling_binning"
+    takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BinnedSigmoid.from_dict
 
     def said(self) -> str:
@@ -92,6 +99,7 @@ class ScalingBinningRule(Rule):
     """
 
     name: ClassVar[str] = "scaling_binning"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 27
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
@@ -106,11 +114,11 @@ class ScalingBinningRule(Rule):
         EqualMass(self.bins)
         check_floor(self.floor)
 
-    def fit(self, P: Array, Y: Array, w: Array) -> ScalingBinningMap:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """The binned sigmoids of these rows."""
-        return ScalingBinningMap(each_class(partial(_curve, rule=self), P, Y, w))
+        return ScalingBinningMap(each_class_logs(partial(_curve, rule=self), P, Y, w, 0.0))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
         assert isinstance(fitted, ScalingBinningMap)
         said = touched(P, Y, self.floor)
@@ -119,11 +127,11 @@ class ScalingBinningRule(Rule):
         return said + exact_zeros(fitted.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array, rule: ScalingBinningRule) -> BinnedSigmoid:
-    x = x.astype(np.float64)
-    pair = np.stack([1 - x, x], axis=1), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattRule(smooth=False, floor=rule.floor).fit(*pair, w).curves[0]
-    g = sigmoid(x)
+def _curve(logs: Array, y: Array, w: Array, rule: ScalingBinningRule) -> BinnedSigmoid:
+    """From the logarithms of both sides (n, 2)."""
+    two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
+    sigmoid: Sigmoid = PlattRule(smooth=False, floor=rule.floor).fit(*two, w).curves[0]
+    g = sigmoid.of_logs(logs)[:, 1]
     bins = EqualMass(rule.bins).freeze(View(g, y, w))
     assert isinstance(bins, Bins)
     edges = between_scores(bins.edges, np.unique(g))

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class_logs
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, probabilities, touched
 from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note
@@ -29,6 +29,7 @@ class SplineMap(OneVsRest):
     """A spline in the log odds of the second of two classes, or of every class."""
 
     name: ClassVar[str] = "spline"
+    takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = LogOdds.from_dict
 
     @property
@@ -88,6 +89,7 @@ class SplineRule(Rule):
     """
 
     name: ClassVar[str] = "spline"
+    takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = SplineMap
@@ -119,19 +121,18 @@ class SplineRule(Rule):
     def _knots(self) -> int:
         return int(self.knots or _KNOTS[self.kind])
 
-    def fit(self, P: Array, Y: Array, w: Array) -> Map:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
         """The curves of these rows."""
         if self.kind == "gupta":
-            return confidence.fitted(P, Y, w, self._knots)
+            return confidence.fitted(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        return SplineMap(
-            each_class(partial(fitted_curve, knots=self._knots, penalty=penalty, floor=self.floor), P, Y, w)
-        )
+        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty)
+        return SplineMap(each_class_logs(fit_curve, P, Y, w, self.floor))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
         if isinstance(fitted, confidence.ConfidenceMap):
-            return _adjusted(fitted, P)
+            return _adjusted(fitted, probabilities(P))
         assert isinstance(fitted, SplineMap)
         said = touched(P, Y, self.floor)
         open_ended = sum(not curve.settled for curve in fitted.curves)

@@ -15,7 +15,7 @@ from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.likeliest import fitted, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
@@ -32,6 +32,7 @@ class StructuredMap(Map):
     """A temperature, a little of the uniform, then rows softmax(W log p + b)."""
 
     name: ClassVar[str] = "structured"
+    takes_logs: ClassVar[bool] = True
     beta: float  # 1/T
     share: float  # of the uniform, so that no log is of zero
     weights: Array  # (K,) the diagonal of W, or (K, K)
@@ -39,7 +40,7 @@ class StructuredMap(Map):
     passes: int = 0
     converged: bool = True
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """One after the other."""
         return self._then().apply(tempered(P, self.beta, self.share))
 
@@ -107,7 +108,7 @@ class StructuredRule(SummedRule):
 
     name: ClassVar[str] = "structured"
     complexity: ClassVar[int] = 10
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = StructuredMap
     form: str = "auto"
@@ -150,6 +151,6 @@ def _eased(given: Given, beta: float, share: float) -> Given:
     return replace(given, P=tempered(given.P, beta, share), floor=float(np.finfo(np.float64).tiny))
 
 
-def tempered(P: Array, beta: float, share: float) -> Array:
+def tempered(P: Probabilities, beta: float, share: float) -> Array:
     """Rows p^β over their sum, with a share of the uniform mixed in."""
     return (1 - share) * TemperatureMap(beta).apply(P) + share / P.shape[1]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, floored, softmax
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
-from trueodds.tally.likelihood import Likelihood, tempered
+from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered
 
 Array = NDArray[Any]
 
@@ -29,6 +29,7 @@ class TemperatureMap(Map):
     """Rows proportional to p^β with β = 1/T; an exact zero stays zero."""
 
     name: ClassVar[str] = "temperature"
+    takes_logs: ClassVar[bool] = True
     beta: float
     passes: int = 0
 
@@ -37,8 +38,10 @@ class TemperatureMap(Map):
         """Whether β lies inside its range."""
         return LOWEST < self.beta < HIGHEST
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The powers, divided by their sum, in logs so that nothing underflows on the way."""
+        if isinstance(P, LogProbabilities):
+            return softmax(self.beta * P.values)
         from trueodds.core.kernels.softmax import powered
 
         return powered(P, self.beta)
@@ -83,7 +86,7 @@ class TemperatureRule(SummedRule):
     name: ClassVar[str] = "temperature"
     complexity: ClassVar[int] = 1
     keeps_argmax: ClassVar[bool] = True
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TemperatureMap
     as_given: ClassVar[bool] = True
     floor: float = FLOOR
@@ -112,6 +115,9 @@ class TemperatureRule(SummedRule):
 
 def _sums(given: Given, beta: float, floor: float, every: int) -> Likelihood:
     """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
+    if isinstance(given.P, LogProbabilities):
+        logs = floored(given.P[::every], floor)
+        return softmax_linear(logs[:, :, None], given.Y[::every], given.w[::every], np.array([beta]))
     return tempered(given.P, given.Y, given.w, beta, floor, every=every)
 
 

@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS, wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import Map, Rule, Term, for_logs, taken
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
-from trueodds.calibrators.likelihood.logs import touched
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, largest, probabilities, touched
 from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.log_probabilities import log_sum
 
 Array = NDArray[Any]
 
@@ -31,6 +32,7 @@ class TopVsAllMap(Map):
     """The largest probability recalibrated, the others in proportion; a temperature is of the whole row."""
 
     name: ClassVar[str] = "top_vs_all"
+    takes_logs: ClassVar[bool] = True
     inner: Map  # for two classes: whether the top class is wrong or right
 
     @property
@@ -43,17 +45,17 @@ class TopVsAllMap(Map):
         """Whether the map of the largest did."""
         return self.inner.converged
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """Rows in which the top class stays on top."""
         if isinstance(self.inner, TemperatureMap):
             return self.inner.apply(P)
         return in_row_blocks(lambda p: self.rows(p)[0], P)
 
-    def rows(self, P: Array) -> tuple[Array, Array]:
+    def rows(self, P: Probabilities) -> tuple[Array, Array]:
         """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
-        k, every, top = P.shape[1], np.arange(len(P)), P.argmax(axis=1)
-        Q = P.astype(np.float64)
-        sure = self.inner.apply(_pair(Q[every, top]))[:, 1]
+        k, every, top = P.shape[1], np.arange(len(P)), largest(P)
+        Q = probabilities(P).astype(np.float64)
+        sure = self.inner.apply(taken(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)
         Q[rest == 0] = 1.0  # a top that was certain says nothing of the others: they share alike
@@ -108,7 +110,7 @@ class TopVsAllRule(Rule):
     .. math:: -\sum_i w_i\,[c_i \log s_i + (1 - c_i)\log(1 - s_i)], \quad s_i = \max_k q_{ik}, \;
         q_{ik} \propto p_{ik}^{1/T},
 
-    not convex: the minimum downhill from T = 1. Every label stays: where f(x) is not enough for that, it is raised,
+    not convex: the minimum downhill from the temperature of all classes. Every label stays: where f(x) is not enough for that, it is raised,
     which a note counts. Cost: that of the calibrator on n rows; of T, O(nK) for each of about 8 passes. Source: Le
     Coz, Herbin & Adjed (2024).
 
@@ -121,6 +123,7 @@ class TopVsAllRule(Rule):
     name: ClassVar[str] = "top_vs_all"
     complexity: ClassVar[int] = 3
     keeps_argmax: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TopVsAllMap
     candidate: ClassVar[bool] = False
     as_given: ClassVar[bool] = True
@@ -151,22 +154,29 @@ class TopVsAllRule(Rule):
         made: Rule = CALIBRATORS.make(self.calibrator, {})
         return made
 
-    def fit(self, P: Array, Y: Array, w: Array) -> TopVsAllMap:
-        """The map of the largest of these rows."""
-        rule = self._rule()
-        if isinstance(rule, TemperatureRule):
-            return TopVsAllMap(TemperatureMap(*valley(partial(slopes, P, Y, w, rule.floor))))
-        return TopVsAllMap(rule.fit(*_as_two(P, Y), w))
+    def _rule_for(self, P: Probabilities) -> Rule:
+        return for_logs(self._rule()) if isinstance(P, LogProbabilities) else self._rule()
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
+        """The map of the largest of these rows."""
+        rule = self._rule_for(P)
+        if isinstance(rule, TemperatureRule):
+            loss = partial(slopes, P, Y, w, rule.floor)
+            start = rule.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
+            return TopVsAllMap(TemperatureMap(*valley(loss, start)))
+        two, right = _as_two(P, Y)
+        return TopVsAllMap(rule.fit(taken(rule, two), right, w))
+
+    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Those of the calibrator, and confidences that were raised."""
         assert isinstance(fitted, TopVsAllMap)
-        rule = self._rule()
+        rule = self._rule_for(P)
         if isinstance(rule, TemperatureRule):
             assert isinstance(fitted.inner, TemperatureMap)
             return touched(P, Y, rule.floor) + ends(fitted.inner.beta)
         # What is certain for the largest alone may have been raised.
-        said = [note for note in rule.notes(fitted.inner, *_as_two(P, Y), w) if note.code != "TN505"]
+        two, right = _as_two(P, Y)
+        said = [note for note in rule.notes(fitted.inner, taken(rule, two), right, w) if note.code != "TN505"]
         raised, possible = 0, []
         for p, _, _ in in_parts(P, Y, w):
             Q, low = fitted.rows(p)
@@ -179,13 +189,19 @@ class TopVsAllRule(Rule):
         return said
 
 
-def _as_two(P: Array, Y: Array) -> tuple[Array, Array]:
+def _as_two(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
     """The rows as the two-class problem whether the top class is right; ties go to the first."""
-    every, top = np.arange(len(P)), P.argmax(axis=1)
-    came = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
-    return _pair(P[every, top].astype(np.float64)), _pair(came)
+    every, top = np.arange(len(P)), largest(P)
+    right = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
+    return _pair(P, top), np.stack([1 - right, right], axis=1)
 
 
-def _pair(x: Array) -> Array:
-    x = np.minimum(x, 1.0)  # rounding may leave it a hair above
+def _pair(P: Probabilities, top: Array) -> Probabilities:
+    """The other classes together and the top one, (n, 2)."""
+    if isinstance(P, LogProbabilities):
+        logs, every = P.values, np.arange(len(P))
+        others = logs.copy()
+        others[every, top] = -np.inf
+        return LogProbabilities(np.stack([log_sum(others), logs[every, top]], axis=1))
+    x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it a hair above
     return np.stack([1 - x, x], axis=1)

@@ -51,7 +51,7 @@ class VectorRule(SummedRule):
     name: ClassVar[str] = "vector"
     complexity: ClassVar[int] = 12
     keeps_argmax: ClassVar[bool] = False
-    whole_rows: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = VectorMap
     logits: bool = False
     penalty: float = 0.5

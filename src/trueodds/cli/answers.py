@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import output, records
-from trueodds.cli.options import FILES, JSON, SEED, given_columns
+from trueodds.cli import gate, gate_numbers, output, records
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, given_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
@@ -44,14 +44,19 @@ def _fields(command: Any) -> Any:
 @click.option("--floor", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Least doubt that BAS assumes.")
 @click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @JSON
+@FAIL_ON
 @SEED
+@click.pass_context
 def answers(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     out: str | None,
     curve: str | None,
     floor: float,
     level: float,
     json_path: str | None,
+    fail_on: tuple[str, ...],
     seed: int,
     **given: Any,
 ) -> None:
@@ -68,12 +73,16 @@ def answers(
         raise InputError(
             "TO606", "A curve is saved by the ending of its file.", repr(curve), f"One of {' '.join(_CURVES)}."
         )
+    gates = gate.read(fail_on, gate_numbers.ANSWERS)
     output.ready(files, out=out, curve=curve, json=json_path)
     with Progress() as progress:
         found = records.answered(files, said)
         progress(0.2, "resampling answers")
         risk = found.selective_risk(
-            at=list(dict.fromkeys((*COVERAGES, found.coverage))), resamples=RESAMPLES, level=level, rng=seed
+            at=list(dict.fromkeys((*COVERAGES, found.coverage, *gate_numbers.coverages(gates)))),
+            resamples=RESAMPLES,
+            level=level,
+            rng=seed,
         )
         progress(0.6, "measuring")
         measures = _measures(found.predictions, floor, level, seed)
@@ -82,12 +91,14 @@ def answers(
         if out is not None:
             _write(found, out)
     notes = list(dict.fromkeys(note for each in (found, *measures) for note in each.notes))
+    told = _told(files, found, risk, measures, notes)
     if json_path is not None:
-        output.write(json_path, output.as_json(_told(files, found, risk, measures, notes)))
+        output.write(json_path, output.as_json(told))
     if json_path != "-":
         click.echo("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
         for note in notes:
             click.echo(f"  {spoken(str(note))}")
+    gate.conclude(ctx, gates, gate_numbers.OfAnswers(told, risk, measures))
 
 
 def _measures(preds: Predictions, floor: float, level: float, seed: int) -> list[Estimate]:
@@ -129,7 +140,12 @@ def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> lis
         "    right answer, 0 for silence, −t/(1 − t) for a wrong one, in the mean over all prices t. Its noise floor is",
         f"    no error: it is what these confidences would earn if they were true, {earned}.",
     )
-    return [*(f"{name:<16} {text}" for name, text in rows), str(risk), *map(str, measures), *explained]
+    return [
+        *(f"{name:<16} {text}" for name, text in rows),
+        str(risk),
+        *(each.describe() for each in measures),
+        *explained,
+    ]
 
 
 def _wrong(found: Answers, risk: SelectiveRisk) -> tuple[float, float]:

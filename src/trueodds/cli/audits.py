@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import output, records
+from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced
 from trueodds.cli.grouping import CROSSINGS, LEAST, crossed
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, given_columns, opened
-from trueodds.cli.program import GATE_FAILED
+from trueodds.cli.options import FAIL_ON, JSON, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
 from trueodds.cli.progress import Progress
+from trueodds.core.errors import InputError
+
+if TYPE_CHECKING:
+    from trueodds.core.results import Estimate
+    from trueodds.problem.selective import SelectiveRisk
+
+MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
 
 
 @click.command(short_help="The whole answer: how far off, where, is it chance, what fixes it.")
@@ -28,12 +36,7 @@ from trueodds.cli.progress import Progress
 @CROSSINGS
 @LEAST
 @COST
-@click.option(
-    "--fail-on",
-    metavar="GATE",
-    multiple=True,
-    help="Exit with 1 if this is so: reject, 'ece>0.05', 'ece.low>0.02', 'ece@classwise>0.1' (ece, brier, log_loss); repeatable.",
-)
+@FAIL_ON
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -57,14 +60,16 @@ def audit(
 
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally; several are taken together.
     """
-    from trueodds.cli.gate import Gate  # here, so that --help does not wait for it
-
-    gates = [Gate.of(text) for text in fail_on]
+    gates = gate.read(fail_on, gate.AUDIT)
     named = given_columns(columns)
+    if any(each.group for each in gates) and "group" not in named and not any(map(is_tally, files)):
+        raise InputError("TO610", "No column of groups is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.ready(files, html=html_path, json=json_path)
     crossed(files, named, crossings)
     with Progress() as progress, records.by_question(named, costs=cost_path is not None):
         data, costs = priced(opened(files, named), cost_path, mode, weight_kind)
+        gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
+        gated.prepare(gates)
         from trueodds.audit import audit as audited
 
         found = audited(
@@ -89,8 +94,51 @@ def audit(
         from trueodds.audit import report
 
         click.echo(report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None))
-    judged = [gate.judge(told) for gate in gates]
-    for gate, (held, why) in zip(gates, judged, strict=True):
-        click.echo(f"gate {gate.text!r} {'held' if held else 'failed'}: {why}", err=True)
-    if not all(held for held, _ in judged):
-        ctx.exit(GATE_FAILED)
+    gate.conclude(ctx, gates, gate_numbers.OfAudit(told, gated.measure, lambda: gated.risk(gates)))
+
+
+class Gated:
+    """What gates ask beyond what an audit lists, measured on the same rows, which are read once more for it."""
+
+    def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
+        self._data, self._how = data, how
+        self._found: dict[tuple[str, str | None], Estimate] = {}
+
+    def prepare(self, gates: Sequence[gate.Gate]) -> None:
+        """Measure what no audit lists, so that what cannot be measured is refused before the work."""
+        for each in gates:
+            if each.sign and each.group is None and each.name not in ("aurc", "risk") and not _listed(each):
+                self.measure(each)
+
+    def measure(self, asked: gate.Gate) -> Estimate:
+        """The estimate that a gate is about."""
+        key = asked.name, asked.lens
+        if key not in self._found:
+            from trueodds import ask
+
+            self._found[key] = ask.measure(self._rows, asked.name, lens=asked.lens, **self._how)
+        return self._found[key]
+
+    def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
+        """The risk at the coverages of the gates, of confidence."""
+        from trueodds.problem.lens import as_lens
+        from trueodds.problem.selective import risk_of
+        from trueodds.tally.tally import Tally
+
+        rows, lens = self._rows, as_lens("confidence")
+        (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+        return risk_of(
+            view, getattr(rows, "cluster", None), asked=getattr(self._data, "asked", None),
+            at=gate_numbers.coverages(gates), level=self._how["level"], rng=self._how["rng"],
+        )  # fmt: skip
+
+    @cached_property
+    def _rows(self) -> Any:
+        from trueodds.sources.resolve import resolved
+
+        return resolved(self._data, self._how["mode"], self._how["weight_kind"])
+
+
+def _listed(asked: gate.Gate) -> bool:
+    """Whether an audit lists the number, unless it is infinite."""
+    return asked.name in MEASURED and asked.lens in (None, "positive", "confidence", "classwise", "canonical")

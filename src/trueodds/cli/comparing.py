@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from trueodds.cli import output
-from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli import gate, gate_numbers, output
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
 from trueodds.core.errors import InputError
@@ -28,10 +28,14 @@ from trueodds.core.errors import InputError
 )  # fmt: skip
 @LENS
 @JSON
+@FAIL_ON
 @WEIGHT_KIND
 @SEED
 @settings_options("estimators", without=("--region",))
+@click.pass_context
 def compare(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     estimator: str,
     names: str | None,
@@ -39,6 +43,7 @@ def compare(
     null: str,
     lens: str | None,
     json_path: str | None,
+    fail_on: tuple[str, ...],
     seed: int,
     weight_kind: str,
     **given: Any,
@@ -52,8 +57,10 @@ def compare(
     output.ready(files, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")
-    if tally := next((file for file in files if is_tally(file)), None):
-        raise InputError("TO403", "Comparing models needs the rows.", f"{tally}, a tally", "Give the predictions.")
+    if fail_on and len(files) > 2:
+        told = "An order of several models has no difference to bound."
+        raise InputError("TO610", told, f"--fail-on with {len(files)} files", "Compare two files.")
+    gates = gate.read(fail_on, gate_numbers.COMPARE)
     called = [name.strip() for name in names.split(",")] if names else _names(files)
     from trueodds.estimators import ESTIMATORS
     from trueodds.versus import compare as compared
@@ -63,14 +70,17 @@ def compare(
         models = []
         for number, file in enumerate(files):
             progress(number / len(files), "reading")
-            models.append(opened([file], columns))
+            counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
+            models.append(opened([file], {} if counted else columns))
         how: dict[str, Any] = {"lens": lens, "null": null, "paired": paired, "names": called, "rng": seed} | said
         asked: list[Any] = [*models, estimator] if len(models) == 2 else [models, estimator]
         found = compared(*asked, weight_kind=weight_kind, **how)
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
+    if gates:  # of two models, as the scope has seen to
+        gate.conclude(ctx, gates, gate_numbers.OfComparison(found))
 
 
 def _names(files: Sequence[str]) -> list[str]:
     """The names of the files without folder and ending, where those differ."""
-    short = [Path(file).stem for file in files]
+    short = [Path(file).stem.removesuffix(".tally") for file in files]
     return short if len(set(short)) == len(short) else list(files)

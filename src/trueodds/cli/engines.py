@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 
 ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
     (
@@ -50,7 +51,7 @@ def ready(said: Mapping[str, Any]) -> dict[str, Any]:
     except ModuleNotFoundError as problem:
         engine = given["engine"]
         what = f"The engine {engine} needs {problem.name}, which is not installed."
-        raise InputError("TO306", what, "", f"pip install trueodds[{engine}]") from None
+        raise InputError("TO306", what, "", install(engine)) from None
     except OSError as problem:
         raise InputError("TO332", "The Dask cluster does not answer.", f"{address}: {problem}", "Check it.") from None
     return given

@@ -82,7 +82,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
             f"--confidence {columns['confidence']} and {', '.join(map(str, fitted.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
-    on_logits = fitted.map.logits and plan is not None and plan.logits
+    on_logits = plan is not None and plan.logits and (fitted.map.logits or fitted.map.takes_logs)
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
     order = _order([str(name) for name in fitted.classes], named)
@@ -96,7 +96,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     with Progress() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
-    click.echo(f"{fitted}\n{done:,} rows written to {out}")
+    click.echo(f"{fitted.describe()}\n{done:,} rows written to {out}")
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:

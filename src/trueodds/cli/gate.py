@@ -1,20 +1,25 @@
-"""Does the audit pass? Conditions of --fail-on, read before the work begins and judged when it is done."""
+"""Does the answer pass? Conditions of --fail-on, read before the work begins and judged when it is done."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import click
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.core.results import figure
 
-_HOW = "Write reject, or NAME[.low|.high|.floor|.debiased][@LENS] and >, >=, < or <= and a number: 'ece@classwise>0.1'."
+GATE_FAILED = 1  # the exit code
+
+_HOW = "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance {example}."
 _FORM = re.compile(
-    r"\s*(?P<name>[a-z][a-z0-9_]*)(?:\.(?P<end>[a-z_]+))?(?:@(?P<lens>.+?))?\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
+    r"\s*(?P<name>[a-z][a-z0-9_]*)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[a-z_]+))?(?:@(?P<lens>.+?))?"
+    r"\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
 )
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": lambda x, limit: x > limit,
@@ -22,91 +27,201 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
-_ENDS = ("value", "low", "high", "floor", "noise_floor", "debiased")
+VALUE, ENDS = ("value",), ("value", "low", "high")
+PARTS = (*ENDS, "floor", "noise_floor", "debiased")
+WORST = "worst"  # of the groups the one that comes nearest to failing
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one command can be asked to fail on: words, numbers with their parts, and estimators."""
+
+    command: str
+    words: tuple[str, ...] = ()
+    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    estimators: tuple[str, ...] | None = ()  # None for any
+    grouped: tuple[str, ...] = ()  # the estimators that are told of every group
+    lenses: bool = False  # whether a lens may be named
+    bare: bool = False  # whether estimates come without interval and noise floor
+    example: str = "'ece>0.05'"
+
+    @property
+    def known(self) -> list[str]:
+        """The names that a bound may have."""
+        return [*(self.estimators or ()), *self.numbers]
+
+
+AUDIT = Scope("audit", ("reject",), {"pvalue": VALUE, "aurc": ENDS, "risk": ENDS}, None, ("ece",), lenses=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition under which the audit fails."""
+    """A condition under which a command fails."""
 
     text: str
-    name: str = "reject"
-    end: str = "value"
-    lens: str | None = None
-    sign: str = ""
+    name: str
+    part: str = "value"
+    group: str | None = None
+    lens: str | None = None  # of `risk` the coverage
+    sign: str = ""  # empty for a word
     limit: float = 0.0
 
     @classmethod
-    def of(cls, text: str) -> Gate:
+    def of(cls, text: str, scope: Scope = AUDIT) -> Gate:
         """The condition behind the text; one that cannot be read is an error, not a gate that always holds.
 
         >>> gate = Gate.of("ece.low@classwise >= 0.02")
-        >>> gate.name, gate.end, gate.lens, gate.sign, gate.limit
+        >>> gate.name, gate.part, gate.lens, gate.sign, gate.limit
         ('ece', 'low', 'classwise', '>=', 0.02)
+        >>> Gate.of("ece[worst]>0.1").group, Gate.of("risk@0.8>0.05").coverage
+        ('worst', 0.8)
         """
-        if text.strip() == "reject":
-            return cls(text)
+        if text.strip() in scope.words:
+            return cls(text, text.strip())
         found = _FORM.fullmatch(text)
         if found is None:
-            raise InputError("TO610", "--fail-on holds no condition.", repr(text), _HOW)
-        if found["name"] not in MEASURED:
-            known = f"The audit measures {', '.join(MEASURED)}."
-            raise InputError("TO610", "--fail-on names no error that the audit measures.", repr(found["name"]), known)
-        end = found["end"] or "value"
-        if end not in _ENDS:
-            raise InputError("TO610", "--fail-on names no part of an estimate.", repr(end), near(end, _ENDS))
+            words = "".join(f"{word}, or " for word in scope.words)
+            raise _refused("--fail-on holds no condition.", text, _HOW.format(words=words, example=scope.example))
+        part = "noise_floor" if found["part"] == "floor" else found["part"] or "value"
+        gate = cls(text, found["name"], part, found["group"], found["lens"], found["sign"], _limit(found["limit"]))
+        _check(gate, scope)
+        return gate
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of answers that `risk` is of; None where that is no share."""
         try:
-            limit = float(found["limit"])
+            share = float(self.lens or "nan")
         except ValueError:
-            limit = math.nan
-        if not math.isfinite(limit):
-            raise InputError("TO610", "--fail-on compares with a finite number.", repr(found["limit"]), _HOW)
-        if found["name"] == "ece" and limit > 1:
-            fix = f"Write 'ece{found['sign']}{limit / 100:g}' for {limit:g} %."
-            raise InputError("TO610", "An ece lies between 0 and 1; this bound would never be passed.", repr(text), fix)
-        return cls(text, found["name"], end, found["lens"], found["sign"], limit)
+            return None
+        return share if 0 < share <= 1 else None
 
-    def judge(self, audit: Mapping[str, Any]) -> tuple[bool, str]:
-        """Whether the gate holds, and why; TO611 where the audit has no such number: that is no pass."""
-        if self.name == "reject":
-            verdict = audit["verdict"]
-            if verdict.get("rejected") is None or verdict.get("pvalue") is None:
-                raise InputError(
-                    "TO611", "--fail-on reject cannot be judged.", "no p-value for all claims", "See the notes."
-                )
-            return not verdict["rejected"], verdict["reason"]
-        number, said = self._number(audit)
-        failed = _SIGNS[self.sign](number, self.limit)
-        return not failed, f"{said} is {figure(number)}, and the gate fails if {self.sign} {self.limit:g}"
+    def fails(self, number: float) -> bool:
+        """Whether a number is one to fail on."""
+        return _SIGNS[self.sign](number, self.limit)
 
-    def _number(self, audit: Mapping[str, Any]) -> tuple[float, str]:
-        measured = [each for each in audit["measures"] if each["estimator"] == self.name]
-        if not measured:
-            known = dict.fromkeys(each["estimator"] for each in audit["measures"])
-            raise self._unknown(f"no {self.name}", near(self.name, known))
-        lens, number = self._found(measured)
-        where = f"{self.name}{'' if self.end == 'value' else '.' + self.end}@{lens}"
-        if number is None or not math.isfinite(number):
-            raise self._unknown(f"no number for {where}", "It is infinite or was not computed: see the notes.")
-        return float(number), where
+    @property
+    def from_above(self) -> bool:
+        """Whether large numbers fail."""
+        return self.sign in (">", ">=")
 
-    def _found(self, measured: list[Mapping[str, Any]]) -> tuple[str, Any]:
-        """The number under its lens; the audit lists the default lens first, and classes as parts."""
-        lenses = [each["lens"] for each in measured]
-        if self.lens is None or self.lens in lenses:
-            each = measured[0 if self.lens is None else lenses.index(self.lens)]
-            return each["lens"], _part(each, self.end)
-        parts = {name: x for each in measured for name, x in each.get("parts", {}).items()}
-        if self.lens in parts and self.end == "value":
-            return self.lens, parts[self.lens]
-        raise self._unknown(f"no {self.name} through the lens {self.lens}", near(self.lens, [*lenses, *parts]))
-
-    def _unknown(self, got: str, fix: str) -> InputError:
+    def unknown(self, got: str, fix: str) -> InputError:
+        """The error of a gate that cannot be judged; that is no pass."""
         return InputError("TO611", f"--fail-on {self.text!r} cannot be judged.", got, fix)
 
 
-def _part(estimate: Mapping[str, Any], end: str) -> Any:
-    if end in ("low", "high"):
-        return (estimate.get("interval") or {}).get(end)
-    return estimate.get("noise_floor" if end == "floor" else end)
+class Answer(Protocol):
+    """What a command found, as gates look at it."""
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The number that the gate names, and what it is called; None where there is none."""
+        ...
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether what the word says is so, and why."""
+        ...
+
+
+def read(texts: Sequence[str], scope: Scope) -> list[Gate]:
+    """The gates of a command, refused before its work where they ask for what it does not have."""
+    return [Gate.of(text, scope) for text in texts]
+
+
+def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
+    """Say on stderr which gates held, and exit with 1 if one failed; one that cannot be judged is an error."""
+    failed, errors = False, []
+    for gate in gates:
+        try:
+            fails, why = judge(gate, answer)
+        except InputError as problem:
+            errors.append(problem)
+            continue
+        click.echo(f"gate {gate.text!r} {'failed' if fails else 'held'}: {why}", err=True)
+        failed = failed or fails
+    if errors:
+        raise errors[0]
+    if failed:
+        ctx.exit(GATE_FAILED)
+
+
+def judge(gate: Gate, answer: Answer) -> tuple[bool, str]:
+    """Whether the gate fails, and why; TO611 where there is no such number."""
+    if not gate.sign:
+        return answer.word(gate)
+    number, name = answer.number(gate)
+    if number is None or math.isnan(number):
+        raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
+    return gate.fails(number), f"{name} is {figure(number)}, and the gate fails if {gate.sign} {gate.limit:g}"
+
+
+def _limit(text: str) -> float:
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise _refused("--fail-on compares with a finite number.", text, "For instance 'ece>0.05'.")
+    return limit
+
+
+def _check(gate: Gate, scope: Scope) -> None:
+    """Refuse a bound on what the command does not have."""
+    parts = scope.numbers.get(gate.name)
+    if parts is None:
+        _check_estimator(gate, scope)
+        parts = PARTS
+        most = default_of(gate.name).most
+        most = most if isinstance(most, float) else math.inf  # of a class it is no number
+    else:
+        most = math.inf if gate.name in ("statistic", "effect") else 1.0
+    if gate.part not in parts:
+        fix = near(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
+        raise _refused(f"--fail-on names no part of {gate.name}.", gate.part, fix)
+    if gate.name in scope.numbers and gate.group is not None:
+        raise _refused(f"There is no {gate.name} by group.", gate.text, f"Leave [{gate.group}] out.")
+    if gate.name == "risk" and gate.coverage is None:
+        raise _refused("A risk is that at a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
+    if gate.lens is not None and gate.name != "risk":
+        if not scope.lenses or gate.name in scope.numbers or gate.group is not None:
+            raise _refused(f"A lens has no place in a gate on {gate.name} here.", gate.text, f"Leave @{gate.lens} out.")
+        from trueodds.problem.lens import as_lens
+
+        as_lens(gate.lens)
+    if gate.from_above and gate.limit > most:
+        share = f" Write '{gate.text[: gate.text.rindex(gate.sign)].strip()}{gate.sign}{gate.limit / 100:g}' for {gate.limit:g} %."
+        raise _refused(f"{gate.name} is at most {most:g}; this bound would never be passed.", gate.text, share.strip())
+
+
+def _check_estimator(gate: Gate, scope: Scope) -> None:
+    if scope.estimators is not None and gate.name not in scope.estimators:
+        known = f"It has {', '.join(scope.known)}." if scope.known else "It has words only."
+        raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
+    member = default_of(gate.name)
+    if gate.group is not None and gate.name not in scope.grouped:
+        fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
+        told = f"trueodds {scope.command} does not tell the {gate.name} of every group."
+        raise _refused(told, gate.text, fix)
+    if scope.bare and gate.part != "value":
+        raise _refused("--interval none leaves interval and noise floor out.", gate.text, "Leave --interval out.")
+    if gate.part in ("low", "high") and member.interval is None:
+        told = f"{gate.name} has no interval whose coverage is known."
+        raise _refused(told, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
+    if gate.part == "debiased" and member.interval == "bca":
+        told = f"{gate.name} is no error that noise pulls up: it has no debiased form."
+        raise _refused(told, gate.text, f"Bound {gate.name} or {gate.name}.low.")
+
+
+def default_of(estimator: str) -> Any:
+    """The estimator with its default settings; its class where it has settings without a default."""
+    from trueodds.estimators import ESTIMATORS
+
+    try:
+        return ESTIMATORS.make(estimator, {})
+    except InputError as problem:
+        if problem.code == "TO201":
+            raise _refused("--fail-on names no estimator.", estimator, problem.fix) from None
+        return ESTIMATORS.load(estimator)
+
+
+def _refused(problem: str, got: Any, fix: str) -> InputError:
+    return InputError("TO610", problem, repr(got), fix)

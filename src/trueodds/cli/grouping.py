@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from trueodds.cli import output
-from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli import gate, gate_numbers, output
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
 from trueodds.core.errors import InputError
@@ -41,10 +41,14 @@ def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -
 @LEAST
 @LENS
 @JSON
+@FAIL_ON
 @WEIGHT_KIND
 @SEED
 @settings_options("estimators", without=("--region", "--resample"))
+@click.pass_context
 def groups(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     estimator: str,
     crossings: bool,
@@ -52,6 +56,7 @@ def groups(
     least: float,
     lens: str | None,
     json_path: str | None,
+    fail_on: tuple[str, ...],
     seed: int,
     weight_kind: str,
     **given: Any,
@@ -71,8 +76,10 @@ def groups(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, said, [name for name in SURENESS if name not in ("region", "resample")])
+    gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, said.get("interval", "auto")))
     how: dict[str, Any] = {"lens": lens, "crossings": crossings, "least": least, "against": against, "rng": seed} | said
     with Progress() as progress:
         found = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)
-    said_by_option = str(found).replace("the JSON lists them", "--json lists them")
+    said_by_option = found.describe().replace("the JSON lists them", "--json lists them")
     output.answer(said_by_option, found.notes, found.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfGroups(found))

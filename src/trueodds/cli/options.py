@@ -22,6 +22,12 @@ WEIGHT_KIND = click.option(
     show_default=True,
     help="Whether a weight of two is two rows (frequency).",
 )
+FAIL_ON = click.option(
+    "--fail-on",
+    metavar="GATE",
+    multiple=True,
+    help="Exit with 1 if this is so, such as 'ece.low>0.02'; see docs/cli.md. May be repeated.",
+)
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the answer as one JSON object; - is stdout.")
 
 COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -74,4 +74,4 @@ def power(
             progress=lambda share: progress(share, "simulating data sets"),
             **said,
         )
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)

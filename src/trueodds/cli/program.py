@@ -11,10 +11,11 @@ import click
 
 from trueodds.cli.wording import mended
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 from trueodds.core.registry import near
 
 _OF_RECORDS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
-GATE_FAILED, BAD_INPUT, STOPPED, NO_READER = 1, 2, 130, 141
+BAD_INPUT, STOPPED, NO_READER = 2, 130, 141
 
 
 class Program(click.Group):
@@ -85,9 +86,7 @@ def coded(problem: BaseException) -> InputError:
             "Check the path, its permissions and the space left.",
         )
     if isinstance(problem, ImportError):
-        return InputError(
-            "TO604", "A library is missing.", problem.name or str(problem), 'Run: pip install "trueodds[all]"'
-        )
+        return InputError("TO604", "A library is missing.", problem.name or str(problem), install("all"))
     if isinstance(problem, MemoryError):
         return InputError(
             "TO605", "The rows do not fit into memory.", str(problem) or "MemoryError", "Pass --mode tally."

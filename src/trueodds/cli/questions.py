@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from trueodds.cli import output, records
+from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced, takes_costs
-from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
 from trueodds.cli.wording import spoken
@@ -28,15 +28,20 @@ _TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a pa
 @LENS
 @COST
 @JSON
+@FAIL_ON
 @WEIGHT_KIND
 @SEED
 @settings_options("estimators")
+@click.pass_context
 def measure(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     estimator: str,
     lens: str | None,
     cost_path: str | None,
     json_path: str | None,
+    fail_on: tuple[str, ...],
     seed: int,
     mode: str | None,
     weight_kind: str,
@@ -49,13 +54,15 @@ def measure(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, said, SURENESS)
+    gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, said.get("interval", "auto")))
     if cost_path:
         takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
     said |= costs
     with records.by_question(columns, costs=bool(cost_path)):
         found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfEstimate(found))
 
 
 @click.command()
@@ -64,15 +71,20 @@ def measure(
 @LENS
 @COST
 @JSON
+@FAIL_ON
 @WEIGHT_KIND
 @SEED
 @settings_options("tests")
+@click.pass_context
 def test(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     name: str,
     lens: str | None,
     cost_path: str | None,
     json_path: str | None,
+    fail_on: tuple[str, ...],
     seed: int,
     mode: str | None,
     weight_kind: str,
@@ -85,6 +97,7 @@ def test(
     from trueodds.hypotests import TESTS
 
     TESTS.check(name, said, ("region", "margin"))
+    gates = gate.read(fail_on, gate_numbers.test_scope(said.get("margin")))
     if cost_path:
         takes_costs(TESTS, name, "test")
     with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
@@ -100,7 +113,8 @@ def test(
             progress=lambda share: progress(share, "redrawing labels"),
             **said,
         )
-    output.answer(str(found), found.notes, found.to_dict(), json_path)
+    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfVerdict(found))
 
 
 @click.command()
@@ -160,7 +174,7 @@ def draw(
         output.write(out, output.as_json(found.to_dict()))
     else:
         _write_csv(out, found.to_dict()["table"])
-    click.echo(f"{found}\n{out}")
+    click.echo(f"{found.describe()}\n{out}")
     for note in found.notes:
         click.echo(f"  {spoken(str(note))}")
 

@@ -16,7 +16,13 @@ RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--answer", {"metavar": "F", "help": "Field of the right answer, with --logprobs or --samples. [default: label]"}),
     ("--choices", {"metavar": "F", "help": "Field of the options' names, where --answer is one of them."}),
     ("--question", {"metavar": "F", "help": "Field that tells questions apart; several rows of one are a cluster."}),
-    ("--abstained", {"metavar": "F", "help": "Field that says yes where no answer was given."}),
+    (
+        "--abstained",
+        {
+            "metavar": "F",
+            "help": "Field that says yes where no answer was given, or the one that is empty there: that of the confidence.",
+        },
+    ),
 )
 KINDS = ("logprobs", "confidence", "samples")
 OWN = tuple(option.removeprefix("--") for option, _ in RECORDS)

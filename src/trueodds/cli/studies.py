@@ -39,5 +39,5 @@ def study(
             "Leave it out.",
         )
     with Progress() as progress:
-        found = run(quick=quick, out=out, seed=seed, progress=progress, **asked)
+        found = run(quick=quick, out=out, rng=seed, progress=progress, **asked)
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))

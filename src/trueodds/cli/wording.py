@@ -19,6 +19,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         *(("--mode", "exact"), ("--lens", "NAME"), ("--alpha", "X"), ("--grid", "N"), ("--weight-kind", "frequency")),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
+_MEMBER = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
 _SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
 _NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
 # A bare word after = is never ours: a group may be called region=north.
@@ -36,9 +37,10 @@ _WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 _PHRASES = tuple(
     (re.compile(pattern), said)
     for pattern, said in (
-        (r" or use Predictions\.from_logits", ""),
+        (r", or read\(…, logits=True\)", ""),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_confidence(?:\([^)]*\))?", "--confidence C --correct C"),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_multilabel(?:\([^)]*\))?", "--multilabel 'y_*'"),
+        (r"\buse Predictions\.from_logits", "pass --logits 'p_*'"),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_logits(?:\([^)]*\))?", "--logits 'p_*'"),
         (r"y_true as \(n, K\)(?: shares)?", "--votes 'v_*'"),
         (r"Uniform\(15\); words are understood by trueodds\.measure\(…, (partition='[\w-]+')\)", r"\1"),
@@ -50,6 +52,10 @@ _PHRASES = tuple(
             "name a column that says so by --abstained F",
         ),
         (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_each(found[1])}"),
+        (
+            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
+            lambda found: f"trueodds {found[1]} FILE {_MEMBER[found[1]]} {found[2]}",
+        ),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
@@ -61,7 +67,7 @@ _TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
 def spoken(text: str, quoted: Iterable[str] = ()) -> str:
     """A fix or a note with options in the place of keywords; what is `quoted` from the data stays as it is.
 
-    >>> spoken("If these are logits, pass logits=True or use Predictions.from_logits.")
+    >>> spoken("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
     "If these are logits, pass --logits 'p_*'."
     >>> spoken("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
     "For instance --level 0.9, --bins '[0, 0.5, 1]', --set simultaneous=true or --cluster C."

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Estimate, Interval, card, figure, in_words, percent, strict
+from trueodds.core.results import Estimate, Interval, Result, figure, in_words, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Result):
     """How much larger the error of the first model is than that of the second, and how sure that is."""
 
     estimator: str
@@ -50,7 +50,8 @@ class Comparison:
             return second if self.interval.low > 0 else first
         return (first if self.interval.low > 0 else second) if all(value <= best for value in values) else None
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The difference with its interval and p-value, and both models, in one line."""
         first, second = self.names
         pieces = [f"{self.estimator} {first} − {second} {figure(self.difference)}"]
         if self.interval is not None:
@@ -62,9 +63,6 @@ class Comparison:
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes)
 
     def pair(self) -> dict[str, Any]:
         """The difference without the two models' own estimates, as a ranking tells it."""
@@ -93,8 +91,8 @@ class Comparison:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranking(Result):
     """Several models in the order of their errors, and which parts of that order are settled."""
 
     estimator: str
@@ -121,7 +119,8 @@ class Ranking:
         open_pairs = [sorted(each.names, key=place) for each in self.pairs if each.better is None]
         return tuple((first, second) for first, second in open_pairs)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {figure(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
         pieces.append(f"settled: {_listed(self.settled, '<')}")
@@ -130,9 +129,6 @@ class Ranking:
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as JSON holds it."""

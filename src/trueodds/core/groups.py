@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trueodds.core.errors import Note
 from trueodds.core.groups_told import same, told
-from trueodds.core.results import Estimate, Interval, card, strict
+from trueodds.core.results import Estimate, Interval, Result, strict
 
 
 class Told(Protocol):
@@ -93,8 +93,8 @@ class Gap:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ByGroup:
+@dataclass(frozen=True, slots=True, repr=False)
+class ByGroup(Result):
     """The error of every subgroup, judged on the same draws, with the gaps between them."""
 
     estimator: str
@@ -142,11 +142,9 @@ class ByGroup:
                 return each
         raise KeyError(label)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The table of subgroups, then the gaps between them."""
         return told(self)
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes).replace("<code>", "<pre>").replace("</code>", "</pre>")
 
     def frame(self) -> Any:
         """A row per subgroup as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Interval, card, figure, percent, strict
+from trueodds.core.results import Interval, Result, figure, percent, strict
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+@dataclass(frozen=True, slots=True, repr=False)
+class Power(Result):
     """How large an error n rows show, or how many rows an error or an interval takes; `asked` says which.
 
     `asked="effect"`: `effect` is the smallest error that is found in the `wanted` share of samples of n rows.
@@ -37,7 +37,8 @@ class Power:
         answer = self.effect if self.asked == "effect" else self.needed
         return float("nan") if answer is None else float(answer)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The answer to what was asked, in one line."""
         if self.asked == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"
@@ -74,9 +75,6 @@ class Power:
 
     def _bins(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON holds it."""

@@ -8,41 +8,26 @@ import importlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trueodds.core import synonyms
 from trueodds.core.errors import InputError
 
-# What other libraries call it.
-ELSEWHERE = {
-    "quantile": "equal-mass",
-    "adaptive": "equal-mass",
-    "strategy": "partition",
-    "n_bins": "bins",
-    "num_bins": "bins",
-    "norm": "order",
-    "sigmoid": "platt",
-    "temperature_scaling": "temperature",
-    "vector_scaling": "vector",
-    "n_bootstrap": "resamples",
-    "confidence_level": "level",
-    "calibration_curve": "reliability",
-    "hl": "hosmer_lemeshow",
-    "brier_score": "brier",
-    "nll": "log_loss",
+# Where the names of the other families are looked up when one is not known in its own: the verb and its table.
+FAMILIES = {
+    "estimator": ("measure", "trueodds.estimators:ESTIMATORS"),
+    "test": ("test", "trueodds.hypotests:TESTS"),
+    "calibrator": ("fit", "trueodds.calibrators:CALIBRATORS"),
+    "diagram": ("draw", "trueodds.diagrams:DIAGRAMS"),
 }
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The fix for a misspelt word: what it is called here, the closest known ones, else all of them.
+    """The fix for an unknown word: what it is called here, the closest known ones, else all of them.
 
     >>> near("quantile", ["equal-mass", "uniform"]), near("unifrom", ["equal-mass", "uniform"])
     ('Did you mean equal-mass?', 'Did you mean uniform?')
     """
     known = sorted(known)
-    lower = word.lower()
-    if lower in known:
-        return f"Did you mean {lower}?"
-    if ELSEWHERE.get(lower) in known:
-        return f"Did you mean {ELSEWHERE[lower]}?"
-    close = difflib.get_close_matches(lower, known, n=3, cutoff=0.5)
+    close = synonyms.resolve(word, known) or difflib.get_close_matches(word.lower(), known, n=3)
     return f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(known)}."
 
 
@@ -65,11 +50,21 @@ class Registry:
     def load(self, name: str) -> Any:
         """The member's class; an unknown name is an InputError that lists the near ones."""
         if name not in self._table:
-            raise InputError(
-                "TO201", f"There is no {self.kind} of that name.", repr(name), near(str(name), self._table)
-            )
+            raise InputError("TO201", f"There is no {self.kind} of that name.", repr(name), self._hint(str(name)))
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
+
+    def _hint(self, word: str) -> str:
+        """What an unknown name is called here, or in which other family it is; else the closest ones."""
+        if self.kind not in FAMILIES or synonyms.resolve(word, self._table):
+            return near(word, self._table)
+        for kind, (verb, where) in FAMILIES.items():
+            module, _, table = where.partition(":")
+            others = getattr(importlib.import_module(module), table)
+            if found := synonyms.resolve(word, others.names()):
+                name = synonyms.target(found[0])
+                return f"{name} is a {kind}: to.{verb}(preds, {name!r})."
+        return synonyms.unrelated(word) or near(word, self._table)
 
     def takes(self, name: str, setting: str) -> bool:
         """Whether the member has a setting of that name."""

@@ -1,14 +1,34 @@
-"""What an answer looks like: frozen, printed in one line, told as JSON, holding no rows."""
+"""What an answer looks like: frozen, one line with its notes below, told as JSON, holding no rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from trueodds.core.errors import Note
+
+
+class Result:
+    """An answer with notes: `str` shows them below its description, `repr` is one line."""
+
+    __slots__ = ()
+    notes: tuple[Note, ...]
+
+    def describe(self) -> str:
+        """The answer in words, without its notes."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return with_notes(self.describe(), self.notes)
+
+    def __repr__(self) -> str:
+        return self.describe().partition("\n")[0]
+
+    def _repr_html_(self) -> str:
+        return card(self.describe(), self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +48,8 @@ class Interval:
         return {"low": strict(self.low), "high": strict(self.high), "level": self.level, "method": self.method}
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Result):
     """How large an error is, with its interval, its noise floor and the settings that made it."""
 
     estimator: str
@@ -46,16 +66,14 @@ class Estimate:
     def __float__(self) -> float:
         return float(self.value)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """Value, interval, noise floor, rows and settings, in one line."""
         pieces = [f"{self.estimator} {figure(self.value)}" + (f" {self.interval}" if self.interval else "")]
         if self.noise_floor is not None:
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return " · ".join(pieces)
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON holds it: an infinity is null."""
@@ -74,8 +92,8 @@ class Estimate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Result):
     """How surprising the data are if the hypothesis holds."""
 
     test: str
@@ -100,7 +118,8 @@ class Verdict:
         found: str | None = self.settings.get("decision")
         return found
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The p-value, the statistic and the null hypothesis, in one line."""
         floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return (
@@ -113,9 +132,6 @@ class Verdict:
             return ""
         where = {"undecided": "undecided at the margin"}.get(self.decision, f"{self.decision} the margin")
         return f" · {where} of {figure(self.settings['margin'])}"
-
-    def _repr_html_(self) -> str:
-        return card(str(self), self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON holds it."""
@@ -176,7 +192,13 @@ def in_words(settings: Mapping[str, Any]) -> list[str]:
     return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
 
 
-def card(line: str, notes: tuple[Note, ...]) -> str:
-    """A line and its notes as a notebook shows them."""
+def with_notes(text: str, notes: Sequence[Note]) -> str:
+    """A description with its notes below it, as `print` shows them."""
+    return "\n".join([text, *(f"  {note}" for note in notes)])
+
+
+def card(text: str, notes: tuple[Note, ...]) -> str:
+    """A description and its notes as a notebook shows them."""
     items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
-    return f"<div><code>{escape(line)}</code>" + (f"<ul>{items}</ul>" if items else "") + "</div>"
+    tag = "pre" if "\n" in text else "code"
+    return f"<div><{tag}>{escape(text)}</{tag}>" + (f"<ul>{items}</ul>" if items else "") + "</div>"

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import strict
+from trueodds.core.extras import install
+from trueodds.core.results import strict, with_notes
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.svg import embedded
 
@@ -69,12 +70,16 @@ class Diagram:
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The diagram in one line, without its notes."""
         n = int(np.max(self.panels["n"]))
         said = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
         return f"{self.name} · {len(self.table['view']):,} {self.unit} · n={n:,} · {', '.join([self.lens, *said])}"
 
-    __repr__ = __str__  # arrays are no one-liner
+    def __str__(self) -> str:
+        return with_notes(self.describe(), self.notes)
+
+    __repr__ = describe  # arrays are no one-liner
 
     @property
     def finding(self) -> str:
@@ -226,6 +231,4 @@ def _matplotlib() -> Any:
     try:
         return importlib.import_module("matplotlib")
     except ImportError:
-        raise InputError(
-            "TO701", "Drawing needs matplotlib.", "no matplotlib", 'Run: pip install "trueodds[report]"'
-        ) from None
+        raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install("report")) from None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floor_of, touched
 from trueodds.core.errors import InputError, Note
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
@@ -93,7 +93,7 @@ class LloPosterior(Recipe):
         tables, notes = [], list[Note]()
         for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = counted(view)
-            notes += touched(P, Y, self.floor)
+            notes += touched(P, Y, floor_of(view, self.floor))
             tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.PANELS))
         rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floor_of, touched
 from trueodds.core.errors import Note
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
@@ -108,8 +108,9 @@ class MclloParameters(Named):
     def _found(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and how far it is from changing nothing."""
         P, Y, _ = counted(view)
-        notes += touched(P, Y, self.floor)
-        odds = Odds.of(view, self.against(view), self.floor, self.name)
+        floor = floor_of(view, self.floor)
+        notes += touched(P, Y, floor)
+        odds = Odds.of(view, self.against(view), floor, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.best.theta).reshape(-1, 2)

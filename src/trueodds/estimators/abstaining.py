@@ -58,13 +58,11 @@ class AnswerOrAbstain(ProperScore):
         """The utility of each row."""
         one_score(view, self.name)
         single_rows(view, self.name)
-        c = _exact(view)
-        return c + self._lost(1 - view.y.astype(np.float64, copy=False), c)
+        return _exact(view) + self._lost(1 - view.y.astype(np.float64, copy=False), view)
 
     def expected(self, view: View) -> float:
         """The mean utility if every confidence were right."""
-        c = _exact(view)
-        return float(view.w @ (c + self._lost(1 - c, c)) / view.total)
+        return float(view.w @ (_exact(view) + self._lost(view.q, view)) / view.total)
 
     def said(self, view: View) -> dict[str, Any]:
         """The floor, where one was asked for."""
@@ -73,22 +71,24 @@ class AnswerOrAbstain(ProperScore):
     def notes(self, view: View) -> list[Note]:
         """Certain answers that were wrong, and rows that the floor touched."""
         counted = view.w > 0
-        doubt = np.maximum(1 - _exact(view), 0.0)
-        sure = int(((doubt == 0) & (view.y < 1) & counted).sum())
+        doubt = view.log_P[:, 0]
+        sure = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
         said = []
         if sure:
             text = f"{sure:,} {'answer' if sure == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
             more = "" if self.floor else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
             said.append(Note("TN104", text + more))
-        if touched := int(((doubt < self.floor) & counted).sum()):
+        if self.floor and (touched := int(((doubt < np.log(self.floor)) & counted).sum())):
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
         return said
 
-    def _lost(self, wrong: Array, c: Array) -> Array:
+    def _lost(self, wrong: Array, view: View) -> Array:
         """wrong · log(1 − c), which is 0 where nothing was wrong, however sure the answer."""
-        doubt = np.maximum(np.maximum(1 - c, 0.0), self.floor)  # c may lie above 1 by rounding
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(wrong > 0, wrong * np.log(doubt), 0.0))
+        doubt = view.log_P[:, 0]
+        if self.floor:
+            doubt = np.maximum(doubt, np.log(self.floor))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(wrong > 0, wrong * doubt, 0.0))
 
 
 def _exact(view: View) -> Array:

@@ -15,20 +15,20 @@ from trueodds.core.registry import near
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.view import View
+from trueodds.tally.scores import log_score
 
 Array = NDArray[Any]
 
 
-def _brier(s: Array, w: Array, wy: Array) -> Array:
+def _brier(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
     return (w * s * s - 2 * s * wy + wy).sum(axis=-1)  # y² = y for each vote
 
 
-def _log_loss(s: Array, w: Array, wy: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        surprise, relief = -np.log(s), -np.log(np.maximum(1 - s, 0.0))
-    mean = (wy * np.where(s > 0, surprise, 0.0) + (w - wy) * np.where(s < 1, relief, 0.0)).sum(axis=-1)
+def _log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
+    ever, never = np.isneginf(logs).T
+    relief, surprise = -np.where(np.isneginf(logs), 0.0, logs).T
+    mean = (wy * surprise + (w - wy) * relief).sum(axis=-1)
     # What rounding leaves of outcomes that a cell has none of must not meet the logarithm of 0.
-    never, ever = s <= 0, s >= 1
     impossible = (wy[..., never] > 1e-12 * w[..., never]).any(axis=-1)
     impossible = impossible | (w[..., ever] - wy[..., ever] > 1e-12 * w[..., ever]).any(axis=-1)
     return np.where(impossible, np.inf, mean)
@@ -43,8 +43,8 @@ def _entropy(rate: Array) -> Array:
     return entr(rate) + entr(1 - rate)
 
 
-SCORES: dict[str, tuple[Callable[[Array, Array, Array], Array], Callable[[Array], Array]]] = {
-    "brier": (_brier, _gini),  # the mean score of said probabilities, and that of rates which are right
+SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[[Array], Array]]] = {
+    "brier": (_brier, _gini),  # the mean score of predicted probabilities, and that of rates which are right
     "log_loss": (_log_loss, _entropy),
 }
 
@@ -94,28 +94,55 @@ class Corp(ScoredError):
         if self.score not in tuple(SCORES):
             raise InputError("TO203", "score is brier or log_loss.", repr(self.score), near(str(self.score), SCORES))
 
-    def terms(self, s: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
-        """The score, that of the recalibrated rates and that of the overall rate, from shares (…, m) at s (m,)."""
+    def terms(self, s: Array, w: Array, wy: Array, logs: Array) -> tuple[Array, Array, Array]:
+        """The score, that of the recalibrated rates and that of the overall rate, from shares (…, m) at s (m,).
+
+        `logs` (m, 2) are the log-probabilities of both outcomes at each score.
+        """
         mean, at_best = SCORES[self.score]
         # A fitted rate is its block's mean outcome, so the score there is that of a rate which is right.
         fitted = (w * at_best(isotonic_fit(w, wy))).sum(axis=-1)
-        return mean(s, w, wy), fitted, at_best(wy.sum(axis=-1))
+        return mean(s, w, wy, logs), fitted, at_best(wy.sum(axis=-1))
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """MCB, with the recalibration fitted anew to every draw."""
+        logs = self._logs(s, view)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            score, fitted, _ = self.terms(s, w, wy)
+            score, fitted, _ = self.terms(s, w, wy, logs)
             return np.maximum(score - fitted, 0.0)  # rounding alone makes it negative
 
         return reader
 
+    def value(self, view: View) -> float:
+        """MCB."""
+        return view.once(self, lambda: self.parts(view)["mcb"])
+
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = Scores(self, view).shares()
-        score, fitted, uncertain = (float(each) for each in self.terms(s, w, wy))
+        score, fitted, uncertain = (float(each) for each in self.terms(s, w, wy, self._logs(s, view)))
+        if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
+            rows = view.w > 0
+            score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
         mcb, dsc = max(score - fitted, 0.0), max(uncertain - fitted, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
+
+    def _logs(self, s: Array, view: View) -> Array:
+        """The mean log-probabilities of both outcomes among the rows at each score, (m, 2).
+
+        Rows of one score may differ in what they leave to the complement: 1 − p is 0 for many a p that is not 1.
+        """
+        if self.score != "log_loss" or view.exact is None:
+            with np.errstate(divide="ignore"):
+                return np.log(np.maximum(np.stack([1 - s, s], axis=1), 0.0))
+        rows = view.w > 0
+        index = np.searchsorted((s[1:] + s[:-1]) / 2, view.p[rows].astype(np.float64), "right")
+        w, logs = view.w[rows], view.log_P[rows]
+        mass = np.bincount(index, w, len(s))[:, None]
+        sums = np.stack([np.bincount(index, w * column, len(s)) for column in logs.T], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # groups of neighbors may be nearer to another's mean
+            return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
 
     def said(self, view: View) -> dict[str, Any]:
         """The score."""

@@ -104,7 +104,7 @@ class CostRegret(OutOfSample):
         if not found:
             return {}
         row = view.w > 0
-        fitted = self.rule(view).fit(vectors(view.p[row]), vectors(view.y[row]), view.w[row])
+        fitted = self.rule(view).fit(view.P[row], view.Y[row], view.w[row])
         at = np.array([where for where, _, _ in found])
         rates = fitted.apply(vectors(at))[:, 1]
         said = {}

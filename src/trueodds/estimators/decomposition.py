@@ -190,11 +190,13 @@ def calibration_refinement(score: Score, pooled: View, calibration: Array, insid
     }
 
 
-def inside_cells(score: Score, view: View, index: Array, pooled: View) -> float:
-    """How much of the mean score comes from predictions that differ inside a cell; rows only."""
-    single, mean = score(view.p, view.y), score(pooled.p[index], view.y)
+def inside_cells(view: View, single: Array, mean: Array) -> float:
+    """How much of the mean score comes from predictions that differ inside a cell, from the scores of rows and of cells.
+
+    `single` (n,) scores each row's own prediction, `mean` (n,) the mean prediction of its cell.
+    """
     with np.errstate(invalid="ignore"):
-        # Both are infinite where the whole cell said that the outcome is impossible: that is calibration.
+        # Both are infinite where the whole cell rules the observed outcome out: that is calibration.
         apart = np.where(single == mean, 0.0, single - mean)
     counted = view.w > 0
     return float(view.w[counted] @ apart[counted] / view.total)

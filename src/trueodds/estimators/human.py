@@ -242,10 +242,7 @@ class RankAgreement(VoteMean):
 
 def vectors(view: View) -> tuple[Array, Array]:
     """Said and voted shares of every outcome, (n, m) float64; a binary view has two."""
-    P = view.p.astype(np.float64, copy=False)
-    if view.joint:
-        return P, view.y
-    return np.stack([1 - P, P], axis=1), np.stack([1 - view.y, view.y], axis=1)
+    return view.P, view.Y
 
 
 def _entropy(q: Array) -> Array:

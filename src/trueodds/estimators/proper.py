@@ -129,7 +129,7 @@ class LogLoss(Decomposed):
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
-        return scores.log_loss(view.p, view.y, self.floor)
+        return scores.log_score(view.log_P, view.Y, self.floor)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
@@ -138,19 +138,17 @@ class LogLoss(Decomposed):
 
     def expected(self, view: View) -> float:
         """The mean entropy: what even a calibrated model pays."""
-        return float(view.w @ scores.log_loss(view.p, view.p, self.floor) / view.total)
+        return float(view.w @ scores.log_score(view.log_P, view.P, self.floor) / view.total)
 
     def terms(self, view: View, index: Array, pooled: View) -> Terms:
         """Calibration, refinement and what varies inside the cells."""
         single_rows(view, "The decomposition of log_loss")
-        pair = view if view.joint else View(_pair(view.p), _pair(view.y), view.w)  # a mean of 1 − p keeps its digits
-        cells = pooled if view.joint else pair.pool(index, len(pooled.w))
-        inside = inside_cells(self._loss, pair, index, cells)
-        surplus = self._loss(cells.p, cells.y) - scores.log_loss(cells.y, cells.y)
-        return calibration_refinement(scores.log_loss, cells, surplus, inside)
-
-    def _loss(self, said: Array, seen: Array) -> Array:
-        return scores.log_loss(said, seen, self.floor)
+        rows = View(view.P, view.Y, view.w)
+        cells = rows.pool(index, len(pooled.w))
+        logs = _log_means(view.log_P, index, view.w)
+        mean = scores.log_score(logs[index], rows.y, self.floor)
+        surplus = scores.log_score(logs, cells.y, self.floor) - scores.log_loss(cells.y, cells.y)
+        return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
 
     def said(self, view: View) -> dict[str, Any]:
         """The floor and the decomposition, where they were asked for."""
@@ -159,35 +157,43 @@ class LogLoss(Decomposed):
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""
         counted = view.w > 0
-        impossible = int((np.isinf(scores.log_loss(view.p, view.y, 0.0)) & counted).sum())
+        logs = view.log_P[counted]
+        impossible = int(np.isinf(scores.log_score(logs, view.Y[counted])).sum())
         said = (
             [
                 Note(
                     "TN104",
-                    f"{impossible:,} {'outcome' if impossible == 1 else 'outcomes'} came that had probability 0: evidence against calibration of its own.",
+                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability 0: evidence against calibration of its own.",
                 )
             ]
             if impossible
             else []
         )
-        touched = scores.below(view.p[counted], self.floor) if self.floor else 0
+        touched = scores.below(logs, self.floor) if self.floor else 0
         if touched:
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
         return [*said, *super().notes(view)]
+
+
+def _log_means(logs: Array, index: Array, w: Array) -> Array:
+    """The logarithm of each cell's mean probability, (cells, m), from those of its rows: none underflows on the way."""
+    cells = int(index.max()) + 1
+    logs = np.where((w > 0)[:, None], logs, -np.inf)
+    top = np.full((cells, logs.shape[1]), -np.inf)
+    np.maximum.at(top, index, logs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(np.isneginf(logs), 0.0, np.exp(logs - top[index]))
+        sums = [np.bincount(index, w * column, cells) for column in scaled.T]
+        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(top, -1e308)
 
 
 def _inside(view: View, index: Array, pooled: View) -> float:
     """What of Brier's score comes from scores that differ inside a bin; for one score per row also from cells."""
     if view.joint:
         _rows_only(view)
-        return inside_cells(scores.brier, view, index, pooled)
+        return inside_cells(view, scores.brier(view.p, view.y), scores.brier(pooled.p[index], view.y))
     terms = murphy(view, index, pooled)
     return terms["within_bin_variance"] - terms["within_bin_covariance"]
-
-
-def _pair(x: Array) -> Array:
-    x = x.astype(np.float64, copy=False)
-    return np.stack([1 - x, x], axis=1)
 
 
 def _rows_only(view: View) -> None:

@@ -40,18 +40,18 @@ class Spherical(ProperScore):
     def rows(self, view: View) -> Array:
         """The score of each row."""
         single_rows(view, self.name)
-        return _loss(view.p, view.y)
+        return _loss(view, view.y)
 
     def expected(self, view: View) -> float:
         """The mean score if every probability were right: what even a calibrated model pays."""
         single_rows(view, self.name)
-        return float(view.w @ _loss(view.p, view.p) / view.total)
+        return float(view.w @ _loss(view, view.p) / view.total)
 
 
-def _loss(p: Array, y: Array) -> Array:
-    p = p.astype(np.float64, copy=False)
+def _loss(view: View, y: Array) -> Array:
+    p = view.p.astype(np.float64, copy=False)
     if p.ndim == 1:
-        q, norm = 1 - p, np.hypot(1 - p, p)
+        q, norm = view.q, np.hypot(view.q, p)
         # 1 − p/‖p‖ without its cancellation near p = 1
         missed: Array = y * q * q / (norm * (norm + p)) + (1 - y) * p * p / (norm * (norm + q))
         return missed

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.estimators.acting.actions import Cost, vectors
+from trueodds.estimators.acting.actions import Cost
 from trueodds.estimators.acting.actions import checked as checked_cost
 from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
 from trueodds.estimators.base import Estimator, Linear, single_rows
@@ -114,7 +114,7 @@ class UtilityError(Estimator):
 
     def _expectations(self, view: View) -> dict[str, Expectation]:
         single_rows(view, self.name)
-        P = vectors(view.p)
+        P = view.P
         tables = payoffs(self.utility, self.cost, P, view, self.name)
         return {name: Expectation(view, P, U) for name, U in tables.items()}
 

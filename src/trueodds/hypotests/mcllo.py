@@ -230,8 +230,7 @@ class Mcllo(ViewTest):
             "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
             **over_floors(odds, at, self.floor, form), **spread,
         }  # fmt: skip
-        stated = view.p if view.joint else np.stack([1 - view.p, view.p], axis=1)
-        effect = float(odds.w @ np.abs(odds.fitted - stated).sum(axis=1)) / (2 * float(odds.w.sum()))
+        effect = float(odds.w @ np.abs(odds.fitted - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
         said_of_fit = too_good(odds, every[form], df, units_of(odds, form))
         settings = {"form": form, "baseline": odds.baseline, "floor": self.floor, **said, "prior": self.prior}
         return Found(

@@ -33,7 +33,7 @@ def _tried(asked: Asked, preds: Predictions) -> Iterator[tuple[View, ...]]:
     if len(asked.views) == 1:
         (view,) = asked.views
         for y in _outcomes(view.p):
-            yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes),)
+            yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
     else:  # several views read the same label
         for y in _outcomes(preds.P):
             yield asked.lens.views(preds.with_labels(y.argmax(axis=1)))

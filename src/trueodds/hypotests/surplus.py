@@ -32,8 +32,7 @@ class Surplus:
     @classmethod
     def of(cls, view: View, score: str) -> Surplus:
         """What a view promises of a score."""
-        p = view.p.astype(np.float64)
-        return _vectors(view, p, score) if view.joint else _single(view, p, score)
+        return _vectors(view, score) if view.joint else _single(view, score)
 
     def total(self, wp: Array, wy: Array) -> Array:
         """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
@@ -74,8 +73,9 @@ def cells(view: View, score: str) -> Cells:
     sure = _ruling_out(view) & watch
     p, w = view.p[sure].astype(np.float64), view.w[sure]
     weight = w[:, None] if view.joint else w
-    ruled = p <= 0 if view.joint else (p <= 0) | (p >= 1)
-    must = weight * (p >= 1)
+    impossible = np.isneginf(view.log_P[sure])
+    ruled = impossible if view.joint else impossible.any(axis=1)
+    must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event, where its absence is impossible
     slack = weight * (LEVEL + 4 * np.maximum(p - 1, 0.0))
 
     def reader(_w: Array, wp: Array, wy: Array) -> Array:
@@ -94,31 +94,30 @@ def cells(view: View, score: str) -> Cells:
 
 def missed(view: View) -> Array:
     """The rows where an outcome came that had probability 0, (n,) bool."""
-    if view.joint:
-        return np.asarray(((view.p <= 0) & (view.y > 0)).any(axis=1) & (view.w > 0))
-    return np.asarray((((view.p <= 0) & (view.y > 0)) | ((view.p >= 1) & (view.y < 1 - LEVEL))) & (view.w > 0))
+    some = view.Y > (0 if view.joint else np.array([LEVEL, 0]))
+    return np.asarray((np.isneginf(view.log_P) & some).any(axis=1) & (view.w > 0))
 
 
 def _ruling_out(view: View) -> Array:
     """The rows that rule an outcome out, (n,) bool."""
-    return np.asarray((view.p <= 0).any(axis=1) if view.joint else (view.p <= 0) | (view.p >= 1))
+    return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
 
-def _single(view: View, p: Array, score: str) -> Surplus:
+def _single(view: View, score: str) -> Surplus:
+    p = view.p.astype(np.float64)
     if score == "brier":
         pull = 1 - 2 * p
     else:
-        inside = (p > 0) & (p < 1)
-        safe = np.where(inside, p, 0.5)
-        pull = np.log1p(-safe) - np.log(safe)  # 0 where one outcome is ruled out: the other comes as promised
+        logs = np.where(_ruling_out(view)[:, None], 0.0, view.log_P)  # there the other outcome is certain
+        pull = logs[:, 0] - logs[:, 1]
     variance = pull**2 * np.maximum(view.sums("wwv"), 0.0)
     return Surplus(pull, np.abs(pull), *_law(view, variance, pull * (1 - 2 * p) * variance))
 
 
-def _vectors(view: View, p: Array, score: str) -> Surplus:
-    p = np.maximum(p, 0.0)
-    said = p > 0
-    s = -2 * p if score == "brier" else -np.log(np.where(said, p, 1.0))
+def _vectors(view: View, score: str) -> Surplus:
+    p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
+    said = ~np.isneginf(logs)
+    s = -2 * p if score == "brier" else -np.where(said, logs, 0.0)
     share = p / p.sum(axis=1, keepdims=True)
     pull = s - (share * s).sum(axis=1, keepdims=True)
     pull[np.abs(pull) <= LEVEL * np.abs(s).max(axis=1, keepdims=True)] = 0.0

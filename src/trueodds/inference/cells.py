@@ -107,7 +107,9 @@ def _joint_draws(view: View, one: Linear, pooled: View, resamples: int, rng: np.
     seen = mass[..., None] * pooled.p
     for b, rows in enumerate(np.split(residual[order], starts[1:])):
         mean = rows.sum(axis=0)
-        root = np.linalg.svd(rows - mean / len(rows), full_matrices=False)
-        noise = rng.standard_normal((resamples, len(root.S))) @ (root.S[:, None] * root.Vh)
+        _, sizes, directions = np.linalg.svd(rows - mean / len(rows), full_matrices=False)
+        # The symmetric root of the covariance is unique; singular vectors and their signs differ between processors.
+        root = (directions.T * sizes) @ directions
+        noise = rng.standard_normal((resamples, len(mean))) @ root
         seen[:, b] += mass[:, b, None] / w[b] * mean + noise
     return mass, mass[..., None] * pooled.p, seen

@@ -59,6 +59,15 @@ class Sureness:
 
 def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
     """The interval that `auto` stands for; None where none has a measured coverage."""
+    method = _method(asked, sure, clustered=clustered, cells=cells)
+    if cells and method in ("bca", "debiased"):
+        raise InputError(
+            "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
+        )
+    return method
+
+
+def _method(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
     if sure.interval != "auto":
         _allowed(asked, sure.interval, clustered=clustered)
         return sure.interval
@@ -313,6 +322,17 @@ def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
     return [*preds.notes, *asked.lens.notes(preds), *own]
 
 
+def cells_lack(asked: Asked) -> str:
+    """Why the cells of a tally do not tell how sure a value is; empty where they do."""
+    if len(asked.views) > 1:
+        return "a tally does not keep the joint law of several views under resampling"
+    if asked.views[0].joint:
+        return "a tally does not keep how the residuals of a vector vary together"
+    if isinstance(asked.estimator, Mean):
+        return "a tally keeps the spread of the whole score only, not of this lens"
+    return ""
+
+
 def estimate_from_cells(
     asked: Asked,
     sure: Sureness,
@@ -331,10 +351,6 @@ def estimate_from_cells(
         )
     judge = asked.judge
     method = method_for(judge, sure, clustered=False, cells=True)
-    if method in ("bca", "debiased"):
-        raise InputError(
-            "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
-        )
     resampled = None
     if sure.interval is None:
         interval, why = None, ""
@@ -347,10 +363,8 @@ def estimate_from_cells(
             ),
         ]
         interval, why = None, ""
-    elif asked.views[0].joint:
-        interval, why = None, "a tally does not keep how the residuals of a vector vary together"
-    elif isinstance(asked.estimator, Mean):
-        interval, why = None, "a tally keeps the spread of the whole score only, not of this lens"
+    elif why := cells_lack(asked):
+        interval = None
     else:
         resampled = from_cells(judge, sure.resamples, rng) if method in DRAWN else None
         interval, why = interval_of(None, judge, method, sure, resampled, null if judge is asked else theirs, rng)

@@ -103,8 +103,11 @@ def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Ar
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     safe = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    scores: Array = rng.standard_normal((resamples, len(values))) @ root.T
+    values[values <= len(values) * np.finfo(float).eps * values[-1]] = 0.0  # rounding, whose root would not be small
+    # The symmetric root is unique. Eigenvectors are not: their signs, and their choice where eigenvalues are equal,
+    # differ between processors, and the draws would with them.
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    scores: Array = rng.standard_normal((resamples, len(values))) @ root
     return scores
 
 

@@ -34,7 +34,7 @@ def estimate(
 ) -> Estimate:
     """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
     if isinstance(estimator, ProperScore) and tally_scores(tally, lens):
-        return _score(tally, estimator, lens, sure)
+        return score_estimate(tally, estimator, lens, sure)
     asked = asked_of(tally, estimator, lens, aggregate)
     null = (
         None
@@ -54,7 +54,7 @@ def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "m
             "TO403",
             f"{estimator.name} through {lens} needs the rows.",
             "a tally",
-            "Use its default lens, or mode='exact'.",
+            "Use its default lens, or the rows: mode='exact'.",
         )
     if getattr(getattr(estimator, "partition", None), "closed", "right") == "left":
         raise InputError(
@@ -80,7 +80,7 @@ def tally_scores(tally: Tally, lens: Lens) -> bool:
     return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else whole)
 
 
-def _score(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Estimate:
+def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, sure: Sureness) -> Estimate:
     """A proper score from its sums, with the normal interval of a mean."""
     if getattr(estimator, "floor", 0.0):
         raise InputError(

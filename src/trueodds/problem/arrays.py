@@ -11,6 +11,13 @@ from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 
+LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # where probabilities were expected
+
+
+def with_argument(problem: InputError) -> InputError:
+    """The same refusal where the call itself has an argument for logits."""
+    return InputError(problem.code, problem.problem, problem.got, problem.fix.replace(LOGITS, "pass logits=True"))
+
 
 def as_array(x: Any, name: str) -> Array:
     """An array, whatever holds it: lists, numpy, torch on the CPU, a column of a frame."""
@@ -78,7 +85,10 @@ def numbers(array: Array, name: str) -> Array:
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
-        raise InputError("TO114", f"{name} must hold numbers.", f"dtype {array.dtype}", "Convert it to float64.")
+        fix = "Convert it to float64."
+        if array.dtype.kind in "US" and name == "y_prob":
+            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        raise InputError("TO114", f"{name} must hold numbers.", f"dtype {array.dtype}", fix)
     if array.dtype.itemsize < 4:
         return array.astype(np.float32)
     if array.dtype.itemsize > 8 or not array.dtype.isnative:

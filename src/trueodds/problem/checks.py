@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.arrays import LOGITS
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
 from trueodds.problem.arrays import one_dimensional as one_dimensional
@@ -18,6 +19,7 @@ from trueodds.problem.arrays import same_shape as same_shape
 from trueodds.problem.arrays import shape as shape
 from trueodds.problem.arrays import such as such
 from trueodds.problem.arrays import two_dimensional as two_dimensional
+from trueodds.problem.arrays import with_argument as with_argument
 
 Array = NDArray[Any]
 
@@ -50,12 +52,14 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
         )
     if low < 0 or high > 1 + k * eps:
         fix = (
-            "If these are logits, pass logits=True or use Predictions.from_logits."
+            f"If these are logits, {LOGITS}."
             if p.ndim == 2 or low < -1e-3 or high > 1.01
             else "Nothing is clipped: mend the values."
         )
-        if low >= 0 and 1 < high <= 100 and high > 2:
-            fix = "If these are percentages, divide by 100; if logits, pass logits=True or use Predictions.from_logits."
+        if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
+            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        elif low >= 0 and 1 < high <= 100 and high > 2:
+            fix = f"If these are percentages, divide by 100; if logits, {LOGITS}."
         refuse(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if high > 1:
         count = int((p > 1).sum())
@@ -98,7 +102,7 @@ def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, rows:
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
-            "If the table was rounded, pass sum_tolerance=; if these are logits, logits=True; if labels are independent, from_multilabel.",
+            f"If the table was rounded, pass sum_tolerance=; if these are logits, {LOGITS}; if labels are independent, Predictions.from_multilabel.",
         )
     if count == 0:
         return []

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.log_probabilities import Induced
 from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import Rows, View
+from trueodds.problem.view import Exact, Rows, View
 
 Array = NDArray[Any]
 
@@ -74,15 +75,21 @@ class Lens:
         # Independent labels are a yes or no each; bare confidence does not tell how many classes there were.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
         plain = None if preds.y is None or preds.weight is not None else self.plain(preds, preds.y)
+        names = self.view_names(preds)
+        exact = [self.exact(preds, i) for i in range(len(names))]
         if plain is not None:
-            names = self.view_names(preds)
             return tuple(
-                View.of_rows(rows, name=name, classes=classes) for name, rows in zip(names, plain, strict=True)
+                View.of_rows(rows, name=name, classes=classes, exact=e)
+                for name, rows, e in zip(names, plain, exact, strict=True)
             )
         return tuple(
-            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts)
-            for name, p, z in zip(self.view_names(preds), self.said(preds), self._seen(preds), strict=True)
+            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=e)
+            for name, p, z, e in zip(names, self.said(preds), self._seen(preds), exact, strict=True)
         )
+
+    def exact(self, preds: Predictions, i: int) -> Exact | None:
+        """Where the complements and logarithms of a view come from; None where its probability is all there is."""
+        return Induced(preds, lambda: self.outcomes(preds)[i].code) if preds.kind == "classes" else None
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
         """The rows of each view where there are no weights and a label `y` each; None: columns are made at once."""

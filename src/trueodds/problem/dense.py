@@ -121,7 +121,7 @@ def _in_place(problem: InputError, y: Array, kept: Array, *, foreground: bool) -
         image, *where = (int(i) for i in np.unravel_index(kept[int(row[1])], y.shape))
         return f"image {image}" + (f", place ({', '.join(map(str, where))})" if where else "")
 
-    fix = problem.fix.replace(" or use Predictions.from_logits", "")
+    fix = checks.with_argument(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""

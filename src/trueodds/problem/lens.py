@@ -17,6 +17,7 @@ from trueodds.problem.checks import looks_like_a_number
 from trueodds.problem.claim import Lens as Lens
 from trueodds.problem.claim import Outcomes as Outcomes
 from trueodds.problem.claim import column, hit
+from trueodds.problem.log_probabilities import Induced
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.psi import Custom as Custom
 from trueodds.problem.psi import Psi as Psi
@@ -28,7 +29,7 @@ from trueodds.problem.ranked import accuracy as accuracy
 from trueodds.problem.ranked import descending as descending
 from trueodds.problem.ranked import predicted as predicted
 from trueodds.problem.rows import Classes, Column, OneOfClasses
-from trueodds.problem.view import Rows
+from trueodds.problem.view import Exact, Rows
 
 Array = NDArray[Any]
 
@@ -140,6 +141,10 @@ class Classwise(Lens):
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event of each view is its class."""
         return [hit(c, preds.k) for c in range(preds.k)]
+
+    def exact(self, preds: Predictions, i: int) -> Exact | None:
+        """The class against the sum of the others; the codes of the other views are not made for it."""
+        return Induced(preds, lambda: hit(i, preds.k).code) if preds.kind == "classes" else None
 
     def columns(self, preds: Predictions) -> list[int]:
         """All classes."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from trueodds.problem import checks, swapped
 
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
+T = TypeVar("T")
 
 FIELDS = (
     "classes",
@@ -68,7 +69,7 @@ class Predictions:
     [0, 1]
     """
 
-    __slots__ = (*FIELDS, "_tied")
+    __slots__ = (*FIELDS, "_kept", "_tied")
 
     n: int
     k: int
@@ -85,6 +86,7 @@ class Predictions:
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
     _tied: int | None
+    _kept: dict[Hashable, Any]  # what was worked out once for these rows
 
     def __init__(
         self,
@@ -147,6 +149,7 @@ class Predictions:
 
     def _fill(self, values: Mapping[str, Any]) -> None:
         self.found_tied(None)
+        object.__setattr__(self, "_kept", {})
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.view()
@@ -299,6 +302,13 @@ class Predictions:
     def found_tied(self, count: int | None) -> None:
         """Keeps that number where a pass over the rows has found it."""
         object.__setattr__(self, "_tied", count)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for these rows; it must not hold them itself."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
 
     def __len__(self) -> int:
         return self.n

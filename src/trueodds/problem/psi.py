@@ -69,6 +69,10 @@ class Custom(Lens):
             code[:, c] = np.argmax(z, axis=1)
         return [Outcomes(code)]
 
+    def exact(self, preds: Predictions, i: int) -> None:
+        """None: the probabilities that ψ returns need not be sums of those of the classes."""
+        return
+
     def _induced(self, Y: Array, P: Array) -> tuple[Array, Array]:
         try:
             q, z = self.psi(Y, P)

@@ -110,6 +110,7 @@ class TopLabel(Lens):
                 name=f"predicted:{preds.classes[c]}",
                 classes=preds.k,
                 votes=whole.votes,
+                exact=whole.exact,
             )
             for c in self._predicted(preds)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -46,6 +47,23 @@ class Rows(Protocol):
         ...
 
 
+class Exact(Protocol):
+    """What a lens knows of its probabilities beyond `p`: complements that 1 − p would round, and logarithms."""
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether log-probabilities are known beyond the probabilities, from logits."""
+        ...
+
+    def complement(self, p: Array) -> Array:
+        """The probability that an event of probability p (n,) does not come, (n,) float64."""
+        ...
+
+    def logs(self, outcomes: int) -> Array | None:
+        """The log-probability of each outcome, (n, outcomes), where it is known beyond its probability."""
+        ...
+
+
 class View:
     """Predictions and outcomes through one lens.
 
@@ -58,8 +76,9 @@ class View:
     (2, 0.85)
     """
 
-    __slots__ = ("_at", "_kept", "_n", "_p", "_sums", "_w", "_y", "classes", "name", "rows", "slot", "votes")
+    __slots__ = ("_at", "_kept", "_n", "_p", "_sums", "_w", "_y", "classes", "exact", "name", "rows", "slot", "votes")
 
+    exact: Exact | None  # of rows: where complements and logarithms come from; None where p is all there is
     rows: Rows | None  # where the columns come from, if nobody has read them yet
     slot: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) how many people chose in each row, where that is known
@@ -77,6 +96,7 @@ class View:
         classes: int = 2,
         votes: ArrayLike | None = None,
         slot: Array | None = None,
+        exact: Exact | None = None,
     ) -> None:
         self._p: Array | None = np.asarray(p)
         if self._p.dtype.kind != "f":
@@ -89,15 +109,15 @@ class View:
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
-        self.rows, self.slot = None, slot
+        self.rows, self.slot, self.exact = None, slot, exact
         self._kept: dict[object, Any] = {}
 
     @classmethod
-    def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2) -> View:
+    def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2, exact: Exact | None = None) -> View:
         """The binary view of these rows; their columns are made when somebody reads them."""
         new = cls.__new__(cls)
         new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.slot = None
-        new.rows, new.name, new.classes, new._kept = rows, name, classes, {}
+        new.rows, new.name, new.classes, new.exact, new._kept = rows, name, classes, exact, {}
         return new
 
     @property
@@ -115,6 +135,36 @@ class View:
             assert self.rows is not None
             self._y = self.rows.seen().astype(np.float64)
         return self._y
+
+    @property
+    def q(self) -> Array:
+        """The probability that the event of a binary view does not come, (n,) float64, with all digits that are known."""
+        if self.exact is None:
+            return np.maximum(1 - self.p.astype(np.float64), 0.0)
+        return self.once("q", partial(self.exact.complement, self.p))
+
+    @property
+    def P(self) -> Array:
+        """The probability of each outcome, (n, m) float64: of a binary view the complement and the event."""
+        p = self.p.astype(np.float64, copy=False)
+        return p if p.ndim == 2 else np.stack([self.q, p], axis=1)
+
+    @property
+    def Y(self) -> Array:
+        """The observed share of each outcome, in the shape of `P`."""
+        return self.y if self.y.ndim == 2 else np.stack([1 - self.y, self.y], axis=1)
+
+    @property
+    def log_P(self) -> Array:
+        """The log-probability of each outcome, in the shape of `P`; finite wherever a probability is not exactly 0."""
+        if not self.joint:
+            return self.once("log_P", partial(_logs, self.exact, self.P))
+        return _logs(self.exact, self.p)  # of many classes, so it is not kept
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether log-probabilities are known beyond the probabilities, so that none underflows."""
+        return self.exact is not None and self.exact.has_logs
 
     @property
     def read(self) -> bool:
@@ -221,7 +271,7 @@ class View:
         if name == "wyy":
             return w * y * y
         if name == "wwv":
-            return w * w * p * (1 - p)
+            return w * w * p * self.q
         return w * w * (y - p) ** 2
 
     def binned(self, cells: Frozen) -> View:
@@ -278,7 +328,7 @@ class View:
 
     def with_y(self, y: Array) -> View:
         """The same rows with other outcomes."""
-        new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes)
+        new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
         new._w, new._n, new._at = self._w, self._n, self._at
         return new
 
@@ -291,9 +341,40 @@ class View:
             name=self.name,
             classes=self.classes,
             votes=None if self.votes is None else self.votes[rows],
+            exact=None if self.exact is None else Chosen(self, rows),
         )
         new._w, new._n, new._at = (None if x is None else x[rows] for x in (self._w, self._n, self._at))
         return new
+
+
+class Chosen:
+    """The complements and logarithms of chosen rows of a view."""
+
+    def __init__(self, view: View, rows: Array) -> None:
+        self.view, self.rows = view, rows
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether the view has."""
+        return self.view.has_logs
+
+    def complement(self, p: Array) -> Array:
+        """Those of the view, row by row."""
+        return np.asarray(self.view.q[self.rows])
+
+    def logs(self, outcomes: int) -> Array:
+        """Those of the view, row by row."""
+        return np.asarray(self.view.log_P[self.rows])
+
+
+def _logs(exact: Exact | None, P: Array) -> Array:
+    """The log-probabilities where they are known, else the logarithms of the probabilities (n, m)."""
+    logs = None if exact is None else exact.logs(P.shape[1])
+    if logs is not None:
+        return logs
+    logs = np.maximum(P, 0.0, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(logs, out=logs)
 
 
 def pooled(found: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:

@@ -37,9 +37,12 @@ class Within(Lens):
         inside = self.rows(preds).astype(np.float64)
         label = f"{self.column}={self.value}"
         return tuple(
-            View(v.p, v.y, v.w * inside, n=inside, name=f"{v.name} | {label}", classes=v.classes, votes=v.votes)
+            View(
+                v.p, v.y, v.w * inside,
+                n=inside, name=f"{v.name} | {label}", classes=v.classes, votes=v.votes, exact=v.exact,
+            )
             for v in self.lens.views(preds)
-        )
+        )  # fmt: skip
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """As the lens itself reads labels."""

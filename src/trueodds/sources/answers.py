@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Result
 from trueodds.core.results import percent as in_percent
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selective import SelectiveRisk, selective_risk
@@ -21,8 +22,8 @@ from trueodds.sources.records import Record, records
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+@dataclass(frozen=True, slots=True, repr=False)
+class Answers(Result):
     """The answers that were given, as Predictions that carry the notes, and how many were asked for in vain."""
 
     predictions: Predictions
@@ -48,7 +49,8 @@ class Answers:
         """How often answers of at least each confidence are wrong; what was not answered counts in the coverage."""
         return selective_risk(self.predictions, asked=self.asked, at=at, resamples=resamples, level=level, rng=rng)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """What was asked and answered, in one line."""
         of = "" if self.questions is None else f" of {self.questions:,} questions"
         return f"{self.predictions!r} · {self.asked:,} asked{of}, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
 
@@ -104,8 +106,9 @@ def answers(
         The field that tells questions apart. Where a question has several rows they become a cluster, since they are
         not independent; where none has, nothing changes.
     abstained : str, optional
-        The field that says yes where no answer was given. Those rows are counted, and nothing else of them is read;
-        where they say all the same how sure they are, note TN169 tells it.
+        The field that says yes where no answer was given; or the field of the confidence itself (of `options` or
+        `samples`), which then holds nothing where no answer was given. Those rows are counted, and nothing else of them
+        is read; where they say all the same how sure they are, note TN169 tells it.
     group : str or sequence of str, optional
         Fields of subgroups, such as the subject.
 
@@ -130,9 +133,13 @@ def answers(
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
-    given = [each for each in rows if abstained is None or not each.yes(abstained)]
+    field = samples or confidence or options or "logprobs"
+    silent = [_abstains(each, abstained, field) for each in rows]
+    if abstained == field and all(silent):
+        rows[0].value(field)  # refused: no row has that field, or all leave it empty
+    given = [each for each, nothing in zip(rows, silent, strict=True) if not nothing]
     asked, left = len(rows), len(rows) - len(given)
-    notes += _silent(rows, abstained, samples or confidence or options or "logprobs")
+    notes += _silent(rows, silent, field)
     if given and samples is not None:
         first, share, right = agreed(given, samples, answer, correct, question)
         if len(first) < len(given):  # one record per sample: questions are what was asked
@@ -211,9 +218,16 @@ def _settled(
             )
 
 
-def _silent(rows: list[Record], abstained: str | None, field: str) -> list[Note]:
+def _abstains(record: Record, abstained: str | None, field: str) -> bool:
+    """Whether no answer was given: the field says yes, or it is that of the confidence and holds nothing."""
+    if abstained is None:
+        return False
+    return not record.holds(field) if abstained == field else record.yes(abstained)
+
+
+def _silent(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
     """Rows that abstain and say how sure they are all the same."""
-    said = [each for each in rows if abstained is not None and each.yes(abstained) and each.holds(field)]
+    said = [each for each, nothing in zip(rows, silent, strict=True) if nothing and each.holds(field)]
     if not said:
         return []
     who = "1 row that abstains holds" if len(said) == 1 else f"{len(said):,} rows that abstain hold"

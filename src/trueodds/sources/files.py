@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 from trueodds.core.registry import near
 from trueodds.sources.table import Table
 
@@ -50,7 +51,7 @@ def format_of(path: str, code: str = "TO302") -> str:
 def needs_pyarrow(name: str) -> None:
     """Say what to install where pyarrow is missing."""
     if not _has_pyarrow():
-        raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", "pip install trueodds[files]")
+        raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install("files"))
 
 
 def meant(path: str | os.PathLike[str]) -> list[str]:

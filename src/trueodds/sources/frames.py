@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.sources.table import Batch, Table, once
 from trueodds.sources.values import Place, plain
 
@@ -36,8 +36,8 @@ def opened(data: Any) -> Table:
     if isinstance(frame, nw.LazyFrame):
         fix = "Write it to Parquet and read the files, or collect it first."
     else:
-        fix = "Pass a path, a frame, a mapping of arrays, a pair (y_true, y_prob) or Predictions."
-    raise InputError("TO302", "There is no reader for this.", f"{kind} {type(data).__name__}", fix)
+        fix = "Pass Predictions(y_true, y_prob), the pair (y_true, y_prob), a path, a frame or a mapping of columns."
+    raise InputError("TO302", "There is no reader for this.", describe(data), fix)
 
 
 class FrameTable(Table):

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 from trueodds.core.registry import near
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
 from trueodds.sources.held import HeldSource
+from trueodds.sources.models import refuse_several
 from trueodds.sources.parted import Reading
 from trueodds.sources.source import Source
 from trueodds.sources.table import Table
@@ -97,6 +99,7 @@ def read(
         raise InputError("TO203", "batch_rows must be a whole number of at least 1.", repr(batch_rows), "Leave it out.")
     if isinstance(data, Source):
         return data
+    refuse_several(data)
     choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
     if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
         raise _pointless("sum_tolerance", "logits" if choice.has_logits else choice.kind)
@@ -129,7 +132,7 @@ def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
             "TO306",
             f"The engine {home} needs {problem.name}, which is not installed.",
             "",
-            f"pip install trueodds[{home}]",
+            install(home),
         ) from None
     return found
 

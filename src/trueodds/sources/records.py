@@ -63,7 +63,7 @@ class Record:
 
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
-        fix = "Nothing is dropped for you: say by abstained= which field tells abstentions, or remove the row."
+        fix = f"Nothing is dropped for you: correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
 
     def number(self, field: str, value: Any) -> float:

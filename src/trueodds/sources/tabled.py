@@ -20,7 +20,10 @@ from trueodds.sources.table import Batch, Table
 Array = NDArray[Any]
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
 
-_UNANSWERED = "Where nothing was answered, read them by trueodds.sources.answers.answers(…, abstained=…)."
+_UNANSWERED = (
+    "Where nothing was answered, read them by trueodds.sources.answers.answers(…, abstained=…); that may be the column of "
+    "the confidence itself."
+)
 
 
 class TableSource(Source):

@@ -38,7 +38,7 @@ def binning(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -51,7 +51,7 @@ def binning(
     every value. Two pictures. `members` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
     (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     asked = [nets.known(name) for name in members or (nets.FEW if quick else nets.NETS)]
     read = nets.files(asked, place)

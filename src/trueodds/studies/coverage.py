@@ -76,7 +76,7 @@ def coverage(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -92,7 +92,7 @@ def coverage(
     >>> found.rows[0]["estimator"], found.rows[0]["world"]
     ('ece', 'calibrated')
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     cells = list(_cells(plan, members))
     where = folder(out)
     rows = rows_of("coverage", cells, measured, plan, where, progress)

@@ -58,7 +58,7 @@ def ecology(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -71,7 +71,7 @@ def ecology(
     `ecology_tree_species.parquet` in `data` (TO802). Sources: Vennos, Xing & Franck (2026), whose ecology study is in
     their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, plots = folder(out), Plots.of(data)
     place = None if data is None else str(data)
     cells = [Cell(model, split, place) for model in MODELS for split in range(plan.splits)]

@@ -83,7 +83,7 @@ def estimators(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -96,7 +96,7 @@ def estimators(
     number of bins, up to 100 classes, and a table that says by rule which estimator to take. `members` are labels
     of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed, members=tuple(members or ()))
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng, members=tuple(members or ()))
     chosen(plan.members)  # an unknown one is refused before anything is measured
     where = folder(out)
     main = rows_of("estimators", _cells(plan), measured, plan, where, progress)

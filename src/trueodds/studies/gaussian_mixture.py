@@ -35,7 +35,7 @@ def gaussian_mixture(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -50,7 +50,7 @@ def gaussian_mixture(
     >>> gaussian_mixture(members=["perfect"], plan=small).rows[0]["uniform above"]
     1.0
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     models = [known(name).name for name in members or MODELS]
     cells = rows_of(

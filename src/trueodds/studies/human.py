@@ -41,7 +41,7 @@ def human(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -54,7 +54,7 @@ def human(
     votes. `members` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
     the votes: Peterson et al. (2019), Nie, Zhou & Bansal (2020).
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     models = [crowds.known(name) for name in members or (crowds.FEW if quick else crowds.MODELS)]
     read = crowds.files(models, place)

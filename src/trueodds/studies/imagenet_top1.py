@@ -59,7 +59,7 @@ def imagenet_top1(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -71,7 +71,7 @@ def imagenet_top1(
     estimator, test, calibrator and diagram with what it needs. A picture. `members` are networks. Source of the rows:
     Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     nets = tuple(known(name) for name in members or NETS)
     cells = [*(Cell(net, place) for net in nets), Cell(TOGETHER, place, nets)]

@@ -49,7 +49,7 @@ def images(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -61,7 +61,7 @@ def images(
     that a fix leaves off, what the floor decides, and single images. Pictures: accuracy against calibration, single
     images, and reliability in ten bins. `members` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, files = folder(out), None if data is None else str(data)
     nets = [known(name) for name in members or NETS]
     for net in nets:

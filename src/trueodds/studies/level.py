@@ -91,7 +91,7 @@ def level(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -106,7 +106,7 @@ def level(
     >>> [(row["test"], row["null"], row["K"], row["n"]) for row in found.rows]
     [('spiegelhalter', 'asymptotic', 2, 30), ('spiegelhalter', 'redraw', 2, 30)]
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     rows = with_verdicts(rows_of("level", list(cells(plan, members)), measured, plan, where, progress))
     legend = LEGEND.format(powered=plan.powered, rates=2 * len(rows), resamples=plan.resamples)

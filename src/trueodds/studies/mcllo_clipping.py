@@ -81,7 +81,7 @@ def mcllo_clipping(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -94,7 +94,7 @@ def mcllo_clipping(
     >>> len(found.rows), [each.name for each in found.also]
     (18, ['mcllo_clipping.many'])
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     votes, y = plan.shown()
     cells = [Cell(stand, kind) for kind in KINDS for stand in stands()]

@@ -59,7 +59,7 @@ def mcllo_power(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -77,7 +77,7 @@ def mcllo_power(
     >>> [row["delta"] for row in found.rows], [each.name for each in found.also]
     ([1.0, 3.0], ['mcllo_power.parameters', 'mcllo_power.ece', 'mcllo_power.size'])
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     shifts = [
         power.Cell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas

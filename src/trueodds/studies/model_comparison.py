@@ -47,7 +47,7 @@ def model_comparison(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -59,7 +59,7 @@ def model_comparison(
     p-values, and the paper's sentences beside what is found. Pictures: ranks, tau, and the nets on one pair of axes.
     `members` are nets, two at least. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     names = measures.entrants(tuple(members or CIFAR10))
     nets = measures.models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once

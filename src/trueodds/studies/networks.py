@@ -32,7 +32,7 @@ def networks(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
@@ -44,7 +44,7 @@ def networks(
     in total variation and squares; each net's diagrams in numbers; papers beside it. Pictures: one per net, and grids of
     all. `members` are nets. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     names = [known(name) for name in members or (FEW if quick else NETS)]
     cells = rows_of("networks", [Net(net, place) for net in names], told, plan, where, progress, files(names, place))

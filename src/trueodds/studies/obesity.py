@@ -81,7 +81,7 @@ def obesity(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -95,7 +95,7 @@ def obesity(
     folder the rows of every split go to `obesity.rows.csv`, and a picture to `obesity.svg`. Needs
     `obesity_features.parquet` in `data` (TO802). Source: Vennos, Xing & Franck (2026), section 4.3.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     for features in plan.features:
         People.of(features, data)  # here, so that a file without them is refused before a forest is grown

@@ -29,7 +29,7 @@ def pathologies(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     progress: Progress | None = None,
 ) -> Finding:
     """What the expected calibration error sees and what not, on data sets of at most 60 rows.
@@ -44,14 +44,14 @@ def pathologies(
     >>> [row["ours"] for row in found.rows if row["what"] == "error: canonical"]
     [0.1]
     """
-    where, toys, every = folder(out), list[Toy](), made(seed)
+    where, toys, every = folder(out), list[Toy](), made(rng)
     for done, toy in enumerate(every, 1):
         toys.append(toy())
         if progress:
             progress(done / len(every), toys[-1].name)
     rows = tuple(row for toy in toys for row in toy.rows)
     also = tuple(table for toy in toys for table in toy.tables)
-    found = Finding("pathologies", sentence(rows), rows, {"quick": quick, "seed": seed}, LEGEND, also)
+    found = Finding("pathologies", sentence(rows), rows, {"quick": quick, "seed": rng}, LEGEND, also)
     if where is not None:
         found.save(where)
         if importlib.util.find_spec("matplotlib") is not None:

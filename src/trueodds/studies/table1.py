@@ -53,7 +53,7 @@ def table1(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -64,7 +64,7 @@ def table1(
     exact answer beside. Tables: lenses; estimators and tests on whole vectors; on disk also all of them through each
     lens. A picture. `members` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     lenses = [known(name) for name in members or (FEW if quick else LENSES)]
     cells = rows_of("table1", [Cell(lens) for lens in lenses], told, plan, where, progress)

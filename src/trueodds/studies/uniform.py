@@ -48,7 +48,7 @@ def uniform(
     *,
     quick: bool = False,
     out: str | Path | None = None,
-    seed: int = 0,
+    rng: int = 0,
     members: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -59,7 +59,7 @@ def uniform(
     >>> found.rows[0]["test"], found.rows[0]["verdict"]
     ('spiegelhalter', 'uniform')
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=seed)
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     rows = _with_verdicts(rows_of("uniform", list(_cells(plan, members)), measured, plan, where, progress))
     legend = LEGEND.format(sets=plan.sets, rows=plan.rows, draws=plan.resamples)

@@ -82,6 +82,8 @@ class Survey:
     def special(self, rows: Rows, true_zeros: int) -> Counts:
         """The special rows."""
         zeros, ones, above, off, ties = self.counts.tolist()
+        if rows.logits is not None:
+            zeros, ones = (int(each.sum()) for each in zeros_and_ones(rows.logits))
         return Counts(
             zeros=zeros,
             ones=ones,
@@ -104,10 +106,12 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     report = report_bins(bins or 1)
     first = together.first_of(report, k)
     pairs = together.empty(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, EDGES)
+    look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, rows.single, EDGES)
     told = (seen.counts, seen.extremes, found, report, bins or 0, first, pairs)
     cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *told))
     brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in found.tolist())
+    if rows.log_observed is not None:
+        loss = ScoreSums.of(-rows.log_observed)
     null = None if bins is None else together.matrix(pairs)
     return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), seen.special(rows, loss.infinite))
 
@@ -127,11 +131,20 @@ def _surveyed(rows: Rows, ranks: int) -> Survey:
     return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
+def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
+    """How many probabilities of each row are exactly 0 and 1, (n,) both: only −inf says 0, and only beside it 1."""
+    zero = np.isneginf(logits)
+    if zero.ndim == 1:
+        return zero.astype(np.int64), np.zeros(len(zero), dtype=np.int64)
+    zeros = zero.sum(axis=1)
+    return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
+
+
 def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
     """The Brier score and the log loss of each row: over the vector, of the last column for two classes, mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        single.scored(rows.P, rows.y, squares, rows.P.shape[1] <= 2, brier, loss)
+        single.scored(rows.P, rows.y, squares, rows.single, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
@@ -140,5 +153,6 @@ def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
     else:
         assert rows.shares is not None
         p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
-        brier, loss = scores.brier(p, y), scores.log_loss(p, y)
-    return brier, loss
+        brier = scores.brier(p, y)
+        loss = scores.log_loss(p, y) if rows.single else scores.log_loss(rows.P, rows.shares)
+    return brier, loss if rows.log_observed is None else -rows.log_observed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks, plain, tables
 from trueodds.core.kernels.cells import EDGES
+from trueodds.problem.log_probabilities import log_observed
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds.tally.cells import FULL, PLAIN, Cells
@@ -30,6 +32,9 @@ class Rows:
     shares: Array | None  # (n, m) votes
     w: Array | None  # (n,)
     off_by: float  # from 1; a sum that is farther off is no rounding
+    single: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
+    logits: Array | None = None  # (n,) or (n, m) as given, where P is made of them and may underflow
+    log_observed: Array | None = None  # (n,) log-probability of the observed class, where there are logits
 
     @classmethod
     def of(cls, preds: Predictions, where: slice | Array) -> Rows:
@@ -43,7 +48,10 @@ class Rows:
         eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
         off_by = P.shape[1] * eps if preds.kind == "classes" and p.ndim == 2 else np.inf
         y, shares, w = (None if each is None else plain(each[where]) for each in (preds.y, preds.votes, preds.weight))
-        return cls(preds.kind, plain(P), y, shares, w, off_by)
+        z = logs = None
+        if preds.logits is not None:
+            z, logs = preds.logits[where], preds.once("log observed", partial(log_observed, preds))[where]
+        return cls(preds.kind, plain(P), y, shares, w, off_by, p.ndim == 1, z, logs)
 
     @property
     def exact(self) -> bool:

@@ -85,21 +85,32 @@ def brier(p: Array, y: Array) -> Array:
 
 
 def log_loss(p: Array, y: Array, floor: float = 0.0) -> Array:
-    """−Σ y log p in nats; infinite where something came that was said to be impossible, unless floored.
+    """−Σ y log p in nats; infinite where an outcome of probability 0 is observed, unless floored.
+
+    Of a single column (n,) the complement is 1 − p; where both are known apart, `log_score` takes their logarithms.
 
     >>> log_loss(np.array([0.0, 1.0]), np.array([1.0, 1.0])).tolist()
     [inf, 0.0]
     """
-    p = p.astype(np.float64, copy=False)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if p.ndim == 1:
-            yes, no = -np.log(np.maximum(p, floor)), -np.log(np.maximum(1 - p, floor))
-            return np.where(y > 0, y * yes, 0.0) + np.where(y < 1, (1 - y) * no, 0.0)
-        total: Array = np.where(y > 0, -y * np.log(np.maximum(p, floor)), 0.0).sum(axis=1)
-        return total
+    if p.ndim == 1:
+        p, y = (np.stack([1 - each.astype(np.float64), each], axis=1) for each in (p, y))
+    with np.errstate(divide="ignore"):
+        return log_score(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, floor)
 
 
-def below(p: Array, floor: float) -> int:
-    """How many rows have a probability below the floor."""
-    low = p < floor if p.ndim == 2 else (p < floor) | (1 - p < floor)
-    return int((low.any(axis=1) if low.ndim == 2 else low).sum())
+def log_score(logs: Array, y: Array, floor: float = 0.0) -> Array:
+    """−Σ y log p of each row from log-probabilities (n, m) and shares of outcomes (n, m).
+
+    >>> log_score(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
+    [5681.0]
+    """
+    if floor:
+        logs = np.maximum(logs, np.log(floor))
+    with np.errstate(invalid="ignore"):
+        total: Array = np.where(y > 0, y * -logs, 0.0).sum(axis=1)
+    return total
+
+
+def below(logs: Array, floor: float) -> int:
+    """How many rows of log-probabilities (n, m) have one below the floor."""
+    return int((logs < np.log(floor)).any(axis=1).sum())

@@ -16,6 +16,7 @@ from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.cells import HALVINGS, WIDTH
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
+from trueodds.problem.plausibility import FEW_LABELS, hard_labels_note
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds.tally import slots
@@ -237,6 +238,9 @@ class Tally:
     def notes(self, lens: str | Lens | None = None) -> tuple[Note, ...]:
         """The notes of all rows together, and those that the lens brings up."""
         notes = self.counts.notes()
+        probabilities = self.n * (1 if self.kind == "confidence" else self.k)
+        if self.n >= FEW_LABELS and self.counts.zeros + self.counts.ones == probabilities:
+            notes = (*notes, hard_labels_note(self.kind))
         if self.counts.ties and lens is not None and as_lens(lens).name in slots.FIRST:
             have = "row has" if self.counts.ties == 1 else "rows have"
             text = f"{self.counts.ties:,} {have} several largest probabilities; the first class counts as predicted."

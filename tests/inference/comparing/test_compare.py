@@ -304,5 +304,4 @@ def test_what_is_no_comparison_is_refused() -> None:
     refused("TO202", a, b, region="confidence > 0.9")
     refused("TO202", a, b, bin=3)
     refused("TO201", a, b, estimator="eec")
-    refused("TO403", a, to.tally(b))
     refused("TO205", a, b, interval="percentile", resample="cells")

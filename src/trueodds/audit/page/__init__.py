@@ -14,6 +14,7 @@ from trueodds.audit.short import short
 from trueodds.audit.table import Mark, Table
 from trueodds.audit.words import claim, clean, glued, is_binary, share, size
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install
 
 _ROLES = {
     **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
@@ -86,9 +87,7 @@ def _template() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise InputError(
-            "TO702", "The page needs jinja2.", "no jinja2", 'Run: pip install "trueodds[report]"'
-        ) from None
+        raise InputError("TO702", "The page needs jinja2.", "no jinja2", install("report")) from None
     house = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )  # fmt: skip

@@ -25,7 +25,7 @@ def mixed(Q: Array, share: float) -> Array:
 def losses(Q: Array, Y: Array) -> tuple[Array, Array]:
     """Log loss and Brier score of each row; two classes are scored as the binary problem they are."""
     q, y = (Q[:, 1], Y[:, 1]) if Q.shape[1] == 2 else (Q, Y)
-    return scores.log_loss(q, y), scores.brier(q, y)
+    return scores.log_loss(Q, Y), scores.brier(q, y)
 
 
 def mean_and_error(d: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
 from trueodds.core.kernels import in_blocks, keyed, sort
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ def each_counted(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Arr
     return each_sorted(P, Y, w, lambda keys: made(*sort.counts(keys)), of_rows)
 
 
-def in_row_blocks(apply: Callable[[Array], Array], P: Array) -> Array:
+def in_row_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     """`apply` of the rows, some at a time on threads; (n, K) float64."""
     out = np.empty(P.shape)
 
@@ -59,16 +60,40 @@ def in_row_blocks(apply: Callable[[Array], Array], P: Array) -> Array:
     return out
 
 
-def one_against_the_rest(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
-    """Each class's own curve (of the second of two), made to sum to 1; a row whose every curve is 0 becomes uniform."""
+def one_against_the_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:
+    """Each class's own curve (of the second of two), made to sum to 1; a row whose every curve is 0 becomes uniform.
+
+    A curve that takes logarithms gets those of both sides, so that neither loses digits.
+    """
     if len(curves) == 1:
-        if hasattr(curves[0], "pair"):  # from both columns, so that 1 − p and 1 − q lose no digits
-            return np.asarray(curves[0].pair(P))
-        q = curves[0](P[:, 1])
-        return np.stack([1 - q, q], axis=1)
-    raw = np.stack([curve(P[:, c]) for c, curve in enumerate(curves)])  # by class, so that sums run along the rows
+        return _both(curves[0], P, 1)
+    raw = np.stack([_one(curve, P, c) for c, curve in enumerate(curves)])  # by class, so that sums run along the rows
     total = raw.sum(axis=0)
     if not total.all():
         raw[:, total == 0], total[total == 0] = 1.0, len(raw)
     raw /= total
     return raw.T
+
+
+def _both(curve: Any, P: Probabilities, c: int) -> Array:
+    """What a curve makes of the other classes together and of class c, (n, 2)."""
+    if getattr(curve, "takes_logs", False):
+        return np.asarray(curve.of_logs(log_pair(P, c)))
+    q = curve(probabilities(P)[:, c])
+    return np.stack([1 - q, q], axis=1)
+
+
+def _one(curve: Any, P: Probabilities, c: int) -> Array:
+    """What a curve makes of class c, (n,)."""
+    return (
+        _both(curve, P, c)[:, 1] if getattr(curve, "takes_logs", False) else np.asarray(curve(probabilities(P)[:, c]))
+    )
+
+
+def by_log_odds(x: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:
+    """The rising distinct log odds x of rows that have weight, and Σw and Σwy at each, as `ByScore.sums` has them."""
+    order = np.argsort(x, kind="stable")
+    order = order[w[order] > 0]
+    x, w, wy = x[order], w[order], w[order] * y[order]
+    first = np.flatnonzero(np.diff(x, prepend=-np.inf) > 0) if len(x) else np.zeros(0, dtype=np.intp)
+    return x[first], np.add.reduceat(w, first), np.add.reduceat(wy, first)

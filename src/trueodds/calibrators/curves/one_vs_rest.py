@@ -15,6 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
 from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.view import View
@@ -42,7 +43,7 @@ class OneVsRest(Map):
     curves: tuple[Any, ...]  # of Curve; one for two classes, else one per class
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]]
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The curves' values, made to sum to 1."""
         return in_row_blocks(partial(one_against_the_rest, self.curves), P)
 
@@ -78,6 +79,16 @@ def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
     return tuple(fit(P[:, c], Y[:, c], w) for c in which)
 
 
+def each_class_logs(
+    fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, floor: float
+) -> tuple[Any, ...]:
+    """The same for curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
+    if (w == 0).any():
+        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    which = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return tuple(fit(log_pair(P, c, floor), Y[:, c], w) for c in which)
+
+
 def each_class_over(fit: Callable[[Passes], Any], data: Passes) -> tuple[Any, ...]:
     """The same from passes over rows `Given`, which the classes share: `fit` gets passes over `Score`."""
     which = [1] if data.facts.k == 2 else range(data.facts.k)
@@ -91,14 +102,14 @@ def _of_class(data: Passes, fit: Callable[[Passes], Any], c: int) -> Any:
 class Score(NamedTuple):
     """One class against the rest."""
 
+    logs: Array  # (n, 2) the floored logarithms of the other classes together and of its own
     x: Array  # (n,) its probabilities
     y: Array  # (n,) its shares
     w: Array
-    floor: float
 
 
 def _score(given: Given, c: int) -> Score:
-    return Score(given.P[:, c], given.Y[:, c], given.w, given.floor)
+    return Score(log_pair(given.P, c, given.floor), probabilities(given.P)[:, c], given.Y[:, c], given.w)
 
 
 def as_rows(w: Array) -> tuple[float, Array]:

@@ -163,12 +163,6 @@ def _shares(y: Array, came: float, gone: float) -> Array:
     return y * ((came + 1) / (came + 2)) + (1 - y) / (gone + 2)
 
 
-def log_ratio(P: Array, floor: float) -> Array:
-    """log(p₁ / p₀) of two columns (n, 2), each floored; the digits near 0 and 1 are those of P."""
-    p = np.maximum(P, floor, dtype=np.float64)
-    return np.log(p[:, 1]) - np.log(p[:, 0])
-
-
 def line(x: Array) -> Array:
     """The columns (1, x)."""
     return np.stack([np.ones(len(x)), x]).T

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.logs import floored, logs_of
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
+from trueodds.problem.log_probabilities import log_sum
 
 Array = NDArray[Any]
 
@@ -45,13 +47,17 @@ def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
     count = data.sum(partial(_tiny, baseline=baseline, apart=apart)) if apart > 0 else 0
     if not count:
         return []
-    safer = baseline if data.rows is None else int(np.argmax(np.quantile(data.rows.P, 0.05, axis=0)))
+    safer = (
+        baseline
+        if data.rows is None
+        else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.floor), 0.05, axis=0)))
+    )
     text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {apart:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
     better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
     return [Note("TN542", text + better)]
 
 
 def _tiny(given: Given, baseline: int, apart: float) -> int:
-    with np.errstate(divide="ignore"):
-        small = -np.log(given.P[:, baseline] / given.P.sum(axis=1))
+    logs = logs_of(given.P)
+    small = log_sum(logs) - logs[:, baseline]
     return int((apart * np.minimum(small, -np.log(given.floor)) > np.log(_TURNED)).sum())

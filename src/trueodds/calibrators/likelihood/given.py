@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.logs import FLOOR, Floored
+from trueodds.calibrators.likelihood.logs import FLOOR, Floored, Probabilities
 
 Array = NDArray[Any]
 
@@ -20,7 +20,7 @@ _EQUAL = 1e-9  # relative: weights that differ by less are the same, and so smal
 class Given:
     """Rows in memory as a rule gets them; what is not asked is not looked for."""
 
-    P: Array  # (n, K), or logits
+    P: Any  # (n, K) probabilities or their logarithms (`Probabilities`), or an array of logits
     Y: Array  # (n, K) shares, or class numbers (n,)
     w: Array  # (n,) above 0
     cluster: Array | None = None
@@ -28,7 +28,7 @@ class Given:
     logits: bool = False
 
     @classmethod
-    def of(cls, P: Array, Y: Array, w: Array, cluster: Array | None, floor: float, logits: bool) -> Given:
+    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, floor: float, logits: bool) -> Given:
         """The rows that have weight: one without is no row."""
         if not w.all():
             live = w > 0

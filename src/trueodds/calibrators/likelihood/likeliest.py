@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from trueodds.calibrators.likelihood.descent import descent
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.log_linear import levels
-from trueodds.calibrators.likelihood.logs import floored, softmax
+from trueodds.calibrators.likelihood.logs import LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureRule
 from trueodds.core.errors import Note
+from trueodds.problem.log_probabilities import log_softmax
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood
 
@@ -55,8 +56,8 @@ def sureness(data: Passes, floor: float, logits: bool = False) -> float:
 
 
 def _as_stated(given: Given) -> Given:
-    """The probabilities of logits."""
-    return replace(given, P=softmax(given.P), logits=False)
+    """The log-probabilities of logits."""
+    return replace(given, P=LogProbabilities(log_softmax(given.P)), logits=False)
 
 
 def fitted(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Term
-from trueodds.calibrators.likelihood.logs import floored, softmax, touched
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.likelihood.logs import Probabilities, floored, normalized, softmax
+from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 M = TypeVar("M", bound="LogLinearMap")
@@ -28,6 +28,7 @@ class LogLinearMap(Map):
     full W mixes the logs of all classes, so there they are floored as in the fit.
     """
 
+    takes_logs: ClassVar[bool] = True
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,) summing to 0 where no penalty says otherwise
     floor: float
@@ -35,17 +36,14 @@ class LogLinearMap(Map):
     converged: bool = True
     logits: bool = False
 
-    def apply(self, P: Array) -> Array:
+    def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logs."""
         if self.weights.ndim == 2:
-            x = levels(P, self.floor) if self.logits else floored(P, self.floor)
-            return softmax(x @ self.weights.T + self.bias)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x = (
-                P
-                if self.logits
-                else np.log(P, dtype=np.float64) - np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
+            return softmax(
+                (levels(P, self.floor) if self.logits else floored(P, self.floor)) @ self.weights.T + self.bias
             )
+        x: Any = P if self.logits else normalized(P)
+        with np.errstate(divide="ignore", invalid="ignore"):
             return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
 
     def terms(self, k: int) -> tuple[Term, ...]:
@@ -86,7 +84,7 @@ class LogLinearMap(Map):
         )
 
 
-def levels(z: Array, floor: float) -> Array:
+def levels(z: Any, floor: float) -> Array:
     """Logits (n, K) in which that of an exact zero, −∞, is what the row's floor would have."""
     lost = np.isneginf(z)
     if not lost.any():
@@ -94,11 +92,6 @@ def levels(z: Array, floor: float) -> Array:
     top = z.max(axis=1, keepdims=True)
     total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
     return np.where(lost, total + np.log(floor), z)
-
-
-def replaced(P: Array, Y: Array, floor: float, logits: bool) -> list[Note]:
-    """How many probabilities, or logits of exact zeros, the floor of the fit moved, and how many of those came."""
-    return touched(np.where(np.isneginf(P), 0.0, 1.0), Y, floor) if logits else touched(P, Y, floor)
 
 
 def weights_of(given: Mapping[str, Any], k: int) -> Array:

@@ -1,4 +1,4 @@
-"""What is the log of a zero? The floor of fits that take logs, what it touched, and the way back from logs."""
+"""Logarithms of predicted probabilities: known ones, floored ones, what a floor touched, and the way back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,67 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import InputError, Note
+from trueodds.problem.log_probabilities import NEAR, log_sum
+from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
 FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
-OF_LOGITS = 1e-300  # the same where the logits are known: their softmax is right down to there
+OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
 _VALUES = 2**16  # compared at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogProbabilities:
+    """The log-probabilities of rows, which calibrators that take logarithms accept in place of probabilities.
+
+    Logits give them in full, where probabilities would underflow to 0.
+
+    >>> rows = LogProbabilities(np.array([[0.0, -2000.0], [-1.0, -0.5]]))
+    >>> len(rows), rows[1:].values.tolist(), probabilities(rows[:1]).tolist()
+    (2, [[-1.0, -0.5]], [[1.0, 0.0]])
+    """
+
+    values: Array  # (n, K) float64, −inf for an exact zero
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, K)."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> LogProbabilities:
+        """Some of the rows."""
+        return LogProbabilities(self.values[rows])
+
+
+Probabilities = Array | LogProbabilities
+
+
+def probabilities(P: Probabilities) -> Array:
+    """The probabilities (n, K); those of log-probabilities may underflow to 0."""
+    return np.exp(P.values) if isinstance(P, LogProbabilities) else P
+
+
+def logs_of(P: Probabilities) -> Array:
+    """The logarithms (n, K), −inf of exact zeros."""
+    if isinstance(P, LogProbabilities):
+        return P.values
+    with np.errstate(divide="ignore"):
+        return np.log(P, dtype=np.float64)
+
+
+def largest(P: Probabilities) -> Array:
+    """The class of the largest probability of each row, (n,); the first of several."""
+    return np.asarray((P.values if isinstance(P, LogProbabilities) else P).argmax(axis=1))
+
+
+def normalized(P: Probabilities) -> Array:
+    """The logarithms (n, K) of rows made to sum to 1, −inf of exact zeros."""
+    logs = logs_of(P)
+    return logs - log_sum(logs)[:, None]
 
 
 def check_floor(floor: Any) -> None:
@@ -24,15 +79,66 @@ def check_floor(floor: Any) -> None:
         raise InputError("TO203", "floor must lie between 0 and 0.5.", repr(floor), "For instance 1e-12.")
 
 
-def floored(P: Array, floor: float) -> Array:
+def floored(P: Probabilities, floor: float) -> Array:
     """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
+
+    Of log-probabilities the floor `OF_LOGITS` replaces exact zeros only.
 
     >>> floored(np.array([[1.0, 0.0]]), 1e-12).round(2).tolist()
     [[0.0, -27.63]]
+    >>> floored(LogProbabilities(np.array([[0.0, -2000.0]])), OF_LOGITS).tolist()
+    [[0.0, -2000.0]]
     """
+    if isinstance(P, LogProbabilities):
+        return _raised(P.values, floor) - log_sum(P.values)[:, None]
     logs = np.log(np.maximum(P, floor, dtype=np.float64))
     logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
     return logs
+
+
+def _raised(logs: Array, floor: float) -> Array:
+    """Known logarithms with those below the floor at the floor; `OF_LOGITS` and less stand for exact zeros alone."""
+    low = np.isneginf(logs) if floor <= OF_LOGITS else logs < np.log(floor)
+    return np.where(low, np.log(floor), logs) if low.any() else logs
+
+
+def log_pair(P: Probabilities, c: int, floor: float = 0.0) -> Array:
+    """The logarithms of all other classes together and of class c, (n, 2), neither below the floor.
+
+    Of two classes each has its own column. Of more, 1 − p is replaced by the sum of the others where it loses digits.
+
+    >>> log_pair(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
+    [[-69.08, 0.0]]
+    """
+    others = np.arange(P.shape[1]) != c
+    if isinstance(P, LogProbabilities):
+        logs = P.values
+        with np.errstate(divide="ignore"):
+            rest = np.log1p(-np.exp(np.minimum(logs[:, c], 0.0))) if P.shape[1] > 2 else logs[:, 1 - c]
+        if (near := rest < np.log(NEAR)).any():
+            rest = rest.copy()
+            rest[near] = log_sum(logs[np.ix_(near, others)])
+        found = np.stack([rest, logs[:, c]], axis=1)
+        return found if floor == 0 else _raised(found, floor)
+    p = P[:, c].astype(np.float64)
+    rest = P[:, 1 - c].astype(np.float64) if P.shape[1] == 2 else 1 - p
+    if P.shape[1] > 2 and (near := rest < NEAR).any():
+        rest[near] = P[np.ix_(near, others)].sum(axis=1, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(np.stack([rest, p], axis=1), floor))
+
+
+def log_ratio(P: Probabilities, floor: float) -> Array:
+    """log(p₁ / p₀) of two columns (n, 2), each floored; the digits near 0 and 1 are those of P."""
+    q, p = log_pair(P, 1, floor).T
+    return np.asarray(p - q)
+
+
+def of_score(x: Array) -> Array:
+    """The logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` has them for rows."""
+    x = np.clip(x, 0.0, 1.0, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(np.stack([1 - x, x], axis=1))
 
 
 def log_odds(x: Array, floor: float) -> Array:
@@ -72,8 +178,12 @@ class Floored:
     impossible: int = 0  # rows whose outcome had probability 0
 
     @classmethod
-    def of(cls, P: Array, Y: Array, floor: float) -> Floored:
+    def of(cls, P: Probabilities, Y: Array, floor: float) -> Floored:
         """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
+        if isinstance(P, LogProbabilities):
+            zero = np.isneginf(P.values)
+            low = zero if floor <= OF_LOGITS else P.values < np.log(floor)
+            P = np.where(zero, 0.0, np.where(low, floor / 2, 1.0))
         rows = max(1, _VALUES // P.shape[1])
         least = _at_least(floor, P.dtype)
         moved, came, impossible = 0, 0, 0
@@ -107,7 +217,12 @@ class Floored:
         return [Note("TN502", text + more)]
 
 
-def touched(P: Array, Y: Array, floor: float) -> list[Note]:
+def floor_of(view: View, floor: float) -> float:
+    """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
+    return OF_LOGITS if floor == FLOOR and view.has_logs else floor
+
+
+def touched(P: Probabilities, Y: Array, floor: float) -> list[Note]:
     """How many probabilities the floor of the fit moved, and how many of those came; Y shares (n, K) or labels (n,)."""
     return Floored.of(P, Y, floor).notes()
 

@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
+
 Array = NDArray[Any]
 
 _VALUES = 2**18  # probabilities of a part: what is made of them stays in a core's cache
 
 
-def in_parts(P: Array, Y: Array, w: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Rows that have weight, some at a time: probabilities as float64, what came, weights."""
+def in_parts(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
+    """Rows that have weight, some at a time: probabilities as float64 or their logarithms, outcomes, weights."""
     rows = max(1, _VALUES // P.shape[1])
     for start in range(0, len(P), rows):
         part = slice(start, start + rows)
         p, y, m = P[part], Y[part], w[part]
         if not m.all():
             p, y, m = p[m > 0], y[m > 0], m[m > 0]
-        yield p.astype(np.float64, copy=False), y, m
+        yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, m
 
 
 def as_shares(Y: Array, k: int) -> Array:

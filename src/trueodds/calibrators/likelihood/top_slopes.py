@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.calibrators.likelihood.logs import Probabilities, floored, largest
 from trueodds.calibrators.likelihood.parts import in_parts
 
 Array = NDArray[Any]
 
 
-def slopes(P: Array, Y: Array, w: Array, floor: float, beta: float) -> tuple[float, float]:
+def slopes(P: Probabilities, Y: Array, w: Array, floor: float, beta: float) -> tuple[float, float]:
     """The first and second derivative of the log loss of the top class by β.
 
     With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
@@ -20,10 +21,10 @@ def slopes(P: Array, Y: Array, w: Array, floor: float, beta: float) -> tuple[flo
     """
     first = second = 0.0
     for p, y, m in in_parts(P, Y, w):
-        every, top = np.arange(len(p)), p.argmax(axis=1)
+        every, top = np.arange(len(p)), largest(p)
         came = y[every, top] if y.ndim == 2 else top == y
-        logs = np.log(np.maximum(p, floor))
-        logs -= logs[every, top][:, None]
+        logs = floored(p, floor)
+        logs = logs - logs[every, top][:, None]
         logs[every, top] = -np.inf
         runner_up = logs.max(axis=1)
         e = np.exp(beta * (logs - runner_up[:, None]))

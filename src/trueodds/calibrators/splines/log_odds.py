@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
+from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.likelihood.binary_logistic import line, tame
-from trueodds.calibrators.likelihood.logs import log_odds, sides
+from trueodds.calibrators.likelihood.logs import of_score, sides
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
 from trueodds.core.errors import InputError
-from trueodds.problem.by_score import ByScore
 
 Array = NDArray[Any]
 
@@ -26,6 +26,7 @@ Array = NDArray[Any]
 class LogOdds:
     """A natural cubic spline from log odds to log odds."""
 
+    takes_logs: ClassVar[bool] = True
     spline: Natural
     freedom: float = 2.0  # effective degrees of freedom
     settled: bool = True  # whether it is the minimum, and that is finite
@@ -33,13 +34,11 @@ class LogOdds:
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x; an exact 0 or 1 goes where the curve leads."""
-        with np.errstate(divide="ignore"):
-            return expit(self.spline(log_odds(x, 0.0)))
+        return self.of_logs(of_score(x))[:, 1]
 
-    def pair(self, P: Array) -> Array:
-        """Both probabilities of two classes, from both."""
-        with np.errstate(divide="ignore"):
-            return sides(self.spline(np.log(P[:, 1], dtype=np.float64) - np.log(P[:, 0], dtype=np.float64)))
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        return sides(self.spline(logs[:, 1] - logs[:, 0]))
 
     def falls(self) -> float:
         """By how much the probability falls between the first and the last knot, over all stretches where it does."""
@@ -61,7 +60,7 @@ class LogOdds:
     def from_dict(cls, given: Mapping[str, Any]) -> LogOdds:
         """Knots that rise, and a finite value at each."""
         wire.keys(given, ("x", "f", "freedom", "settled", "passes"), "a curve")
-        x = wire.vector(given, "x", -1e4, 1e4, rising="strictly")
+        x = wire.vector(given, "x", -1e9, 1e9, rising="strictly")
         if len(x) < 2 or not isinstance(given["settled"], bool):
             raise InputError(
                 "TO505",
@@ -74,10 +73,10 @@ class LogOdds:
         return cls(Natural(x, f), freedom, given["settled"], wire.count(given, "passes"))
 
 
-def fitted_curve(x: Array, y: Array, w: Array, knots: int, penalty: float | None, floor: float) -> LogOdds:
-    """The curve for scores x (n,) in [0, 1] with outcome shares y and weights w; without a penalty it is chosen."""
-    s, mass, came = ByScore(x, y, as_rows(w)[1]).sums()
-    seen = Seen(log_odds(s, floor), came, np.maximum(mass - came, 0.0)).in_groups(len(s))
+def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None) -> LogOdds:
+    """The curve for log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
+    x, mass, came = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
+    seen = Seen(x, came, np.maximum(mass - came, 0.0)).in_groups(len(x))
     if seen.separated:
         held = tame(line(seen.x), seen.came / seen.mass, seen.mass, np.array([0.0, 1.0]))
         ends = np.array([seen.x[0], max(seen.x[-1], seen.x[0] + 1.0)])

@@ -12,12 +12,12 @@ from trueodds.core.kernels.together import paired, room_for
 
 
 @compiled
-def one_pass(P, y, ranks, off_by, exact, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
+def one_pass(P, y, ranks, off_by, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
     """Everything about P (n, K) with labels y (n,), tile by tile, so that a row is fetched once.
 
     n ((ranks + K)·CELLS,) and sums (…, 4) take counts and Σp, Σp², Σy, Σpy of the largest values and of the classes;
     `counts` and `extremes` what `surveyed` tells; scores (2, 3) how many rows have a finite Brier score and log loss,
-    their sum and that of their squares; `pairs` what `together` adds, unless there are no bins.
+    their sum and that of their squares (`single` as `scored` has it); `pairs` what `together` adds, unless there are no bins.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
@@ -33,7 +33,7 @@ def one_pass(P, y, ranks, off_by, exact, edges, n, sums, counts, extremes, score
         added(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)
-        _scored(columns, labels, square, scores)
+        _scored(columns, labels, square, single, scores)
         if bins > 0:
             paired(P, start, m, columns, cells, none, report, bins, first, pairs, pair_room)
 
@@ -63,12 +63,13 @@ def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _scored(columns, y, squares, scores):  # type: ignore[no-untyped-def]
+def _scored(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
     k, finite = columns.shape[0], 0
     brier = brier_squared = loss = loss_squared = 0.0
     for i in range(y.shape[0]):
         if k <= 2:
-            b, s = score_of_two(np.float64(columns[k - 1, i]), y[i])
+            p = np.float64(columns[k - 1, i])
+            b, s = score_of_two(p, 1.0 - p if single else np.float64(columns[0, i]), y[i])
         else:
             b, s = score(np.float64(columns[y[i], i]), squares[i])
         brier += b

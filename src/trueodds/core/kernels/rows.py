@@ -192,21 +192,22 @@ def score(seen, square):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def score_of_two(p, y):  # type: ignore[no-untyped-def]
-    """The same for the probability of the second of two classes alone, as a view of two classes scores it."""
-    seen = p if y == 1 else 1.0 - p
-    return (p - y) * (p - y), -math.log(seen) if seen > 0 else np.inf
+def score_of_two(p, q, y):  # type: ignore[no-untyped-def]
+    """The same for two classes, as a binary view scores them: p of the second, q of the first."""
+    observed = p if y == 1 else q
+    return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
 
 
 @compiled
-def scored(P, y, squares, binary, brier, loss):  # type: ignore[no-untyped-def]
+def scored(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
     """The Brier score and the log loss of each row against its label, given its Σp².
 
-    `binary` scores the last column alone.
+    `single` reads the last column alone: that of the second of two classes, the first having 1 − p.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):
-        if binary:
-            brier[i], loss[i] = score_of_two(np.float64(P[i, k - 1]), y[i])
+        if k <= 2:
+            p = np.float64(P[i, k - 1])
+            brier[i], loss[i] = score_of_two(p, 1.0 - p if single else np.float64(P[i, 0]), y[i])
         else:
             brier[i], loss[i] = score(np.float64(P[i, y[i]]), squares[i])

@@ -67,7 +67,7 @@ def loss_of(rows: Predictions | Tally) -> tuple[float, float]:
         found = ScoreSums.of(np.mean(per_label, axis=0), rows.weight)
     else:
         (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
-        found = ScoreSums.of(log_loss(view.p, view.y), view.w)
+        found = ScoreSums.of(LogLoss().rows(view), view.w)
     return found.mean, found.standard_error
 
 

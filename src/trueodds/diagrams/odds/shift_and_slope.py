@@ -13,9 +13,8 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
-from trueodds.calibrators.fitted import columns
-from trueodds.calibrators.likelihood.binary_logistic import best, line, log_ratio, logistic
-from trueodds.calibrators.likelihood.logs import sides
+from trueodds.calibrators.likelihood.binary_logistic import best, line, logistic
+from trueodds.calibrators.likelihood.logs import LogProbabilities, floor_of, log_ratio, sides
 from trueodds.calibrators.llo import UNCHANGED
 from trueodds.core.errors import InputError
 from trueodds.diagrams.drawing import ink
@@ -30,14 +29,13 @@ GROUPS = 1 << 10  # of neighboring scores, which stand for more than that
 _CORNERS = 180  # of a contour
 
 
-def counted(view: View) -> tuple[Array, Array, Array]:
-    """Said (n, m), seen (n, m) and weights of the rows that have weight; two columns for a binary view.
+def counted(view: View) -> tuple[LogProbabilities, Array, Array]:
+    """Log-probabilities (n, m), outcomes (n, m) and weights of the rows that have weight; two columns for a binary view.
 
     Weights say how many rows there are: counts as they are, others with a mean of 1.
     """
     live = view.w > 0
-    p, y = (columns(each[live]) for each in (view.p, view.y))
-    return p, y, view.w[live] * (view.counted / view.total)
+    return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.counted / view.total)
 
 
 def check_share(name: str, value: Any) -> None:
@@ -88,7 +86,7 @@ class Plane:
     def of(cls, view: View, floor: float = 1e-12, prior: float = 0.5) -> Plane:
         """Around the best fit of a view."""
         P, Y, w = counted(view)
-        rows = cells(log_ratio(P, floor), Y[:, 1], w)
+        rows = cells(log_ratio(P, floor_of(view, floor)), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         return cls(rows, top.theta, top.value, top.told, top.converged, prior)
 

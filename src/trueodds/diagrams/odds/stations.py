@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
-from trueodds.calibrators.likelihood.binary_logistic import log_ratio
-from trueodds.calibrators.likelihood.logs import floored, softmax
+from trueodds.calibrators.likelihood.logs import floor_of, floored, log_ratio, softmax
 from trueodds.calibrators.llo import LloRule
 from trueodds.calibrators.mcllo import MclloMap, MclloRule
 from trueodds.core.errors import InputError, Note
@@ -105,7 +104,8 @@ def binary(
 ) -> tuple[Stations, Callable[[list[Note]], Stations]]:
     """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
     P, Y, w = counted(view)
-    plane, rule = Plane.of(view, floor, prior), LloRule(floor)
+    plane, floor = Plane.of(view, floor, prior), floor_of(view, floor)
+    rule = LloRule(floor)
     best = rule.fit(P, Y, w)
     x, title = log_ratio(P, floor), view.name.removeprefix("class:")
 
@@ -115,7 +115,7 @@ def binary(
 
     after, p = station(best.tau, best.gamma)
     short = Stations(
-        view.name, title, np.stack([P[:, 1], after]), Y[:, 1], w, view.n[view.w > 0],
+        view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
         ("said", "best" if best.converged else "fit"), np.array([station(0.0, 1.0)[1], p]),
         best.delta, best.gamma, best.converged,
     )  # fmt: skip
@@ -152,7 +152,7 @@ def joint(
     view: View, names: Sequence[str], baseline: int | None, prior: float, floor: float, notes: list[Note]
 ) -> list[Stations]:
     """As said and the best shifts and slopes against the baseline, for each class."""
-    P, Y, w = counted(view)
+    (P, Y, w), stated, floor = counted(view), view.P[view.w > 0], floor_of(view, floor)
     rule = MclloRule(baseline=baseline, floor=floor)
     fitted = rule.fit(P, Y, w)
     assert isinstance(fitted, MclloMap)
@@ -170,7 +170,7 @@ def joint(
     rows, Q, stations = view.n[view.w > 0], softmax(eta), ("said", "best" if finite else "fit")
     return [
         Stations(
-            f"class:{names[j]}", names[j], np.stack([P[:, j], Q[:, j]]), Y[:, j], w, rows, stations, posterior,
+            f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, stations, posterior,
             float(delta[j]), float(slope[j]), finite, names[c],
         )
         for j in range(k)

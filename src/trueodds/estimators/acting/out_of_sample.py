@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Rule
+from trueodds.calibrators.base import Rule, applied, for_logs
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.rng import as_generator
-from trueodds.estimators.acting.actions import vectors
 from trueodds.estimators.base import Mean, single_rows
 from trueodds.problem.view import View
 
@@ -91,7 +91,10 @@ class OutOfSample(Mean):
 
     def _dealt(self, view: View, rule: Rule) -> Judged:
         row = np.flatnonzero(view.w > 0)
-        P, Y, w = vectors(view.p[row]), vectors(view.y[row]), view.w[row]
+        P, Y, w = view.P[row], view.Y[row], view.w[row]
+        rows: Probabilities = P
+        if view.has_logs:
+            rows, rule = LogProbabilities(view.log_P[row]), for_logs(rule)
         folds = min(int(self.folds), len(row))
         fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
         Q, seen = np.empty(P.shape), np.zeros(len(row), dtype=bool)
@@ -100,7 +103,8 @@ class OutOfSample(Mean):
             fit = fold < f if self.fit_on == "earlier" else ~out
             if fit.any():
                 # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
-                Q[out] = rule.fit(P[fit], Y[fit], w[fit] * (fit.sum() / w[fit].sum())).apply(P[out])
+                scaled = w[fit] * (fit.sum() / w[fit].sum())
+                Q[out] = applied(rule, rows[fit], Y[fit], scaled, rows[out])
                 seen |= out
         scale = float(w.sum() / w[seen].sum()) if seen.any() else 1.0
         return Judged(row[seen], P[seen], Y[seen], Q[seen], scale)

@@ -17,10 +17,12 @@ def hashed_order(P: Array, *ties: Array) -> Array:
     """The rows (n, m) in an order that their values fix: as good as random, but the same for any order of the file.
 
     Rows that hold the same numbers in other columns come next to each other, so that naming the classes in another
-    order changes next to nothing. `ties` (each (n, …)) order the rows that are equal.
+    order changes next to nothing. `ties` (each (n, …)) order the rows that are equal. Values are rounded to single
+    precision first: the last digits of a softmax differ between processors, and would give every row another place.
     """
-    keys = [_hash(P, columns=True), _hash(P, columns=False)]
-    return np.lexsort([*(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys])
+    rounded = P.astype(np.float32)
+    keys = [_hash(rounded, columns=True), _hash(rounded, columns=False)]
+    return np.lexsort([_hash(P, columns=True), *(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys])
 
 
 def evenly(n: int, count: int) -> Array:

@@ -20,7 +20,7 @@ FLOORS = (1e-15, 0.5)  # 1 − floor is no 1
 class Logits:
     """The cells of a view on the scale of log odds; those without weight stand at 0 and count for nothing."""
 
-    p: Array  # (n,) in (0, 1)
+    p: Array  # (n,) in [0, 1]
     x: Array  # (n,) its logit
     w: Array  # (n,) Σw
     ww: Array  # (n,) Σw²
@@ -32,8 +32,11 @@ class Logits:
     @classmethod
     def of(cls, view: View, floor: float, name: str) -> Logits:
         """The logits of a view; where one is infinite a floor must be given."""
-        w, seen, p = view.w, view.w > 0, view.p.astype(np.float64)
-        sure = seen & ((p <= 0) | (p >= 1))
+        w, seen = view.w, view.w > 0
+        logs = np.where(seen[:, None], view.log_P, np.log(0.5))
+        sure = np.isneginf(logs).any(axis=1)
+        if not floor and not (w @ np.exp(logs.sum(axis=1)) > 0):
+            sure = seen  # no row leaves anything to chance that a number can hold
         if not floor and sure.any():
             raise InputError(
                 "TO205",
@@ -41,17 +44,19 @@ class Logits:
                 f"{int(view.n[sure].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
                 "Give floor=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
             )
-        moved = seen & ((p < floor) | (p > 1 - floor))
-        p = np.where(seen, np.clip(p, floor, 1 - floor), 0.5)
-        v, ww = p * (1 - p), view.sums("ww")
+        moved = np.zeros(len(w), dtype=bool)
+        if floor:
+            moved = (logs < np.log(floor)).any(axis=1)
+            logs = np.clip(logs, np.log(floor), np.log1p(-floor))
+        q, p = np.exp(logs).T
+        v, ww = p * q, view.sums("ww")
         bread, meat = w * v, ww * v
         if not view.is_rows:
             inside = seen & ~moved
             bread = np.where(inside, np.maximum(view.w * view.p - view.sums("wpp"), 0.0), bread)
             meat = np.where(inside, view.sums("wwv"), meat)
-        return cls(
-            p, np.log(p) - np.log1p(-p), w, ww, bread, meat, ww / np.maximum(view.n, 1.0), int(view.n[moved].sum())
-        )
+        x = logs[:, 1] - logs[:, 0]
+        return cls(p, x, w, ww, bread, meat, ww / np.maximum(view.n, 1.0), int(view.n[moved].sum()))
 
     def notes(self, view: View, floor: float) -> tuple[Note, ...]:
         """How many rows the floor moved."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import floored, softmax
+from trueodds.calibrators.likelihood.logs import OF_LOGITS, LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, minimum
 from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
@@ -44,12 +44,12 @@ class Odds:
     @classmethod
     def of(cls, view: View, baseline: int | str | None, floor: float, name: str, units: Units | None = None) -> Odds:
         """The log odds of a view; where one is infinite a floor must be given. Two classes are against the first."""
-        seen, said, came = view.w > 0, view.p.astype(np.float64), view.y
-        k = said.shape[1] if view.joint else 2
-        base = baseline_of(baseline, k if view.joint else max(view.classes, 2))
-        if not view.joint:
-            said, came, base = np.stack([1 - said, said], axis=1), np.stack([1 - came, came], axis=1), 0
-        sure = seen & (said <= 0).any(axis=1)
+        seen, came = view.w > 0, view.Y
+        k = came.shape[1]
+        base = baseline_of(baseline, k if view.joint else max(view.classes, 2)) if view.joint else 0
+        logs = np.where(seen[:, None], view.log_P, -np.log(k))
+        zero = np.isneginf(logs)
+        sure = zero.any(axis=1)
         if not floor and sure.any():
             raise InputError(
                 "TO205",
@@ -57,9 +57,9 @@ class Odds:
                 f"{int(view.n[sure].sum()):,} of {view.n_rows:,} rows with a probability of 0",
                 "Give floor=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
             )
-        missed = seen & ((said <= 0) & (came > 0)).any(axis=1)
-        moved = seen & (said < floor).any(axis=1)
-        logs = floored(np.where(seen[:, None], said, 1 / k), max(floor, np.finfo(np.float64).tiny))
+        missed = (zero & (came > 0)).any(axis=1)
+        moved = (logs < np.log(floor)).any(axis=1) if floor else sure
+        logs = floored(LogProbabilities(logs), max(floor, OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
             softmax(logs), x, came, view.w, view.sums("ww"), view.n, base,

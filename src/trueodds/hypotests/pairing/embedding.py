@@ -82,7 +82,7 @@ class Embedding:
         Rows where outcomes are rare weigh heavily in a combination of locations that looks at them alone.
         """
         view, s = self.view, self.places.outcome
-        P = view.p.astype(np.float64) if view.joint else np.stack([1 - view.p, view.p], axis=1).astype(np.float64)
+        P = view.P
         named = np.unique(s)
         rest = np.maximum(1 - P[:, named].sum(axis=1), 0.0)
         cases = [(P[:, c], s == c) for c in named] + [(rest, np.zeros(len(s), dtype=bool))]

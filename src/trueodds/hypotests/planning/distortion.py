@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.problem.log_probabilities import log_probabilities
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
@@ -45,16 +46,14 @@ class Distortion:
 
     def truth(self, preds: Predictions, x: float) -> Array:
         """r, (n, K): the probability of every class, or of every independent label."""
-        P = np.asarray(preds.P, dtype=np.float64)
         sign = -1.0 if self.direction == "over" else 1.0
-        if preds.kind == "multilabel" or (self.kind == "shift" and P.shape[1] == 2):
-            z = logit(P if preds.kind == "multilabel" else P[:, 1])
-            r = expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x))
-            return np.asarray(r if preds.kind == "multilabel" else np.stack([1 - r, r], axis=1))
-        with np.errstate(divide="ignore"):
-            z = np.log(P)
+        if preds.kind == "multilabel":
+            z = logit(preds.P.astype(np.float64))
+            return np.asarray(expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x)))
+        z = log_probabilities(preds)
         if self.kind == "shift":
-            z[np.arange(len(z)), np.argmax(P, axis=1)] += sign * x
+            which = np.argmax(z, axis=1) if preds.k > 2 else 1
+            z[np.arange(len(z)), which] += sign * x
         else:
             z *= np.exp(sign * x)
         r = np.exp(z - z.max(axis=1, keepdims=True))
@@ -62,5 +61,6 @@ class Distortion:
 
     def fixed(self, preds: Predictions) -> int:
         """How many rows no distortion moves, since they say exactly 0 and 1."""
-        P = np.asarray(preds.P)
-        return int(((P == 0) | (P == 1)).all(axis=1).sum())
+        if preds.kind == "multilabel":
+            return int(((preds.P == 0) | (preds.P == 1)).all(axis=1).sum())
+        return int((np.isneginf(log_probabilities(preds)).sum(axis=1) == preds.k - 1).sum())

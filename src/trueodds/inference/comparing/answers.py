@@ -19,10 +19,13 @@ from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
+from trueodds.inference.comparing.tallied_sides import side_of_tally
 from trueodds.inference.estimate import FEW, Sureness
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
 
+Model = Predictions | Tally
 NULLS = ("auto", "swap")
 SWAPS = 999
 EQUAL = {
@@ -50,12 +53,12 @@ class Contest:
         if self.paired not in (None, True, False):
             raise InputError("TO203", "paired is True, False or None.", repr(self.paired), "Leave it out.")
 
-    def between(self, a: Predictions, b: Predictions, names: tuple[str, str], seed: int) -> Comparison:
+    def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """The first model's error minus the second's."""
         (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
         return self._told(Pair(one, other), seed, notes)
 
-    def among(self, models: Mapping[str, Predictions], seed: int) -> Ranking:
+    def among(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Every two models, with intervals that hold together."""
         sides, notes = self._sides(models, seed)
         pairs = [Pair(a, b) for a, b in combinations(sides, 2)]
@@ -72,12 +75,28 @@ class Contest:
             settings["rows"] = "paired where the rows are the same"
         return Ranking(
             self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(told),
-            max(side.asked.n_rows for side in sides), self.sure.level, self._null(pairs), settings,
+            max(side.n_rows for side in sides), self.sure.level, self._null(pairs), settings,
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
-    def _sides(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[Side], list[Note]]:
+    def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[Side], list[Note]]:
         """Each model's part; those of the same rows share the key of their resamples."""
+        rows = {name: each for name, each in models.items() if isinstance(each, Predictions)}
+        return self._sides_of_rows(rows, seed) if rows else self._sides_of_tallies(models, seed)
+
+    def _sides_of_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[Side], list[Note]]:
+        """Each model's part from its tally, as independent samples."""
+        if self.null == "swap" or self.paired:
+            said = "null='swap'" if self.null == "swap" else "paired=True"
+            raise InputError("TO403", "Tallies keep no rows to compare row by row.", said, f"{UNPAIRED} {OF_ROWS}")
+        sides = [
+            side_of_tally(name, tally, self.estimator, self.lens, self.aggregate, self.sure, [seed, number])
+            for number, (name, tally) in enumerate(models.items())
+        ]
+        asked = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
+        return sides, asked
+
+    def _sides_of_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[Side], list[Note]]:
         sides: list[Side] = []
         pairing = _Pairing()
         for number, (name, preds) in enumerate(models.items()):
@@ -184,6 +203,9 @@ class _Pairing:
         return said
 
 
+INDEPENDENT = "Compared as independent samples: a tally keeps no rows, so pairing is lost."
+UNPAIRED = "Leave it out for a comparison of independent samples."
+OF_ROWS = "If both were counted from the same rows, compare the predictions themselves."
 EXCHANGED = (
     "The swap permutation rejects for any reason to tell the two models apart: also two calibrated models, if one is "
     "sharper and the error depends on that. The interval is about the errors themselves."
@@ -197,7 +219,7 @@ def _own_notes(a: Side, b: Side) -> list[Note]:
 
 
 def _rows(pair: Pair) -> int:
-    return pair.a.asked.n_rows if pair.paired else pair.a.asked.n_rows + pair.b.asked.n_rows
+    return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
 def _floors_apart(pair: Pair, estimator: Estimator) -> Note | None:
@@ -215,6 +237,6 @@ def _floors_apart(pair: Pair, estimator: Estimator) -> Note | None:
     return Note("TN228", text)
 
 
-def with_settings(found: Comparison | Ranking, said: Mapping[str, Any]) -> Comparison | Ranking:
-    """The answer with what the call said beside the estimator's settings."""
-    return replace(found, settings=dict(found.settings) | dict(said))
+def completed(found: Comparison | Ranking, said: Mapping[str, Any], notes: Sequence[Note]) -> Comparison | Ranking:
+    """The answer with what the call said beside the estimator's settings, and notes on the models before its own."""
+    return replace(found, settings=dict(found.settings) | dict(said), notes=(*notes, *found.notes))

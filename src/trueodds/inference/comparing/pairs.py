@@ -14,8 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.inference import intervals
 from trueodds.inference.comparing import margins
-from trueodds.inference.comparing.sides import RAW, Side
-from trueodds.inference.estimate import units_of
+from trueodds.inference.comparing.sides import RAW, Side, spread
 
 Array = NDArray[Any]
 STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
@@ -36,6 +35,8 @@ class Pair:
         chosen = {self.a.method, self.b.method}
         if None in chosen or not np.isfinite(self.value):
             return None
+        if chosen == {"normal"}:
+            return "normal"
         if len(chosen) == 1 and self.a.method in RAW:
             if self.paired and self.a.sure.resample == "cells" and not self.by_mean:
                 raise InputError(
@@ -65,7 +66,12 @@ class Pair:
 
     def interval(self, level: float) -> Interval | None:
         """Where the difference of the true errors may lie."""
-        if self.method is None or self.draws is None or min(units_of(self.a.preds), units_of(self.b.preds)) < 2:
+        if self.method is None or min(self.a.units, self.b.units) < 2:
+            return None
+        if self.method == "normal":
+            error = self.standard_error[0]
+            return intervals.normal(self.value, error, level) if error > 0 else None
+        if self.draws is None:
             return None
         if np.ptp(self.draws) == 0:  # equal predictions differ by nothing; else the outcomes do not vary
             same = self.paired and self.value == 0 and not self.draws.any()
@@ -121,16 +127,14 @@ class Pair:
     @property
     def by_error(self) -> bool:
         """Whether p comes from a standard error, as for means over rows, and not from the interval."""
-        return self.method == "bca" and self.by_mean
+        return self.method in ("bca", "normal") and self.by_mean
 
     @cached_property
     def standard_error(self) -> tuple[float, float]:
         """The standard error of a difference of means, and its degrees of freedom."""
         if self.paired:
-            left_out = self.a.left_out - self.b.left_out
-            return _spread(left_out) ** 0.5, len(left_out) - 1.0
-        one, other = _spread(self.a.left_out), _spread(self.b.left_out)
-        n_a, n_b = len(self.a.left_out), len(self.b.left_out)
+            return spread(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
+        one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units
         below = one**2 / (n_a - 1) + other**2 / (n_b - 1)
         return (one + other) ** 0.5, (one + other) ** 2 / below if below > 0 else float(n_a + n_b - 2)
 
@@ -174,9 +178,3 @@ def inverted(interval: Callable[[float], Interval | None]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excludes(middle) else (low, middle)
     return 1 - low
-
-
-def _spread(left_out: Array) -> float:
-    """The jackknife's variance; of a mean that is s²/n."""
-    n = len(left_out)
-    return float((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

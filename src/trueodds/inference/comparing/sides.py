@@ -64,6 +64,16 @@ class Side:
         """The error whose interval is shown."""
         return float(self.judge.combined(self.judge.values))
 
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows the error is of."""
+        return self.asked.n_rows
+
+    @cached_property
+    def units(self) -> int:
+        """How many rows or clusters are independent of each other."""
+        return units_of(self.preds)
+
     @property
     def is_squared(self) -> bool:
         """Whether it is a root mean square of one score, which has an unbiased square."""
@@ -101,6 +111,11 @@ class Side:
     def left_out(self) -> Array:
         """The error with each row or cluster left out."""
         return self.judge.combined(jackknife(self.preds, self.judge))
+
+    @cached_property
+    def variance(self) -> float:
+        """Of the error; of a mean that is s²/n."""
+        return spread(self.left_out)
 
     @cached_property
     def squares(self) -> tuple[float, float, Array]:
@@ -154,3 +169,9 @@ class Side:
 
     def _notes(self) -> list[Note]:
         return notes_of(self.preds, self.asked)
+
+
+def spread(left_out: Array) -> float:
+    """The jackknife's variance."""
+    n = len(left_out)
+    return float((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

@@ -49,4 +49,25 @@ def _mixed(own: View, other: View, exchanged: Array) -> View:
     p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "at"))
     plain = own.at is own.p and other.at is other.p
     w = np.where(exchanged, other.w, own.w)
-    return View(p, y, w, at=None if plain else at, name=own.name, classes=own.classes, votes=own.votes)
+    exact = Exchanged(own, other, exchanged)
+    return View(p, y, w, at=None if plain else at, name=own.name, classes=own.classes, votes=own.votes, exact=exact)
+
+
+class Exchanged:
+    """The complements and log-probabilities of two views whose rows are exchanged."""
+
+    def __init__(self, own: View, other: View, exchanged: Array) -> None:
+        self.own, self.other, self.exchanged = own, other, exchanged
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether one of the views has."""
+        return self.own.has_logs or self.other.has_logs
+
+    def complement(self, p: Array) -> Array:
+        """Those of the view that each row is taken from."""
+        return np.where(self.exchanged, self.other.q, self.own.q)
+
+    def logs(self, outcomes: int) -> Array:
+        """Those of the view that each row is taken from."""
+        return np.where(self.exchanged[:, None], self.other.log_P, self.own.log_P)

@@ -1,0 +1,59 @@
+"""Does the README work for a new user? Its commands and its Python run as they stand, in a fresh clone of this commit.
+
+`python .ci/readme.py` takes the interpreter that runs it as `python3` and needs nothing but a package index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# What a new user does not have: this checkout on the path, an active environment, settings of this program or of make.
+FOREIGN = re.compile(r"PYTHON|VIRTUAL_ENV|TRUEODDS_|NUMBA_|NPY_|OPENBLAS_|GLIBC_|MAKE|MFLAGS|VENV")
+
+
+def steps(page: str) -> Iterator[str]:
+    """The page's commands, each as a line of shell, in their order; a block of Python is one command."""
+    for language, block in re.findall(r"^```(console|python)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        if language == "python":
+            yield f"python -c {shlex.quote(block)}"
+        else:
+            yield from re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+
+
+def script(page: str) -> str:
+    """One shell for the whole page, which ends at the first command that fails and says how long each took."""
+    lines = ["set -e"]
+    for step in steps(page):
+        title = step.splitlines()[0]
+        lines += [f"echo {shlex.quote(f'readme: {title}')}", "SECONDS=0", step, 'echo "readme: ${SECONDS} s"']
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Clone, run, and pass on the shell's exit code."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        clone, python3 = Path(folder, "trueodds"), Path(folder, "bin", "python3")
+        subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+        python3.parent.mkdir()
+        python3.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        python3.chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+        environment["PATH"] = f"{python3.parent}{os.pathsep}{environment['PATH']}"
+        commands = script((clone / "README.md").read_text(encoding="utf-8"))
+        ran = subprocess.run(["bash", "-c", commands], cwd=clone, env=environment, check=False)
+    sys.stderr.write(f"readme: exit code {ran.returncode} after {time.monotonic() - start:.0f} s\n")
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,292 @@
+"""Which number does a gate of --fail-on name? Looked up in what each command found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of
+from trueodds.core.registry import near
+from trueodds.core.results import Estimate, Interval, Verdict, figure
+
+if TYPE_CHECKING:
+    from trueodds.core.comparison import Comparison
+    from trueodds.core.groups import ByGroup
+    from trueodds.problem.selective import SelectiveRisk
+
+ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
+CLEAR = "clear of its noise floor, so nothing is taken off"
+
+
+def measure_scope(estimator: str, interval: Any) -> Scope:
+    """Of `trueodds measure`: the one estimate."""
+    return Scope(
+        "measure", estimators=(estimator,), lenses=True, bare=interval is None, example=f"'{estimator}.high>0.05'"
+    )
+
+
+def test_scope(margin: Any) -> Scope:
+    """Of `trueodds test`: p, the statistic, and where the error lies beside a margin."""
+    words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
+    return Scope(
+        "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE), example="reject or 'pvalue<=0.01'"
+    )
+
+
+def groups_scope(estimator: str, interval: Any) -> Scope:
+    """Of `trueodds groups`: the error of all rows and of every group, and their family-wise p."""
+    return Scope(
+        "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,), bare=interval is None,
+        example=f"'{estimator}[worst].low>0.02'",
+    )  # fmt: skip
+
+
+COMPARE = Scope("compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, example="'difference.low>0'")
+ANSWERS = Scope(
+    "answers",
+    numbers={"accuracy": ENDS, "coverage": VALUE, "mean_confidence": VALUE, "aurc": ENDS, "risk": ENDS},
+    estimators=("rmsce", "bas"),
+    example="'risk@0.8>0.05'",
+)
+
+
+@dataclass(frozen=True)
+class OfEstimate:
+    """Of one estimate, and of the views of its lens."""
+
+    estimate: Estimate
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The estimate's number, through its lens or for one of its parts."""
+        found = self.estimate
+        if gate.lens in (None, found.lens):
+            number, remark = part_of(found, gate.part)
+            return number, f"{_called(gate, found.lens)}{remark}"
+        if gate.lens in found.parts and gate.part == "value":
+            return found.parts[gate.lens], f"{gate.name}@{gate.lens}"
+        known = near(str(gate.lens), [found.lens, *found.parts])
+        raise gate.unknown(f"{found.estimator} through the lens {found.lens}", known)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """An estimate decides nothing."""
+        raise gate.unknown("an estimate", "Bound a number.")
+
+
+@dataclass(frozen=True)
+class OfVerdict:
+    """Of one test."""
+
+    verdict: Verdict
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The p-value, the statistic or the effect."""
+        if gate.name == "pvalue":
+            _reaches(gate, self.verdict.floor, gate.limit)
+        number: float | None = getattr(self.verdict, gate.name)
+        return number, gate.name
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether calibration is rejected at 5 %, or where the error lies beside the margin."""
+        if gate.name != "reject":
+            decision = self.verdict.decision
+            if decision is None:
+                raise gate.unknown("no decision", "See the notes.")
+            return decision == gate.name, f"the decision is {decision}"
+        return _rejected(gate, self.verdict.pvalue, self.verdict.floor, ALPHA)
+
+
+@dataclass(frozen=True)
+class OfComparison:
+    """Of the difference of two models, the first minus the second."""
+
+    comparison: Comparison
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The difference, an end of its interval, or its p-value."""
+        found = self.comparison
+        if gate.name == "pvalue":
+            _reaches(gate, found.floor, gate.limit)
+            return found.pvalue, gate.name
+        name = f"{_called(gate, None)} ({found.estimator} {' − '.join(found.names)})"
+        return found.difference if gate.part == "value" else _end(found.interval, gate.part), name
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether the models are told apart at 5 %."""
+        return _rejected(gate, self.comparison.pvalue, self.comparison.floor, ALPHA)
+
+
+@dataclass(frozen=True)
+class OfGroups:
+    """Of every group's error, and that of all rows."""
+
+    found: ByGroup
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
+        floor = float(self.found.settings["floor"])
+        if gate.name == "pvalue":
+            _reaches(gate, floor, gate.limit)
+            return self.found.pvalue, gate.name
+        if gate.group is None:
+            return OfEstimate(self.found.whole).number(gate)
+        return of_groups(gate, {each.label: each.estimate for each in self.found.groups})
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether some group is off, all groups taken together."""
+        return _rejected(gate, self.found.pvalue, float(self.found.settings["floor"]), 1 - self.found.level)
+
+
+@dataclass(frozen=True)
+class OfAnswers:
+    """Of what `trueodds answers` tells, as its JSON holds it."""
+
+    told: Mapping[str, Any]
+    risk: SelectiveRisk
+    measures: Sequence[Estimate]
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """Accuracy, coverage, the risk if only the surest answer, or one of the two estimates."""
+        for estimate in self.measures:
+            if estimate.estimator == gate.name:
+                return OfEstimate(estimate).number(gate)
+        if gate.name in ("aurc", "risk"):
+            return of_risk(gate, self.risk)
+        found = self.told[gate.name]
+        return (found[gate.part] if isinstance(found, Mapping) else found), _called(gate, None)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Answers decide nothing."""
+        raise gate.unknown("answers", "Bound a number.")
+
+
+@dataclass(frozen=True)
+class OfAudit:
+    """Of an audit as its JSON holds it; what it does not list is measured on its rows."""
+
+    told: Mapping[str, Any]
+    measure: Callable[[Gate], Estimate]
+    risk: Callable[[], SelectiveRisk]
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """A number that the audit lists, else one that is measured for the gate."""
+        if gate.name == "pvalue":
+            verdict = self.told["verdict"]
+            _reaches(gate, verdict.get("floor"), gate.limit)
+            return verdict.get("pvalue"), "family p"
+        if gate.name in ("aurc", "risk"):
+            return of_risk(gate, self.risk())
+        if gate.group is not None:
+            return of_groups(gate, {each["label"]: _of_group(each) for each in self.told.get("groups") or ()})
+        listed = [_estimate(each) for each in self.told["measures"] if each["estimator"] == gate.name]
+        for each in listed if gate.lens else listed[:1]:  # the default lens comes first
+            if gate.lens in (None, each.lens) or (gate.lens in each.parts and gate.part == "value"):
+                number, name = OfEstimate(each).number(gate)
+                if number is not None and not math.isnan(number):
+                    return number, name
+        return OfEstimate(self.measure(gate)).number(gate)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """The verdict of the family."""
+        verdict = self.told["verdict"]
+        if verdict.get("rejected") is None or verdict.get("pvalue") is None:
+            raise gate.unknown("no p-value for all claims", "See the notes.")
+        return verdict["rejected"], verdict["reason"]
+
+
+def part_of(found: Estimate, part: str) -> tuple[float | None, str]:
+    """A part of an estimate, with a remark where it is not taken as it stands.
+
+    The debiased value is shown near the noise floor only. Clear of it there is nothing to take off: it is the value.
+    """
+    if part in ("low", "high"):
+        return _end(found.interval, part), ""
+    if part != "debiased" or found.debiased is not None:
+        number: float | None = getattr(found, part)
+        return number, ""
+    if default_of(found.estimator).interval == "debiased":
+        return found.value, " (debiased by itself)"
+    if found.noise_floor is None or not math.isfinite(found.value):
+        return None, ""
+    return found.value, f" ({CLEAR})"
+
+
+def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
+    """The number of one group, or of the one that comes nearest to failing.
+
+    Where a group has no number none is passed over in silence: then the gate fails, or cannot be judged.
+    """
+    if not groups:
+        raise gate.unknown("no groups", "Add --group C for every column of groups.")
+    asked = str(gate.group)
+    if asked in groups:
+        number, remark = part_of(groups[asked], gate.part)
+        return number, f"{_called(gate, None)}{remark}"
+    if asked != WORST:
+        raise gate.unknown(f"no group {asked!r}", near(asked, [WORST, *groups]))
+    numbers = {label: part_of(each, gate.part) for label, each in groups.items()}
+    known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
+    nearest = max if gate.from_above else min
+    label = nearest(known, key=lambda each: known[each]) if known else None
+    if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
+        missing = ", ".join(each for each in groups if each not in known)
+        raise gate.unknown(f"no {gate.part} of {missing}", "A group that cannot be judged is no pass: see the notes.")
+    return known[label], f"{_called(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+
+
+def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
+    """The area under the risk-coverage curve, or the risk at a coverage that was asked for."""
+    if gate.name == "aurc":
+        return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _called(gate, None)
+    column = "risk" if gate.part == "value" else gate.part
+    place = next(i for i, each in enumerate(risk.at["coverage"]) if math.isclose(each, gate.coverage or 0.0))
+    return float(risk.at[column][place]), _called(gate, gate.lens)
+
+
+def coverages(gates: Sequence[Gate]) -> list[float]:
+    """The coverages whose risk is asked for."""
+    return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
+
+
+def _rejected(gate: Gate, pvalue: float | None, floor: float | None, alpha: float) -> tuple[bool, str]:
+    _reaches(gate, floor, alpha)
+    if pvalue is None or math.isnan(pvalue):
+        raise gate.unknown("no p-value", "See the notes.")
+    return pvalue <= alpha, f"p {figure(pvalue)} {'<=' if pvalue <= alpha else '>'} {figure(alpha)}"
+
+
+def _reaches(gate: Gate, floor: float | None, limit: float) -> None:
+    """Refuse to judge where no p-value that the draws can give would fail."""
+    if not gate.from_above and floor is not None and floor > limit * (1 + 1e-9):
+        raise gate.unknown(f"no p-value below {figure(floor)} was possible", "Give more --resamples.")
+
+
+def _end(interval: Interval | None, part: str) -> float | None:
+    return None if interval is None else float(getattr(interval, part))
+
+
+def _called(gate: Gate, lens: str | None) -> str:
+    group = "" if gate.group is None else f"[{gate.group}]"
+    part = "" if gate.part == "value" else f".{gate.part}"
+    return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
+
+
+def _estimate(told: Mapping[str, Any]) -> Estimate:
+    """An estimate from its JSON, where an infinity is null."""
+    interval = told.get("interval")
+    value = math.nan if told["value"] is None else told["value"]
+    return Estimate(
+        told["estimator"], told["lens"], value, told["n"], Interval(**interval) if interval else None,
+        told.get("noise_floor"), told.get("debiased"), told.get("parts") or {},
+    )  # fmt: skip
+
+
+def _of_group(told: Mapping[str, Any]) -> Estimate:
+    """The error of a group of an audit, debiased as `measure` does it."""
+    from trueodds.inference.floors import less_floor
+
+    error, floor = told["error"], told.get("noise_floor")
+    less = math.nan if error is None or floor is None else float(less_floor(error, floor))
+    debiased = None if math.isnan(less) else less
+    return _estimate({**told, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

@@ -1,0 +1,110 @@
+"""One model's part in a comparison where its rows were counted into a tally: an independent sample, never paired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate, Interval
+from trueodds.estimators.base import Estimator, ProperScore
+from trueodds.inference import intervals, tallied
+from trueodds.inference.cells import Resampled, from_cells
+from trueodds.inference.comparing.sides import Side
+from trueodds.inference.estimate import DRAWN, Sureness, answer, cells_lack, interval_of, method_for
+from trueodds.inference.floors import REDRAWS
+from trueodds.problem.lens import Lens
+from trueodds.tally.tally import Tally
+
+Array = NDArray[Any]
+
+
+class ScoredSide(Side):
+    """A proper score, whose mean and standard error a tally carries."""
+
+    is_squared = False
+    is_mean = True
+    draws = None
+    resampled = None
+
+    def __init__(self, name: str, tally: Tally, score: ProperScore, lens: Lens, sure: Sureness, key: Sequence[int]):
+        self.name, self.sure, self.key = name, sure, tuple(key)
+        self.estimate = tallied.score_estimate(tally, score, lens, sure)
+        self.method = None if self.estimate.interval is None else "normal"
+        self.value = self.of_judge = self.estimate.value
+        self.n_rows = self.units = tally.n
+        self.variance = tally.score(score.name)["standard_error"] ** 2
+
+    def interval(self, level: float) -> tuple[Interval | None, str]:
+        """The normal interval of a mean, or why there is none."""
+        if self.method is None:
+            return None, "the value is infinite or undefined"
+        return intervals.normal(self.value, self.variance**0.5, level), ""
+
+
+class TalliedSide(Side):
+    """Any other error, on the cells of a tally, which are resampled instead of rows."""
+
+    is_squared = False
+    is_mean = False
+    by_rows = None
+
+    def __init__(
+        self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness,
+        key: Sequence[int],
+    ):  # fmt: skip
+        self.name, self.sure, self.key = name, sure, tuple(key)
+        self.tally, self.asked = tally, tallied.asked_of(tally, estimator, lens, aggregate)
+        self.judge = self.asked.judge
+        self.n_rows = self.units = tally.n
+        self.lack = cells_lack(self.judge)
+        chosen = method_for(self.judge, sure, clustered=False, cells=True)
+        self.method = None if self.lack else chosen
+
+    @cached_property
+    def resampled(self) -> Resampled | None:
+        """The error on resamples of cells."""
+        if self.method is None:
+            return None
+        return from_cells(self.judge, self.sure.resamples, np.random.default_rng(self.key))
+
+    @cached_property
+    def nulls(self) -> list[Array | None]:
+        """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
+        rng = np.random.default_rng([*self.key, 2**20])
+        several = [self.asked] if self.judge is self.asked else [self.asked, self.judge]
+        if isinstance(self.asked.estimator, ProperScore):
+            return [None]
+        return [tallied.null_draws(self.tally, each, REDRAWS, rng)[0] for each in several]
+
+    def interval(self, level: float) -> tuple[Interval | None, str]:
+        """The model's own interval at a level, or why there is none."""
+        if self.lack:
+            return None, self.lack
+        sure, rng = replace(self.sure, level=level), np.random.default_rng(self.key)
+        drawn_by = self.resampled if self.method in DRAWN else None
+        return interval_of(None, self.judge, self.method, sure, drawn_by, self.nulls[-1], rng)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The model's own answer in full."""
+        notes: list[Note] = tallied.notes_of(self.tally, self.asked)
+        if self.sure.interval is None:
+            return answer(self.asked, None, "", None, self.sure, None, notes=notes)
+        interval, why = self.interval(self.sure.level)
+        how = self.resampled.how if self.method in DRAWN and self.resampled is not None else None
+        return answer(self.asked, interval, why, self.nulls[0], self.sure, how, notes=notes)
+
+
+def side_of_tally(
+    name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness, key: Sequence[int]
+) -> Side:
+    """The part of one model; refused (TO403, TO405, TO406) where the estimator needs more than the tally's cells."""
+    if isinstance(estimator, ProperScore) and tallied.tally_scores(tally, lens):
+        return ScoredSide(name, tally, estimator, lens, sure, key)
+    return TalliedSide(name, tally, estimator, lens, aggregate, sure, key)

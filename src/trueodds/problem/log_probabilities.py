@@ -1,0 +1,146 @@
+"""Log-probabilities of classes, events and complements, from every column or from the logits where these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trueodds.problem.predictions import Predictions
+
+Array = NDArray[Any]
+
+NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
+_BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
+
+
+def log_softmax(z: Array) -> Array:
+    """Log-probabilities (n, K), float64, of logits (n, K), or (n,) for the log odds of the second of two classes.
+
+    A logit of −inf is an exact zero and keeps the logarithm −inf; no other logarithm underflows.
+
+    >>> log_softmax(np.array([[0.0, 2000.0]])).tolist()
+    [[-2000.0, 0.0]]
+    """
+    z = np.asarray(z, dtype=np.float64)
+    if z.ndim == 1:
+        return -np.logaddexp(0.0, np.stack([z, -z], axis=1))
+    return z - log_sum(z)[:, None]
+
+
+def log_sum(z: Array) -> Array:
+    """log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf where all are −inf."""
+    out = np.empty(len(z))
+    rows = max(1, _BLOCK // z.shape[1])
+    for start in range(0, len(z), rows):
+        part = z[start : start + rows].astype(np.float64)
+        top = part.max(axis=1)
+        top[np.isneginf(top)] = 0.0
+        part -= top[:, None]
+        with np.errstate(divide="ignore"):
+            out[start : start + rows] = np.log(np.exp(part, out=part).sum(axis=1)) + top
+    return out
+
+
+def log_probabilities(preds: Predictions) -> Array:
+    """The log-probability of every class, (n, K) float64: of the logits where these are known, else of each column.
+
+    >>> from trueodds.problem.predictions import Predictions
+    >>> log_probabilities(Predictions([0], [[1e-30, 1.0]])).round(2).tolist()
+    [[-69.08, 0.0]]
+    """
+    if preds.logits is not None:
+        return log_softmax(preds.logits)
+    with np.errstate(divide="ignore"):
+        return np.log(preds.P, dtype=np.float64)
+
+
+def log_observed(preds: Predictions) -> Array:
+    """The log-probability of the observed class, (n,) float64; with votes the mean over them."""
+    if preds.votes is not None:
+        voted = preds.votes > 0
+        return (preds.votes * np.where(voted, log_probabilities(preds), 0.0)).sum(axis=1)
+    assert preds.y is not None
+    every, z = np.arange(preds.n), preds.logits
+    if z is None:
+        p = preds.p[every, preds.y] if preds.p.ndim == 2 else np.where(preds.y == 1, preds.p, 1 - preds.p)
+        with np.errstate(divide="ignore"):
+            return np.log(p, dtype=np.float64)
+    if z.ndim == 1:
+        return -np.logaddexp(0.0, np.where(preds.y == 1, -z, z), dtype=np.float64)
+    return z[every, preds.y] - _log_sums(preds)
+
+
+class Induced:
+    """Where the probabilities that a lens induces come from: complements and logarithms with the digits of the classes.
+
+    `code` gives the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
+
+    >>> from trueodds.problem.predictions import Predictions
+    >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
+    >>> p = sharp.p[:, 1]
+    >>> float(1 - p[0]), Induced(sharp, lambda: np.array([[0, 1]])).complement(p).round(15).tolist()
+    (0.0, [1e-12])
+    """
+
+    def __init__(self, preds: Predictions, code: Callable[[], Array]) -> None:
+        self.preds, self.code = preds, code
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether there are logits."""
+        return self.preds.logits is not None
+
+    def complement(self, p: Array) -> Array:
+        """The probability that an event of probability p (n,) does not come, (n,) float64: the sum over the others."""
+        P = self.preds.P
+        if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
+            return P[:, 1 - int(event[0, 1])].astype(np.float64)
+        rest: Array = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64)) - p
+        near = rest < NEAR
+        if near.any():
+            rest[near] = np.where(_rows(self.code() == 1, near), 0.0, P[near]).sum(axis=1, dtype=np.float64)
+        return rest
+
+    def logs(self, outcomes: int) -> Array | None:
+        """The log-probability of each outcome, (n, outcomes) float64, from the logits; None where there are none.
+
+        Of a binary view those of the complement and of the event.
+        """
+        z = self.preds.logits
+        if z is None:
+            return None
+        code = self.code()
+        if len(code) == 1 and (code[0] == np.arange(code.shape[1])).all():
+            return log_softmax(z)
+        if z.ndim == 1:
+            z = np.stack([np.zeros_like(z), z], axis=1)
+        total, event = _log_sums(self.preds), code == 1
+        if outcomes > 2 or len(code) > 1 or event.sum() > 1:
+            return np.stack([_log_sum_over(z, code == each) - total for each in range(outcomes)], axis=1)
+        log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
+        with np.errstate(divide="ignore"):
+            rest = np.log1p(-np.exp(log_p))
+        near = rest < np.log(NEAR)
+        rest[near] = _log_sum_over(z[near], ~event) - total[near]
+        return np.stack([rest, log_p], axis=1)
+
+
+def _log_sums(preds: Predictions) -> Array:
+    """log Σ exp(z) of each row's logits, (n,)."""
+    z = preds.logits
+    assert z is not None
+    return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum(z))
+
+
+def _rows(mask: Array, rows: Array) -> Array:
+    """A mask for some rows; one row of it may serve all."""
+    return mask if len(mask) == 1 else mask[rows]
+
+
+def _log_sum_over(z: Array, mask: Array) -> Array:
+    """log Σ exp of the masked logits of each row, (n,)."""
+    return log_sum(z[:, mask[0]]) if len(mask) == 1 else log_sum(np.where(mask, z, -np.inf))

@@ -1,0 +1,155 @@
+"""What two columns or logits tell of small probabilities reaches every use of logarithms."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import trueodds as to
+from trueodds.calibrators import CALIBRATORS
+from trueodds.estimators.corp import Corp
+from trueodds.problem.lens import as_lens
+from trueodds.problem.log_probabilities import log_softmax
+from trueodds.problem.predictions import Predictions
+from trueodds.tally.tally import Tally
+
+TINY = Predictions([0, 1], [[1e-30, 1.0], [0.5, 0.5]])
+
+
+def sharp(n=600, seed=0):
+    """Float32 rows of two classes in which one column often is 1 although the other is not 0."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n) * 14
+    P = np.stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))], axis=1).astype(np.float32)
+    y = (rng.random(n) < 1 / (1 + np.exp(-z * 0.3))).astype(int)
+    assert (P == 1).any(axis=1).sum() > 50
+    assert (P > 0).all()
+    return Predictions(y, P)
+
+
+def overflowing(k=3, n=700, seed=3):
+    """Logits whose softmax underflows for a third of the outcomes; the labels follow them at a temperature of 500."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 1000
+    q = np.exp(log_softmax(z / 500))
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1)
+    return y, z
+
+
+def test_log_loss_reads_the_column_of_the_first_class():
+    # −(log 1e-30 + log .5)/2
+    assert to.measure(TINY, "log_loss", interval=None).value == pytest.approx((30 * math.log(10) + math.log(2)) / 2)
+
+
+def test_no_outcome_has_probability_0_that_its_own_column_gives_a_chance():
+    assert not to.measure(TINY, "log_loss").notes
+    assert not [note for note in to.test(TINY, "spiegelhalter").notes if note.code == "TN215"]
+    assert to.audit(sharp(), rng=0).to_dict()["data"]["true_class_zeros"] == 0
+
+
+def test_a_float32_softmax_has_the_log_loss_of_its_columns():
+    preds = sharp(5000)
+    direct = -np.log(preds.P[np.arange(5000), preds.y].astype(np.float64)).mean()
+    assert to.measure(preds, "log_loss", interval=None).value == pytest.approx(direct, rel=1e-12)
+    assert Tally.of(preds).score("log_loss")["mean"] == pytest.approx(direct, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["log_loss", "spherical", "skce", "brier"])
+def test_an_estimate_does_not_depend_on_which_of_two_classes_comes_first(name):
+    preds = sharp()
+    swapped = Predictions(1 - preds.y, preds.P[:, ::-1])
+    one, other = (to.measure(each, name, interval=None).value for each in (preds, swapped))
+    assert np.isfinite(one)
+    # float32 rows sum to 1 within 6e-8, and what reads p alone moves by no more
+    assert one == pytest.approx(other, rel=1e-12 if name in ("log_loss", "spherical") else 1e-6)
+
+
+def test_the_log_score_that_corp_takes_apart_is_that_of_both_columns():
+    preds = sharp()
+    (view,) = as_lens("positive").views(preds)
+    parts = Corp(score="log_loss").parts(view)
+    assert parts["score"] == pytest.approx(to.measure(preds, "log_loss", interval=None).value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("spiegelhalter", {}),
+        ("score", {}),
+        ("score", {"statistic": "log_loss"}),
+        ("cox", {}),
+        ("giviti", {}),
+        ("mcllo", {}),
+    ],
+)
+def test_a_test_does_not_depend_on_which_of_two_classes_comes_first(name, settings):
+    preds = sharp()
+    swapped = Predictions(1 - preds.y, preds.P[:, ::-1])
+    one, other = (to.test(each, name, **settings) for each in (preds, swapped))
+    assert np.isfinite(one.statistic)
+    assert abs(one.statistic) == pytest.approx(abs(other.statistic), rel=1e-6)
+    assert not [note for note in one.notes if note.code == "TN215"]
+
+
+def test_outcomes_whose_logits_underflow_are_improbable_and_not_impossible():
+    y, z = overflowing()
+    preds = Predictions.from_logits(y, z)
+    logs = log_softmax(z)[np.arange(len(y)), y]
+    assert (preds.P[np.arange(len(y)), y] == 0).sum() > 30
+    assert np.isfinite(logs).all()
+    report = to.audit(preds, rng=0).to_dict()
+    (loss,) = (each for each in report["measures"] if each["estimator"] == "log_loss")
+    assert loss["value"] == pytest.approx(-logs.mean(), rel=1e-12)
+    assert report["data"]["true_class_zeros"] == report["data"]["zeros"] == 0
+    assert "impossible" not in json.dumps(report)
+    assert Tally.of(preds).score("log_loss")["mean"] == pytest.approx(-logs.mean(), rel=1e-12)
+    assert Tally.of(preds).counts.true_zeros == Tally.of(preds).counts.zeros == 0
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_temperature_of_logits_that_underflow_is_that_of_greatest_likelihood(k):
+    y, z = overflowing(k)
+    fitted = to.fit(Predictions.from_logits(y, z), "temperature")
+
+    def loss(t):
+        return -log_softmax(z / t)[np.arange(len(y)), y].mean()
+
+    best = minimize_scalar(loss, bounds=(100, 3000), method="bounded", options={"xatol": 1e-9}).x
+    assert 1 / fitted.map.beta == pytest.approx(best, rel=1e-6)
+    assert fitted.map.converged
+
+
+LOGARITHMIC = [
+    name for name in CALIBRATORS.names()
+    if CALIBRATORS.load(name).takes_logs and name not in ("auto", "kernel")  # a Gaussian's least width is no ratio
+]  # fmt: skip
+EQUIVARIANT = ("temperature", "top_vs_all", "bias_corrected_temperature", "llo", "platt", "boldness", "evidential",
+               "structured", "mcllo", "irova_ts", "scaling_binning")  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", LOGARITHMIC)
+def test_a_fit_to_logits_is_the_fit_to_their_probabilities_where_none_underflows(name, k):
+    if CALIBRATORS.load(name).two_classes and k > 2:
+        return
+    y, z = overflowing(k)
+    preds = Predictions.from_logits(y, z / 250)
+    of_logits, of_columns = to.fit(preds, name), to.fit(Predictions(y, preds.P), name)
+    expected = of_columns.predict_proba(preds.P)
+    np.testing.assert_allclose(of_logits.predict_proba(z / 250, logits=True), expected, atol=1e-9)
+    np.testing.assert_allclose(of_logits.predict_proba(preds), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", EQUIVARIANT)
+def test_logits_a_thousand_times_as_large_are_recalibrated_to_the_same_probabilities(name, k):
+    # Powers of p absorb the scale of logits. Curves of one class against the rest see, for k > 2, another score.
+    if k > 2 and (CALIBRATORS.load(name).two_classes or name in ("platt", "irova_ts", "scaling_binning")):
+        return
+    y, z = overflowing(k)
+    small, large = (to.fit(Predictions.from_logits(y, each), name) for each in (z / 250, z / 2))
+    one, other = small.predict_proba(z / 250, logits=True), large.predict_proba(z / 2, logits=True)
+    np.testing.assert_allclose(one, other, atol=1e-8)
+    assert small.map.converged == large.map.converged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,51 +20,36 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-_SUMS = tuple(each.name for each in fields(ScoreSums))
-_EXTREME = [COUNTS.index(name) for name in EXTREMES]
-_FEW = 4096  # cells that are added up sooner than they are put aside
-
-
-@dataclass(frozen=True, slots=True)
-class Make:
-    """What tallies of groups have in common that can be added column by column."""
-
-    kind: str
-    classes: tuple[Any, ...]
-    dtype: str
-    bins: int
-    slots: tuple[str, ...]
-    sums: int  # per cell, 4 or 9
+_SCORE_SUMS = tuple(each.name for each in fields(ScoreSums))
+_EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
+_PENDING = 4096  # cells that may always wait to be added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """The tallies of G groups: the cells of one after the other, and a row of every other sum for each."""
+class GroupColumns:
+    """The tallies of G groups: the cells of one group after the other, and one row per group of every other sum."""
 
-    make: Make
-    names: tuple[str, ...]  # sorted
+    template: Tally  # of any of the groups, for what all have in common
+    names: tuple[str, ...]  # (G,) sorted
     n: Array  # (G,) int64
     weight: Array  # (G,)
-    starts: Array  # (G + 1,) of each group's cells
-    index: Array  # (m,) as of Cells
-    rows: Array  # (m,)
-    sums: Array  # (m, 4 or 9)
-    scores: Array  # (G, 2, 7) by the name of the score and the fields of ScoreSums
-    counts: Array  # (G, 9) by the fields of Counts
+    starts: Array  # (G + 1,) where the cells of each group start
+    index: Array  # (m,) as in Cells
+    rows: Array  # (m,) int64, `n` of Cells
+    sums: Array  # (m, 4 or 9) as in Cells
+    scores: Array  # (G, 2, 7) by the name of the score and the field of ScoreSums
+    counts: Array  # (G, 9) by the field of Counts
 
     @classmethod
-    def of(cls, tallies: Mapping[str, Tally]) -> Columns | None:
-        """The columns of tallies that were made alike; None where they were not, or there are none."""
-        makes = {
-            Make(each.kind, each.classes, each.dtype, each.bins, each.slots, each.cells.sums.shape[1])
-            for each in tallies.values()
-        }
-        if len(makes) != 1:
+    def of(cls, tallies: Mapping[str, Tally]) -> GroupColumns | None:
+        """The columns of tallies that have everything but their sums in common; None for others, or for no tally."""
+        names = tuple(sorted(tallies))
+        parts = [tallies[name] for name in names]
+        if len({_layout(part) for part in parts}) != 1:
             return None
-        parts = [tallies[name] for name in sorted(tallies)]
         return cls(
-            makes.pop(),
-            tuple(sorted(tallies)),
+            parts[0],
+            names,
             np.array([part.n for part in parts], dtype=np.int64),
             np.array([part.weight for part in parts], dtype=np.float64),
             np.cumsum([0, *(len(part.cells.index) for part in parts)]),
@@ -75,83 +60,74 @@ class Columns:
             np.array([astuple(part.counts) for part in parts], dtype=np.float64),
         )
 
-    def tally(self, i: int) -> Tally:
-        """The tally of one group."""
-        from trueodds.tally.tally import Tally
-
-        make, cells = self.make, slice(self.starts[i], self.starts[i + 1])
-        return Tally(
-            kind=make.kind,
-            classes=make.classes,
-            dtype=make.dtype,
-            bins=make.bins,
-            grid=None,
-            slots=make.slots,
-            n=int(self.n[i]),
-            weight=float(self.weight[i]),
-            cells=Cells(self.index[cells], self.rows[cells], self.sums[cells]),
-            joint={},
-            null=None,
-            scores={name: _score(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
-            counts=_counts(self.counts[i].tolist()),
-            groups={},
-        )
-
     @classmethod
-    def together(cls, parts: Sequence[Columns]) -> Columns:
-        """The sum of each group in the order of the parts, to the bit as if they had been added one by one."""
+    def added(cls, parts: Sequence[GroupColumns]) -> GroupColumns:
+        """The sum of the parts, to the bit as if the tallies of each group were added in their order."""
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
-        place = {name: i for i, name in enumerate(names)}
-        g, span = len(names), len(parts[0].make.slots) * CELLS
-        n, weight = np.zeros(g, dtype=np.int64), np.zeros(g)
-        scores = np.full((g, *parts[0].scores.shape[1:]), -0.0)  # to which a first −0 adds up to −0
-        counts = np.zeros((g, len(COUNTS)))
+        position = {name: i for i, name in enumerate(names)}
+        n_groups, size = len(names), len(parts[0].template.slots) * CELLS
+        n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
+        scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
+        counts = np.zeros((n_groups, len(COUNTS)))
         keys = []
         for part in parts:
-            at = np.array([place[name] for name in part.names])
+            at = np.array([position[name] for name in part.names])
             n[at] += part.n
             weight[at] += part.weight
             scores[at] += part.scores
-            most = np.maximum(counts[at][:, _EXTREME], part.counts[:, _EXTREME])
+            largest = np.maximum(counts[at], part.counts)[:, _EXTREMES]
             counts[at] += part.counts
-            counts[np.ix_(at, _EXTREME)] = most
-            keys.append(np.repeat(at, np.diff(part.starts)) * span + part.index)
-        sums = np.concatenate([np.column_stack([part.rows, part.sums]) for part in parts])
-        key, sums = added_up(np.concatenate(keys), sums)
-        starts = np.searchsorted(key, np.arange(g + 1) * span)
-        rows = sums[:, 0].astype(np.int64)
-        return cls(parts[0].make, names, n, weight, starts, key % span, rows, sums[:, 1:].copy(), scores, counts)
+            counts[at[:, None], _EXTREMES] = largest
+            keys.append(np.repeat(at, np.diff(part.starts)) * size + part.index)
+        key, slot = np.unique(np.concatenate(keys), return_inverse=True)
+        starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
+        rows = _sum_by(slot, np.concatenate([part.rows for part in parts])).astype(np.int64)
+        columns = np.concatenate([part.sums for part in parts]).T
+        sums = np.stack([_sum_by(slot, column) for column in columns], axis=1)
+        return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
+
+    def tally(self, i: int) -> Tally:
+        """The tally of one group."""
+        cells = slice(self.starts[i], self.starts[i + 1])
+        return replace(
+            self.template,
+            n=int(self.n[i]),
+            weight=float(self.weight[i]),
+            cells=Cells(self.index[cells], self.rows[cells], self.sums[cells]),
+            scores={name: _score_sums(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
+            counts=_counts(self.counts[i].tolist()),
+        )
 
 
 class GroupTallies(Mapping[str, "Tally"]):
     """The tally of each group by its name, in the order of the names.
 
-    `+` puts what is added aside until it is as much as the sum, so that many batches are added up in linear time.
+    `+` lets summands wait until they are as long as the sum so far, so that many batches are added in linear time.
     """
 
-    def __init__(self, *parts: Columns) -> None:
+    def __init__(self, *parts: GroupColumns) -> None:
         self._parts = parts
 
     def __add__(self, other: GroupTallies) -> GroupTallies:
-        found = GroupTallies(*self._parts, other.columns)
-        first, *later = (len(part.index) for part in found._parts)
-        if sum(later) > max(first, _FEW):
-            found._parts = (found.columns,)
-        return found
+        total = GroupTallies(*self._parts, other.columns)
+        first, *pending = (len(part.index) for part in total._parts)
+        if sum(pending) > max(first, _PENDING):
+            total._parts = (total.columns,)
+        return total
 
     @property
-    def columns(self) -> Columns:
-        """All of it as one sum."""
+    def columns(self) -> GroupColumns:
+        """All groups as one sum."""
         if len(self._parts) > 1:
-            self._parts = (Columns.together(self._parts),)
+            self._parts = (GroupColumns.added(self._parts),)
         return self._parts[0]
 
     @property
-    def make(self) -> Make:
-        """What the tallies have in common."""
-        return self._parts[0].make
+    def template(self) -> Tally:
+        """A tally with everything that the groups have in common."""
+        return self._parts[0].template
 
     def __getitem__(self, name: str) -> Tally:
         i = bisect_left(self.columns.names, name)
@@ -168,31 +144,36 @@ class GroupTallies(Mapping[str, "Tally"]):
 
 def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]:
     """The tallies of the groups of both, those of one name added up."""
-    one, two = grouped(a), grouped(b)
-    if isinstance(one, GroupTallies) and isinstance(two, GroupTallies) and one.make == two.make:
-        return one + two
+    first, second = _by_columns(a), _by_columns(b)
+    if first is not None and second is not None and _layout(first.template) == _layout(second.template):
+        return first + second
     both = {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
     return dict(sorted(both.items()))
 
 
-def grouped(tallies: Mapping[str, Tally]) -> Mapping[str, Tally]:
-    """The tallies column by column where they are alike."""
+def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
+    """The same tallies column by column; None where they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
-    columns = Columns.of(tallies)
-    return tallies if columns is None else GroupTallies(columns)
+    columns = GroupColumns.of(tallies)
+    return None if columns is None else GroupTallies(columns)
 
 
-def added_up(keys: Array, values: Array) -> tuple[Array, Array]:
-    """The different keys (m,), rising, and the sums (m, c) of the values (n, c) that they have, in the order of the rows."""
-    found, inverse = np.unique(keys, return_inverse=True)
-    sums = [np.bincount(inverse, weights=column, minlength=len(found)) for column in values.T]
-    return found, np.stack(sums, axis=1)
+def _layout(tally: Tally) -> tuple[Any, ...]:
+    """What tallies must have in common to be held in the same columns."""
+    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
 
 
-def _score(row: list[float]) -> ScoreSums:
-    return ScoreSums(**{name: int(x) if name == "infinite" else x for name, x in zip(_SUMS, row, strict=True)})
+def _sum_by(slot: Array, values: Array) -> Array:
+    """The sum of the values of each slot, in their order."""
+    return np.bincount(slot, weights=values)
+
+
+def _score_sums(row: list[float]) -> ScoreSums:
+    values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
+    return ScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
 def _counts(row: list[float]) -> Counts:
-    return Counts(**{name: x if name in EXTREMES else int(x) for name, x in zip(COUNTS, row, strict=True)})
+    values: dict[str, Any] = {name: x if name in EXTREMES else int(x) for name, x in zip(COUNTS, row, strict=True)}
+    return Counts(**values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from trueodds.tally import slots
 from trueodds.tally.cells import Cells
 from trueodds.tally.counted import counted
 from trueodds.tally.counts import Counts
-from trueodds.tally.group_sums import of_groups
+from trueodds.tally.group_sums import tally_groups
 from trueodds.tally.groups import union
 from trueodds.tally.rows import Rows, binary
 from trueodds.tally.scores import ScoreSums
@@ -100,10 +100,9 @@ class Tally:
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
         if grid is not None:
             _whole(grid, "grid")
-        whole = _count(preds, slice(None), bins)
-        whole = replace(
-            whole, grid=grid, groups={name: of_groups(preds, of, bins, _count) for name, of in preds.group.items()}
-        )
+        count_group = partial(_count, preds, bins=bins, group=True)
+        groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
+        whole = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
         asked = [as_lens(each) for each in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
             asked.append(lenses_of.Canonical())

@@ -22,7 +22,9 @@ def hashed_order(P: Array, *ties: Array) -> Array:
     """
     rounded = P.astype(np.float32)
     keys = [_hash(rounded, columns=True), _hash(rounded, columns=False)]
-    return np.lexsort([_hash(P, columns=True), *(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys])
+    return np.lexsort(
+        [_hash(P, columns=True), *(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys]
+    )
 
 
 def evenly(n: int, count: int) -> Array:

@@ -31,8 +31,8 @@ def files(folder: Path, *, row_group_size: int = 100) -> str:
     return str(folder / "*.parquet")
 
 
-def opened(pattern: str) -> Any:
-    return read(pattern, group="site", weight="w", batch_rows=70)
+def opened(pattern: str, weight: str | None = "w") -> Any:
+    return read(pattern, group="site", weight=weight, batch_rows=70)
 
 
 def stopping(left: list[int], batch: Predictions) -> Tally:
@@ -42,14 +42,15 @@ def stopping(left: list[int], batch: Predictions) -> Tally:
     return Tally.of(batch)
 
 
+@pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("batches", [1, 3, 4, 7, 15])
-def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batches: int) -> None:
+def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batches: int, weight: str | None) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
-        resumed(opened(pattern), partial(stopping, [0] * batches), state, {})
+        resumed(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
     seen: list[int] = []
-    found = resumed(opened(pattern), Tally.of, state, {}, progress=lambda done, total: seen.append(done))
-    assert wire.dumps(found) == wire.dumps(opened(pattern).reduce(Tally.of))
+    found = resumed(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: seen.append(done))
+    assert wire.dumps(found) == wire.dumps(opened(pattern, weight).reduce(Tally.of))
     assert seen[0] > batches * 50  # it did not begin anew
     assert seen[-1] == 1_000
 

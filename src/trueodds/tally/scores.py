@@ -46,7 +46,8 @@ class ScoreSums:
     @classmethod
     def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
         """Of n rows of weight 1, `finite` of them with a finite score: Σs and Σs² of these."""
-        return cls(finite, finite, s, s, ss, n - finite, n - finite)
+        w = float(finite)  # as every sum, so that a tally has the same text before and after it was saved
+        return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

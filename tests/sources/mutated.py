@@ -11,6 +11,19 @@ from trueodds import InputError, Predictions
 
 Generator = np.random.Generator
 
+CSV = {
+    "plain": b"label,p_0,p_1,w\n" + b"".join(b"%d,0.%d,0.%d,%d\n" % (i % 2, i, 10 - i, i) for i in range(1, 10)) * 3,
+    "names": b"\xef\xbb\xbfnote,label,p_cat,p_dog\r\n" + b"some text,cat,0.25,0.75\r\na long note,dog,1,0\r\n" * 5,
+    "quoted": b'"label",p_0,p_1,"site",note\n' + b'0,"0.5",0.5,"north","a, ""b"", c"\n1,0,1,"a\nb",\n\n' * 5,
+    "literal": b"label,p_0,p_1,site\n" + b'0,0.5,0.5,5" pipe\n1,0.25,0.75,6"\n' * 6,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {"weight": "w"},
+    "names": {},
+    "quoted": {"group": "site"},
+    "literal": {"group": "site"},
+}
+
 ODDITIES: Sequence[bytes] = (
     *(
         b'"',
@@ -107,7 +120,8 @@ def _double(content: bytes, draw: Generator) -> bytes:
     return content[:at] + part + content[at:]
 
 
-def _flip(content: bytes, draw: Generator) -> bytes:
+def flipped(content: bytes, draw: Generator) -> bytes:
+    """One to four bytes changed."""
     if not content:
         return content
     changed = bytearray(content)
@@ -120,7 +134,7 @@ def _cut(content: bytes, draw: Generator) -> bytes:
     return content[: int(draw.integers(len(content) + 1))]
 
 
-CHANGES = (_insert, _insert, _overwrite, _replace_cell, _replace_cell, _delete, _double, _flip, _cut)
+CHANGES = (_insert, _insert, _overwrite, _replace_cell, _replace_cell, _delete, _double, flipped, _cut)
 
 
 def answer(read: Callable[[], Predictions]) -> tuple[Any, ...]:

@@ -9,23 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sources.mutated import answer, mutated
+from tests.sources.fuzzing import FORMATS, check
+from tests.sources.mutated import CSV, SETTINGS, answer, mutated
 from trueodds import Predictions, read
 from trueodds.problem.joined import joined
 from trueodds.sources import csv_chunks
-
-CSV = {
-    "plain": b"label,p_0,p_1,w\n" + b"".join(b"%d,0.%d,0.%d,%d\n" % (i % 2, i, 10 - i, i) for i in range(1, 10)) * 3,
-    "names": b"\xef\xbb\xbfnote,label,p_cat,p_dog\r\n" + b"some text,cat,0.25,0.75\r\na long note,dog,1,0\r\n" * 5,
-    "quoted": b'"label",p_0,p_1,"site",note\n' + b'0,"0.5",0.5,"north","a, ""b"", c"\n1,0,1,"a\nb",\n\n' * 5,
-    "literal": b"label,p_0,p_1,site\n" + b'0,0.5,0.5,5" pipe\n1,0.25,0.75,6"\n' * 6,
-}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {"weight": "w"},
-    "names": {},
-    "quoted": {"group": "site"},
-    "literal": {"group": "site"},
-}
 
 
 def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -55,3 +43,12 @@ def differs(seed: int, folder: Path) -> bool:
     path.write_bytes(mutated(CSV[kind], draw))
     with_arrow, without = both_csv_readers(path, draw, SETTINGS[kind])
     return with_arrow != without
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_mutated_file_is_read_with_all_of_its_rows_or_refused_with_a_code(name: str, tmp_path: Path) -> None:
+    outcomes = {
+        check(name, seed, tmp_path) for seed in range(60)
+    }  # any other exception fails, as rows that are lost do
+    assert "read" in outcomes
+    assert len(outcomes) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +21,10 @@ from trueodds.sources.values import Place, plain
 Array = NDArray[Any]
 
 DEFLATED = 1032  # how many bytes deflate packs into one at most
-UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+# A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.
+UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# NumPy evaluates the header of an array as Python text.
+NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
 
 
 class MappingTable(Table):
@@ -122,7 +126,10 @@ def _length(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int | None:
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
+    try:
+        shape, _, dtype = read(file)
+    except NO_LITERAL as problem:
+        raise ValueError(f"an array whose header cannot be read: {problem}") from None
     if any(each < 0 for each in shape) or 0 in (*shape[1:], dtype.itemsize):
         raise ValueError(f"an array of shape {shape} and type {dtype.str}")
     return shape, dtype

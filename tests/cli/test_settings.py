@@ -136,3 +136,8 @@ def test_settings_of_few_members_go_by_set(run: Run, over: str, folder: Path) ->
     assert run("fit", over, "--set", "folds=3", "--out", folder / "c.json").exit_code == 0
     assert run("fit", over, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code == 0
     assert '"between": "step"' in (folder / "c.json").read_text()
+
+
+def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, over: str, folder: Path) -> None:
+    error = labelled(run("fit", over, "--set", "folds=" + "[" * 30_000, "--out", folder / "c.json").stderr)
+    assert (error["code"], error["problem"]) == ("TO601", "This list cannot be read.")

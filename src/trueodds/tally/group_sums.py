@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 SMALL = 512  # rows below which a group is counted together with others
-AT_ONCE = 65_536  # rows of small groups that are counted at a time
+AT_ONCE = 65_536  # values of small groups that are counted at a time
 
 
 def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], Tally]) -> GroupTallies:
@@ -39,13 +39,12 @@ def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], Tal
     small = size < SMALL
     large = {names[g]: count(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
     parts = [columns for columns in [GroupColumns.of(large)] if columns is not None]
+    template = count(rows[:1])
     rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
-    for block in np.split(np.arange(len(names)), np.flatnonzero(np.diff(starts[1:] // AT_ONCE)) + 1):
-        if len(block):
-            first, last = block[0], block[-1] + 1
-            where = rows[starts[first] : starts[last]]
-            ends = starts[first : last + 1] - starts[first]
-            parts.append(_counted(Rows.of(preds, where), ends, tuple(names[first:last]), count(where[:1])))
+    _, first = np.unique(starts[:-1] // max(1, AT_ONCE // len(template.slots)), return_index=True)
+    for a, b in pairwise([*first.tolist(), len(names)]):
+        chosen = Rows.of(preds, rows[starts[a] : starts[b]])
+        parts.append(_counted(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
     return GroupTallies(GroupColumns.added(parts))
 
 
@@ -63,8 +62,7 @@ def _counted(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally)
     which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
     squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
     bits = rows.P.view(np.int32 if rows.exact else np.int64)
-    for g, (a, b) in enumerate(pairwise(starts.tolist())):
-        single.surveyed(rows.P[a:b], bits[a:b], rows.off_by, which[a:b], squares[a:b], special[g], extremes[g])
+    single.surveyed_by_group(rows.P, bits, rows.off_by, starts, which, squares, special, extremes)
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums(each, rows.w, starts) for each in row_scores(rows, squares)], axis=1)

@@ -21,7 +21,8 @@ DOTS = 120  # per inch: 768 wide
 HEAD = """# Gallery
 
 Every diagram on real predictions, as `make gallery` draws it. Each picture is a frozen table: `.frame()` has every number that is drawn,
-`.draw(ax)` draws it on axes of yours, `.less("strip")` leaves a layer out, `.save("x.svg")` writes SVG, PNG or PDF.
+`.draw(ax)` draws it on axes of yours, `.less("strip")` leaves a layer out, `.save("x.svg")` writes SVG, PNG or PDF. `title=`, `figsize=` and
+`dpi=` are taken by all of them.
 [diagrams.md](diagrams.md) says what each one asks and which settings it takes.
 
 Data: `vgg16` and the four nets are CIFAR-10 classifiers (10,000 test images), `hockey` forecasts of 868 home wins, `rain` four kinds of
@@ -101,7 +102,8 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     chapter = "Where are the probabilities off?"
     yield chapter, one("reliability", vgg16, "vgg16", "reliability")
     yield chapter, one("reliability_equal_mass", vgg16, "vgg16", "reliability", partition="equal-mass")
-    yield chapter, one("reliability_classic", adult, "adult", "reliability", style="classic", bars="confidence")
+    yield chapter, one("reliability_intervals", adult, "adult", "reliability", bars="confidence")
+    yield chapter, one("reliability_deviation", vgg16, "vgg16", "reliability", style="deviation")
     yield chapter, one("reliability_classwise", named, "vgg16", "reliability", lens="classwise")
     yield chapter, one("confidence_histogram", vgg16, "vgg16", "confidence_histogram")
     yield chapter, one("reliability_curve", vgg16, "vgg16", "reliability_curve")

@@ -45,6 +45,18 @@ def test_axes_that_are_given_are_drawn_on_and_kept():
     assert shown.plot().ax_ is not ax
 
 
+def test_a_display_has_title_and_size_as_the_diagram_has():
+    _, y = data()
+    p = np.linspace(0.01, 0.99, len(y))
+    shown = displays.ReliabilityDisplay.from_predictions(y, p, bins=5, title="Mine", figsize=(4, 3.5))
+    assert tuple(shown.figure_.get_size_inches()) == (4, 3.5)
+    assert "Mine" in [text.get_text() for text in shown.figure_.texts]
+    assert shown.diagram.settings["style"] == "diagonal"
+    ax = Figure().subplots()
+    assert shown.plot(ax, title="Other", legend=False).ax_.get_title() == "Other"
+    assert ax.get_legend() is None
+
+
 def test_weights_are_the_predictions_weights():
     _, y = data()
     p = np.linspace(0.01, 0.99, len(y))

@@ -143,6 +143,30 @@ def test_what_is_public_has_a_docstring(file: Path) -> None:
     assert bare == []
 
 
+WRITES = re.compile(
+    r"""\.write_(text|bytes)\(|(?<!archive\.)\bopen\([^()]*["'][wax]b?\+?["']|savefig\((?!file|out)|os\.(replace|rename)\("""
+)
+PRINTS = re.compile(r"\bclick\.s?echo\(|(?<![\w.])print\(")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed"),
+    [
+        (WRITES, {"core/atomic.py", "studies/cells.py"}),  # a study appends lines, and reads those that are whole
+        (PRINTS, {"cli/output.py", "cli/progress.py"}),
+    ],
+    ids=["writes", "prints"],
+)
+def test_files_are_written_and_text_is_printed_in_one_place(pattern: re.Pattern[str], allowed: set[str]) -> None:
+    found = {
+        inside(file)
+        for file in FILES
+        for line in file.read_text().splitlines()
+        if pattern.search(line) and ">>>" not in line
+    }
+    assert found == allowed
+
+
 # Imports
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:  # what type checkers and editors see; at run time each name is loaded on first use
+    from typing import Any
+
     from trueodds.ask import draw, fit, load, measure, power, tally, test
     from trueodds.audit.plan import audit
     from trueodds.core.errors import InputError
@@ -48,7 +49,9 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'trueodds' has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:

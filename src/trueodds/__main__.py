@@ -1,7 +1,91 @@
-"""`python -m trueodds` is the command `trueodds`."""
+"""`python -m trueodds` is the command `trueodds`: a signal ends it at any time by its exit code, without a traceback.
 
+SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that what was counted is kept and what was half written is
+removed. Within an import they end the process at once, because libraries in C may lose an exception there; so does a
+second signal.
+"""
+
+from __future__ import annotations
+
+import os
 import sys
 
-from trueodds.cli import main
+TYPE_CHECKING = False  # nothing is loaded here that takes time: before `run` an interrupt is a traceback
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, NoReturn
 
-sys.exit(main())
+_received = 0  # the number of the first signal
+
+
+def run() -> NoReturn:
+    """The command and the end of the process: the entry point of the script `trueodds`."""
+    code: Any = 0
+    try:
+        _listen()
+        from trueodds.cli import main
+
+        main()
+    except SystemExit as ended:
+        code = ended.code
+    except KeyboardInterrupt:
+        _stop()
+    if _received:
+        _leave()
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer is out
+    sys.exit(code)
+
+
+def _listen() -> None:
+    import signal
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # nohup and jobs in the background ignore some of them, and shall go on to do so
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _on_signal)
+    sys.unraisablehook = _on_unraisable
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    global _received
+    second, _received = _received > 0, _received or number
+    while frame is not None and not second:
+        second = frame.f_code.co_filename.startswith("<frozen importlib")
+        frame = frame.f_back
+    if second:
+        _stop()
+    raise KeyboardInterrupt
+
+
+def _on_unraisable(lost: Any) -> None:
+    """What is raised in a callback is printed and forgotten; an interrupt is not."""
+    if _received and issubclass(lost.exc_type, KeyboardInterrupt):
+        _stop()
+    sys.__unraisablehook__(lost)
+
+
+def _stop() -> NoReturn:
+    from contextlib import suppress
+
+    with suppress(OSError):
+        os.write(2, b"stopped\n")
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End with the code of the signal; `sys.exit` might end by the signal itself, which has none."""
+    import atexit
+    from contextlib import suppress
+
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+    atexit._run_exitfuncs()
+    os._exit(128 + (_received or 2))
+
+
+if __name__ == "__main__":
+    run()

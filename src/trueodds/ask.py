@@ -297,18 +297,25 @@ def draw(
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
     ax: Any = None,
+    title: str | bool | None = None,
+    figsize: tuple[float, float] | None = None,
+    dpi: float | None = None,
+    legend: bool | None = None,
     **settings: Any,
 ) -> Any:
     """Where the probabilities are off: a diagram with `frame()`, `draw(ax)` and `save(path)`.
 
     With `ax` it is drawn there at once. Several models, `{"before": a, "after": b}`, are drawn by the diagrams that
-    compare. Layers are left out by `less`, as in `draw(preds).less("strip")`.
+    compare. Layers are left out by `less`, as in `draw(preds).less("strip")`. `title`, `figsize`, `dpi` and `legend`
+    are those of `Diagram.draw` and hold wherever the diagram is drawn, shown or saved.
 
     >>> draw(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).name
     'reliability'
     """
     from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.drawing.presentation import Presentation
 
+    presentation = Presentation(title, figsize, dpi, legend)
     member = DIAGRAMS.make(diagram, settings) if isinstance(diagram, str) else diagram
     models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
     rows = next(iter(models.values()))
@@ -319,9 +326,9 @@ def draw(
         text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
         notes.append(Note("TN248", text))
     said = dict(picture.settings) | said_of(rng, rows, weight_kind)
-    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)))
+    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
     if ax is not None:
-        picture.draw(ax)
+        picture.draw(ax, figsize=figsize, dpi=dpi)
     return picture
 
 

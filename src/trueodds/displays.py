@@ -31,9 +31,17 @@ class Display:
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw it, on `ax` or on a new figure; sets `ax_` and `figure_`."""
-        drawn = self.diagram.draw(ax)
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        title: str | bool | None = None,
+        figsize: tuple[float, float] | None = None,
+        dpi: float | None = None,
+        legend: bool | None = None,
+    ) -> Self:
+        """Draw it as `diagram.draw` does, on `ax` or on a new figure; sets `ax_` and `figure_`."""
+        drawn = self.diagram.draw(ax, title=title, figsize=figsize, dpi=dpi, legend=legend)
         self.figure_ = drawn.figure if ax is not None else drawn
         self.ax_ = ax if ax is not None else self.figure_.axes[0]
         return self
@@ -50,7 +58,7 @@ class Display:
         ax: Any = None,
         **settings: Any,
     ) -> Self:
-        """Draw outcomes and probabilities, (n,) or (n, K); the diagram's settings are keywords.
+        """Draw outcomes and probabilities, (n,) or (n, K); the diagram's settings, `title` and such are keywords.
 
         For diagrams of several models `y_prob` is a mapping, `{"nb": P, "rf": Q}`, of epochs `{1: P, 2: Q}`.
         Raises what `Predictions` and `trueodds.draw` raise.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.registry import listed
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
@@ -54,7 +55,7 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
             describe(asked),
             f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
             if is_array(asked)
-            else f"Known: {', '.join(registry.names())}.",
+            else listed(registry.names()),
         )
     return registry.make(asked, settings)
 

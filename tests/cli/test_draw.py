@@ -62,6 +62,48 @@ def test_a_layer_is_left_out_of_the_picture(here):
     assert "TO203" in ran("draw", "after.csv", "--without", "clouds", "--out", "b.svg").output
 
 
+def test_title_size_and_resolution_are_options(here):
+    from matplotlib.image import imread
+
+    assert ran("draw", "after.csv", "--figsize", "4,3.5", "--dpi", "100", "--out", "a.png").exit_code == 0
+    assert imread(here / "a.png").shape[:2] == (350, 400)
+    headline = 'aria-label="When it says'
+    for words, name in ((("--title", "Forest & co"), 'aria-label="Forest &amp; co '), ((), headline)):
+        assert ran("draw", "after.csv", *words, "--out", "b.svg").exit_code == 0
+        assert name in (here / "b.svg").read_text()
+    titled = len((here / "b.svg").read_text())
+    assert ran("draw", "after.csv", "--no-title", "--out", "b.svg").exit_code == 0
+    assert len((here / "b.svg").read_text()) < titled
+    assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--title", "Four", "--out", "t.html").exit_code == 0
+    assert "<h1>Four</h1>" in (here / "t.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("--figsize 5", "TO203", "For instance --figsize 5,4."),
+        ("--figsize 5x4", "TO203", "figsize is a width and a height"),
+        ("--figsize 0,4", "TO203", "from 1.5 to 50 inches"),
+        ("--dpi many", "TO203", "For instance --dpi 300."),
+        ("--dpi -3", "TO203", "dpi is a number from 10 to 1200"),
+        ("--title A --no-title", "TO603", "--title and --no-title"),
+    ],
+)
+def test_a_look_that_no_picture_has_is_refused(here, words, code, said):
+    found = ran("draw", "after.csv", *words.split(), "--out", "a.png")
+    assert found.exit_code == 2
+    assert code in found.output
+    assert said in found.output
+    assert not (here / "a.png").exists()
+
+
+@pytest.mark.parametrize("words", [("--title", "A"), ("--no-title",), ("--figsize", "4,4"), ("--dpi", "100")])
+def test_numbers_have_no_look(here, words):
+    assert "TO603" in ran("draw", "after.csv", *words, "--out", "a.csv").output
+    page = ran("draw", "after.csv", "--diagram", "tetrahedron", *words, "--out", "t.html")
+    assert ("TO603" in page.output) is (words[0] in ("--figsize", "--dpi"))
+
+
 def test_a_tetrahedron_is_written_as_a_page(here):
     assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--out", "t.html").exit_code == 0
     assert 'data-turning="tetrahedron"' in (here / "t.html").read_text()

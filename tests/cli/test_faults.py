@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-PROGRAM = [sys.executable, "-c", "from trueodds.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "trueodds"]
 
 
 def labelled(stderr: str) -> dict[str, str]:
@@ -164,12 +164,44 @@ def test_a_reader_that_goes_away_is_no_failed_gate() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
-def test_a_full_disk_is_a_coded_error(over: str) -> None:
+@pytest.mark.parametrize("word", ["list", "--help"])
+def test_a_full_disk_is_a_coded_error(word: str) -> None:
     with Path("/dev/full").open("w") as full:
-        ran = process("list", stdout=full)
+        ran = process(word, stdout=full)
         _, err = ran.communicate(timeout=60)
     assert ran.returncode == 2
     assert labelled(err)["code"] == "TO602"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_message_that_cannot_be_written_changes_no_exit_code(over: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        wrong = process("no-such", stderr=full)
+        assert (*wrong.communicate(timeout=60), wrong.returncode) == ("", None, 2)
+        words = ("audit", over, "--resamples", 19, "--json", "-", "--fail-on", "ece>0.99")
+        ran = process(*words, stderr=full)
+        out, _ = ran.communicate(timeout=300)
+    assert (ran.returncode, out[:1]) == (0, "{")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_that_nobody_reads_is_no_failed_gate(word: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = process(word, stdout=write)
+    os.close(write)
+    _, err = ran.communicate(timeout=60)
+    assert (ran.returncode, err) == (141, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
+@pytest.mark.parametrize(("word", "code"), [("list", 0), ("no-such", 2)])
+def test_streams_that_are_closed_change_no_exit_code(word: str, code: int) -> None:
+    closed = f"'{sys.executable}' -m trueodds {word}"
+    for command in (f"{closed} >&-", f"{closed} 2>&-", f"{closed} >&- 2>&-"):
+        ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert (ran.returncode, "Traceback" in ran.stderr) == (code, False)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")

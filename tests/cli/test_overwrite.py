@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,56 @@ def test_a_file_does_not_go_to_stdout(run: Run, here: Path) -> None:
     assert not (here / "-").exists()
 
 
-@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs a null device")
-def test_a_device_is_no_file_that_could_be_lost(run: Run, over: str) -> None:
-    assert run("measure", over, "--interval", "none", "--json", "/dev/null").exit_code == 0
+@pytest.fixture
+def places(here: Path) -> Path:
+    """Beside the files: a null device of our own, a link, and a file of a mode of its own."""
+    try:
+        os.mknod("null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("no devices in here")
+    Path("real.json").write_text("old")
+    Path("real.json").chmod(0o640)
+    Path("link.json").symlink_to("real.json")
+    Path("link.svg").symlink_to("null")
+    return here
+
+
+WRITERS = [
+    "measure {} --interval none --json",
+    "audit {} --resamples 19 --json",
+    "audit {} --resamples 19 --html",
+    "fit {} --method temperature --out",
+    "tally {} --out",
+]
+
+
+@pytest.mark.parametrize("words", WRITERS)
+def test_a_device_is_written_and_stays_a_device(run: Run, over: str, places: Path, words: str) -> None:
+    done = run(*words.format(over).split(), "null")
+    assert done.exit_code == 0, done.stderr
+    assert stat.S_ISCHR(os.stat("null").st_mode)
+
+
+def test_a_picture_goes_through_a_link_to_a_device(run: Run, over: str, places: Path) -> None:
+    assert run("draw", over, "--out", "link.svg").exit_code == 0
+    assert stat.S_ISCHR(os.stat("null").st_mode)
+    assert Path("link.svg").is_symlink()
+
+
+@pytest.mark.parametrize("words", WRITERS)
+def test_a_link_stays_and_its_file_keeps_its_mode(run: Run, over: str, places: Path, words: str) -> None:
+    done = run(*words.format(over).split(), "link.json")
+    assert done.exit_code == 0, done.stderr
+    assert Path("link.json").is_symlink()
+    assert len(Path("real.json").read_text()) > 100
+    assert stat.S_IMODE(os.stat("real.json").st_mode) == 0o640
+
+
+def test_home_is_understood_where_files_are_written_as_where_they_are_read(
+    run: Run, over: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    assert run("fit", over, "--method", "temperature", "--out", "~/made.json").exit_code == 0
+    assert run("measure", over, "--interval", "none", "--json", "~/told.json").exit_code == 0
+    assert run("apply", "~/made.json", over, "--out", "~/better.csv").exit_code == 0
+    assert {"made.json", "told.json", "better.csv"} <= {each.name for each in here.iterdir()}

@@ -37,8 +37,8 @@ def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, over: str, folder:
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "csv", "json"])
 def test_draw_writes_by_the_ending(run: Run, over: str, folder: Path, ending: str) -> None:
     out = folder / f"d.{ending}"
-    assert run("draw", over, "--out", out, "--bins", 5, "--set", "style=classic").exit_code == 0
-    table = to.draw(to.read(over), "reliability", bins=5, style="classic").to_dict()["table"]
+    assert run("draw", over, "--out", out, "--bins", 5, "--set", "style=deviation").exit_code == 0
+    table = to.draw(to.read(over), "reliability", bins=5, style="deviation").to_dict()["table"]
     if ending == "csv":
         lines = out.read_text().splitlines()
         assert lines[0].split(",") == list(table)

@@ -95,7 +95,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("measure x.csv --set intervall=none", "TO202", "interval"),
         ("test x.csv --set level=0.9", "TO202", ""),
         ("test x.csv --set redrw=both", "TO202", "redraw"),
-        ("draw x.csv --out y.svg --set styl=classic", "TO202", "style"),
+        ("draw x.csv --out y.svg --set styl=deviation", "TO202", "style"),
         ("fit x.csv --out y --method temperature --bins 5", "TO202", "floor"),
         ("fit x.csv --out y --method identity --bins 5", "TO202", "no settings"),
         ("fit x.csv --out y --set lens=confidence", "TO603", "Use --lens"),

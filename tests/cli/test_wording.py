@@ -32,7 +32,7 @@ from trueodds.core.errors import InputError
         ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),
         ("Pass rng=0.", "Pass --seed 0."),
         # What is no keyword, or an option already, stays.
-        ("For instance --set style=classic.", "For instance --set style=classic."),
+        ("For instance --set style=deviation.", "For instance --set style=deviation."),
         ("in data/label=3/x.csv", "in data/label=3/x.csv"),
         ("p=0.05 and n=200", "p=0.05 and n=200"),
         ("'ece>=0.1'", "'ece>=0.1'"),

@@ -12,7 +12,7 @@ import pytest
 import trueodds as to
 from tests.problem.refused import refused
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.registry import Registry, near, settings_of
+from trueodds.core.registry import Registry, listed, near, settings_of
 from trueodds.core.synonyms import NO_CALIBRATION, SYNONYMS, resolve, target
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
@@ -127,3 +127,13 @@ def test_what_measures_no_calibration_is_said_to_be_none(word: str) -> None:
         to.measure(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
     assert "'brier'" in refusal.value.fix
     assert "Did you mean" not in refusal.value.fix
+
+
+def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
+    names = [f"name_{i}" for i in range(1000)]
+    said = listed(names)
+    assert said.startswith("Known: name_0, name_1, ")
+    assert len(said) < 240
+    shown = said.count("name_")
+    assert said.endswith(f" and {1000 - shown} more.")
+    assert listed(["x" * 500]) == f"Known: {'x' * 500}."

@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import trueodds as to
+from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks
 from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
@@ -76,7 +77,7 @@ def test_values_by_hand():
 
 
 @pytest.mark.parametrize("bars", ["confidence", "consistency", None])
-@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("style", ["deviation", "diagonal"])
 def test_each_model_is_drawn_as_its_own_reliability_diagram(style, bars):
     models = two()
     diagram = to.draw(models, "comparison", style=style, bars=bars)
@@ -240,7 +241,7 @@ def test_many_views_are_noted():
 
 
 @pytest.mark.parametrize("bars", ["confidence", "consistency"])
-@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("style", ["deviation", "diagonal"])
 def test_what_is_drawn_is_the_table(style, bars):
     models = two()
     diagram = to.draw(models, "comparison", style=style, bars=bars)
@@ -248,7 +249,7 @@ def test_what_is_drawn_is_the_table(style, bars):
     y = "deviation" if style == "deviation" else "outcome_rate"
     drawn = iter(marks(ax, "marks"))
     for i, (line, bar, strip) in enumerate(
-        zip(marks(ax, "lines"), marks(ax, "bars"), [c for c in ax.child_axes if c.get_label() == "strip"], strict=True)
+        zip(marks(ax, "lines"), marks(ax, "bars"), [c for c in ax.child_axes if name_of(c) == "strip"], strict=True)
     ):
         rows = part(diagram, "bin", list(models)[i])
         np.testing.assert_array_equal(line.get_xydata(), np.stack([rows["mean_prediction"], rows[y]], axis=1))
@@ -258,8 +259,10 @@ def test_what_is_drawn_is_the_table(style, bars):
             np.testing.assert_array_equal(points.get_ydata(), rows[y][which])
             assert (points.get_markerfacecolor(), points.get_marker()) == (face, MARKS[i])
         assert isinstance(bar, LineCollection)
+        origin = rows["mean_prediction"] if style == "deviation" else 0.0
         np.testing.assert_array_equal(
-            np.array(bar.get_segments())[:, :, 1], np.stack([rows["bar_low"], rows["bar_high"]], axis=1)
+            np.array(bar.get_segments())[:, :, 1],
+            np.stack([rows["bar_low"] - origin, rows["bar_high"] - origin], axis=1),
         )
         (share,) = marks(strip, "share")
         np.testing.assert_array_equal(corners(share)[:, 1, 1], rows["share"])
@@ -283,7 +286,7 @@ def test_models_stand_a_few_points_beside_each_other():
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (each.get_label(), each.get_gid())}
+    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
 
 
 @pytest.mark.parametrize(
@@ -359,7 +362,7 @@ def test_eight_models_leave_the_marks_their_room():
     assert to.draw(many(2), "comparison").size[1] == pytest.approx(4.7 + 0.54)
 
 
-@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("style", ["deviation", "diagonal"])
 @pytest.mark.parametrize(("models", "views"), [(1, 1), (2, 1), (8, 1), (1, 10)])
 def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
     made = many(models, n=200) if views == 1 else None
@@ -376,14 +379,14 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
             assert apart, f"{said!r} meets {other!r}"
 
 
-def test_in_the_classic_style_both_axes_have_the_same_scale():
-    figure = to.draw(two(), "comparison", style="classic").draw()
+def test_in_the_diagonal_style_both_axes_have_the_same_scale():
+    figure = to.draw(two(), "comparison", style="diagonal").draw()
     figure.draw_without_rendering()
     (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
-@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("style", ["deviation", "diagonal"])
 @pytest.mark.parametrize("models", [2, 4])
 def test_in_small_axes_everything_stays_within(style, models):
     figure = Figure(figsize=(3.4, 2.9))
@@ -397,7 +400,7 @@ def test_in_small_axes_everything_stays_within(style, models):
     assert not [text for text in ax.texts if text.get_gid() == "side"]
 
 
-@pytest.mark.parametrize("style", ["deviation", "classic"])
+@pytest.mark.parametrize("style", ["deviation", "diagonal"])
 @pytest.mark.parametrize(
     ("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]
 )

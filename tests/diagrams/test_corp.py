@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import trueodds as to
+from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, strip_of, view
 from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
@@ -133,7 +134,7 @@ def test_draws_are_seeded_and_as_many_as_are_asked_for():
     "wrong",
     [
         {"band": "ribbon"},
-        {"style": "classic"},
+        {"style": "diagonal"},
         {"score": "spherical"},
         {"how": "exact"},
         {"redraw": "none"},
@@ -319,7 +320,7 @@ def test_what_is_drawn_is_the_table(style, band):
         rows = part(diagram, "band")
         for x, low, high in zip(rows["x_low"], rows["low"], rows["high"], strict=True):
             assert {(x, low), (x, high)} <= corners
-    strips = [child for child in ax.child_axes if child.get_label() == "strip"]
+    strips = [child for child in ax.child_axes if name_of(child) == "strip"]
     assert len(strips) == (2 if style == "discrimination" else 1)
     heights = [p.vertices[1, 1] for strip in strips for s in marks(strip, "share") for p in s.get_paths()]
     for share in part(diagram, "strip")["share"]:
@@ -357,7 +358,7 @@ def test_a_stretch_is_drawn_over_the_curve_and_nowhere_else():
 def painted(diagram):
     """The labels and ids of all that stands in the picture."""
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (each.get_label(), each.get_gid())}
+    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
 
 
 @cache
@@ -406,7 +407,7 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     diagram = Corp(style="discrimination", **QUICK)([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
     nothing = diagram.less(*diagram.layers)
     assert nothing.legend() == []
-    assert nothing.draw().axes[0].get_legend() is None
+    assert legend_of(nothing.draw().axes[0]) is None
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}

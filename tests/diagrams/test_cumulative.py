@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 import trueodds as to
 from tests import reference
+from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.steepest import Stretch, steepest
@@ -249,7 +250,7 @@ def painted(diagram):
     """The labels and ids of all that stands in the picture."""
     ax = diagram.draw().axes[0]
     every = [*ax.get_children(), *ax.child_axes]
-    return {name for each in every for name in (each.get_label(), each.get_gid())}
+    return {name for each in every for name in (name_of(each), each.get_gid())}
 
 
 @cache
@@ -297,7 +298,7 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     diagram = everything()[0]
     nothing = diagram.less(*diagram.layers)
     assert nothing.legend() == []
-    assert nothing.draw().axes[0].get_legend() is None
+    assert legend_of(nothing.draw().axes[0]) is None
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
@@ -319,7 +320,7 @@ def test_what_is_drawn_is_the_table():
     (band,) = marks(ax, "band")
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (-diagram.panels["band"][0], diagram.panels["band"][0])
-    rail = next(child for child in ax.child_axes if child.get_label() == "rail")
+    rail = next(child for child in ax.child_axes if name_of(child) == "rail")
     drawn = [line.get_xdata()[0] for line in rail.lines]
     assert drawn == part(diagram, "tick")["share_low"].tolist()
     (numbers,) = [text.get_text() for text in ax.texts if text.get_gid() == "numbers"]

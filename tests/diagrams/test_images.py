@@ -35,7 +35,8 @@ def three():
 
 PICTURES = {
     "reliability": lambda: to.draw(binary(), "reliability"),
-    "reliability_classic": lambda: to.draw(binary(), "reliability", style="classic", bars="confidence"),
+    "reliability_deviation": lambda: to.draw(binary(), "reliability", style="deviation"),
+    "reliability_intervals": lambda: to.draw(binary(), "reliability", bars="confidence"),
     "corp": lambda: to.draw(binary(), "corp", band="honest"),
     "cumulative": lambda: to.draw(binary(), "cumulative"),
     "simplex": lambda: to.draw(three(), "simplex", bins=5),

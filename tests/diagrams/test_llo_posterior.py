@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from tests.diagrams import test_drawing as drawing
+from tests.diagrams.artists import name_of
 from tests.reference import frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.llo_posterior import LloPosterior
@@ -180,7 +181,7 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, labels,
     whole = LloPosterior(resolution=5)([biased(5, 300)])
     for diagram, there in ((whole, True), (whole.less(layer), False)):
         ax = diagram.draw().axes[0]
-        found = {each.get_label() for each in [*ax.collections, *ax.lines]}
+        found = {name_of(each) for each in [*ax.collections, *ax.lines]}
         assert [label in found for label in labels] == [there] * len(labels)
         assert any(said in text for _, text in diagram.legend()) is there
     whole.less(*whole.layers).draw().savefig(io.BytesIO())
@@ -234,13 +235,13 @@ def test_what_is_drawn_is_the_table():
     diagram = LloPosterior(resolution=7)([biased(5, 300)])
     ax = diagram.draw().axes[0]
     assert ax.get_xscale() == "log"
-    lines = [line for line in ax.lines if line.get_label() == "contour"]
+    lines = [line for line in ax.lines if name_of(line) == "contour"]
     for line, level in zip(lines, (0.95, 0.9, 0.8), strict=True):
         mine = rows_of(diagram, "contour", level)
         np.testing.assert_array_equal(line.get_xdata(), mine["delta"])
         np.testing.assert_array_equal(line.get_ydata(), mine["gamma"])
     for kind in ("best", "boldest", "identity"):
-        (mark,) = (line for line in ax.lines if line.get_label() == kind)
+        (mark,) = (line for line in ax.lines if name_of(line) == kind)
         np.testing.assert_array_equal(mark.get_xdata(), rows_of(diagram, kind)["delta"])
 
 
@@ -249,7 +250,7 @@ def test_an_identity_that_lies_far_off_is_pointed_to_from_the_edge():
     assert not diagram.panels["identity_inside"][0]
     ax = diagram.draw().axes[0]
     assert "beyond" in " ".join(text.get_text() for text in ax.texts)
-    (mark,) = (line for line in ax.lines if line.get_label() == "identity")
+    (mark,) = (line for line in ax.lines if name_of(line) == "identity")
     assert mark.get_ydata()[0] == diagram.panels["gamma_high"][0]
 
 

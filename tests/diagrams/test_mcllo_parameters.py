@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from tests.diagrams import test_drawing as drawing
+from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.mcllo_parameters import MclloParameters
@@ -229,8 +230,8 @@ def test_a_layer_that_is_left_out_is_gone_from_the_picture(layer):
     ax, less = whole.draw().axes[0], whole.less(layer).draw().axes[0]
     for name, labels in LAYERS.items():
         for label in labels:
-            assert any(each.get_label() == label for each in [*ax.collections, *ax.lines])
-            assert any(each.get_label() == label for each in [*less.collections, *less.lines]) is (name != layer)
+            assert any(name_of(each) == label for each in [*ax.collections, *ax.lines])
+            assert any(name_of(each) == label for each in [*less.collections, *less.lines]) is (name != layer)
 
 
 def test_names_sides_and_the_legend_follow_what_is_drawn():
@@ -249,10 +250,10 @@ def test_names_sides_and_the_legend_follow_what_is_drawn():
 def test_of_many_classes_only_those_outside_are_filled_and_lightly():
     diagram = MclloParameters()([honest(8, n=3000, k=20)])
     ax = diagram.draw().axes[0]
-    fills = [each for each in ax.collections if each.get_label() == "fills"]
+    fills = [each for each in ax.collections if name_of(each) == "fills"]
     assert sum(len(each.get_paths()) for each in fills) == estimates(diagram)["outside"].sum() < 19
     assert all(each.get_alpha() <= 0.05 for each in fills)
-    shapes = [each for each in ax.collections if each.get_label() == "ellipses"]
+    shapes = [each for each in ax.collections if name_of(each) == "ellipses"]
     assert sum(len(each.get_paths()) for each in shapes) == 19
 
 
@@ -284,13 +285,13 @@ def test_what_is_drawn_is_the_table():
     ax = diagram.draw().axes[0]
     got = estimates(diagram)
     assert ax.get_xscale() == "log"
-    drawn = np.concatenate([line.get_xydata() for line in ax.lines if line.get_label() == "estimates"])
+    drawn = np.concatenate([line.get_xydata() for line in ax.lines if name_of(line) == "estimates"])
     want = np.stack([got["delta"], got["gamma"]], axis=1)
     np.testing.assert_array_equal(drawn[np.lexsort(drawn.T)], want[np.lexsort(want.T)])
-    shapes = [c for c in ax.collections if isinstance(c, PolyCollection) and c.get_label() == "ellipses"]
+    shapes = [c for c in ax.collections if isinstance(c, PolyCollection) and name_of(c) == "ellipses"]
     assert sum(len(shape.get_paths()) for shape in shapes) == 3
     without = MclloParameters(ellipses=False)([honest(4, n=200, k=4)]).draw().axes[0]
-    assert not [c for c in without.collections if c.get_label() == "ellipses"]
+    assert not [c for c in without.collections if name_of(c) == "ellipses"]
 
 
 def test_a_name_stands_nearest_to_its_own_estimate():

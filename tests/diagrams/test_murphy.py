@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom
 
 import trueodds as to
+from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
@@ -367,7 +368,7 @@ def plot_height(figure):
     """Of the height of the figure: the axes without the strips at their foot."""
     figure.draw_without_rendering()
     ax = figure.axes[0]
-    strips = sum(child.get_position().height for child in ax.child_axes if child.get_label() == "strip")
+    strips = sum(child.get_position().height for child in ax.child_axes if name_of(child) == "strip")
     return (ax.get_position().height - strips) * figure.get_size_inches()[1]
 
 
@@ -473,7 +474,7 @@ def test_on_a_line_of_the_plane_the_score_is_the_one_that_stands_there():
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (each.get_label(), each.get_gid())}
+    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from tests.diagrams import test_drawing as drawing
+from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.odds.stations import FEWER, LINES
@@ -173,7 +174,7 @@ def test_a_setting_without_meaning_is_refused(settings):
 def test_what_is_drawn_is_the_table_and_outcomes_differ_by_color_and_by_dash():
     diagram = RecalibrationLines()([biased(4, 200)])
     ax = diagram.draw().axes[0]
-    (lines,) = (each for each in ax.collections if isinstance(each, LineCollection) and each.get_label() == "lines")
+    (lines,) = (each for each in ax.collections if isinstance(each, LineCollection) and name_of(each) == "lines")
     drawn = np.array(lines.get_segments())
     t = diagram.table
     want = np.stack([t["place"], t["probability"]], axis=1).reshape(-1, 5, 2)
@@ -336,7 +337,7 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer):
     whole = RecalibrationLines()([biased(4, 100)])
     for diagram, there in ((whole, True), (whole.less(layer), False)):
         ax = diagram.draw().axes[0]
-        assert any(each.get_label() == layer for each in [*ax.collections, *ax.lines]) is there
+        assert any(name_of(each) == layer for each in [*ax.collections, *ax.lines]) is there
         assert bool(diagram.legend()) is (there or layer == "stations")
     whole.less(*whole.layers).draw().savefig(io.BytesIO())
 

@@ -33,31 +33,43 @@ def test_values_by_hand():
     np.testing.assert_allclose(t["outcome_rate"], [0.5, 0.5])
     np.testing.assert_allclose(t["deviation"], [0.2, -0.4])
     # Σy of .2, .4: P[0] = .48, P[1] = .44: quantiles 0 and 2. Of .9, .9: P[0] = .01, P[1] = .18: 1 and 2.
-    np.testing.assert_allclose(t["bar_low"], [-0.3, -0.4])
-    np.testing.assert_allclose(t["bar_high"], [0.7, 0.1])
+    np.testing.assert_allclose(t["bar_low"], [0, 0.5])
+    np.testing.assert_allclose(t["bar_high"], [1, 1])
     assert t["outside"].tolist() == [False, False]
     assert t["share"].tolist() == [0.5, 0.5]
     assert (t["low"].tolist(), t["high"].tolist(), t["n"].tolist()) == ([0, 0.5], [0.5, 1], [2, 2])
 
 
-def test_the_reference_bars_in_both_styles():
+def test_the_reference_bars():
     expected = golden("estimators/golden_part2.json")["c.consistency_bars.ew10"]["value"]
     c = frame("estimators/c_binary500.csv")
     view = View(c["p"], c["y"], name="positive")
     bars = np.array([expected[str(b)]["poisson_binomial_5_95"] for b in range(10)])
-    classic = Reliability(Uniform(10), style="classic")([view]).table
-    assert (classic["bar_low"] == bars[:, 0]).all()
-    assert (classic["bar_high"] == bars[:, 1]).all()
-    deviation = Reliability(Uniform(10))([view]).table
-    assert (deviation["bar_low"] == bars[:, 0] - deviation["mean_prediction"]).all()
+    t = Reliability(Uniform(10))([view]).table
+    assert (t["bar_low"] == bars[:, 0]).all()
+    assert (t["bar_high"] == bars[:, 1]).all()
     obs = np.array([expected[str(b)]["obs"] for b in range(10)])
-    assert (deviation["outside"] == ((obs < bars[:, 0]) | (obs > bars[:, 1]))).all()
-    assert [expected[str(b)]["n"] for b in range(10)] == deviation["n"].tolist()
+    assert (t["outside"] == ((obs < bars[:, 0]) | (obs > bars[:, 1]))).all()
+    assert [expected[str(b)]["n"] for b in range(10)] == t["n"].tolist()
+
+
+@pytest.mark.parametrize("settings", [{}, {"bars": "confidence"}, {"bars": None}, {"by": "redraw", "resamples": 99}])
+def test_the_table_is_the_same_in_both_styles(settings):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    views = [View(p, rng.random(300) < p**2, name=f"class:{c}") for c in "ab"]
+    tables = [Reliability(style=style, **settings)(views, rng=1).table for style in ("diagonal", "deviation")]
+    assert list(tables[0]) == list(tables[1])
+    assert all((tables[0][name] == tables[1][name]).all() for name in tables[0])
+
+
+def test_a_style_that_is_none_is_refused_with_those_that_are():
+    with pytest.raises(InputError, match=r"TO203.*'diagonal', 'deviation'.*'classic'"):
+        Reliability(style="classic")
 
 
 def test_a_rate_on_the_end_of_its_bar_is_inside():
-    # One row at .5: the bar of the rate is [0, 1], and both outcomes lie on its ends. In deviations the same holds,
-    # whatever rounding the subtraction of .3 brings.
+    # One row at .5: the bar of the rate is [0, 1], and both outcomes lie on its ends.
     for p in (0.5, 0.3, 0.1):
         for y in (0, 1):
             assert not Reliability(level=0.95)([View([p], [y])]).table["outside"][0]
@@ -89,11 +101,9 @@ def test_a_weight_of_two_is_two_rows_for_rates_and_not_for_bars():
 
 def test_confidence_bars_are_around_the_rate():
     view = View(np.full(10, 0.7), [1] * 3 + [0] * 7)
-    t = Reliability(Uniform(1), bars="confidence", level=0.95, style="classic")([view]).table
+    t = Reliability(Uniform(1), bars="confidence", level=0.95)([view]).table
     np.testing.assert_allclose([t["bar_low"][0], t["bar_high"][0]], [0.1077913, 0.6032219], atol=1e-6)
     assert t["outside"].tolist() == [True]  # .7 lies above .603
-    deviation = Reliability(Uniform(1), bars="confidence", level=0.95)([view]).table
-    np.testing.assert_allclose(deviation["bar_high"], t["bar_high"] - t["mean_prediction"])
 
 
 def test_without_bars_there_is_nothing_to_be_outside_of():
@@ -119,7 +129,7 @@ def test_simultaneous_bars_cover_all_bins_at_once():
     # below .9 - 4 sd = .851 with probability < 4e-5.
     rng = np.random.default_rng(5)
     p = rng.random(300)
-    t = Reliability(Uniform(8), simultaneous=True, style="classic")([View(p, np.zeros(300))]).table
+    t = Reliability(Uniform(8), simultaneous=True)([View(p, np.zeros(300))]).table
     index = Uniform(8).freeze(View(p, p)).index(p)
     n = np.bincount(index)
     inside = 0
@@ -401,9 +411,7 @@ def test_a_rate_that_its_redraws_reach_is_inside_whatever_the_weights():
 
 def test_clopper_pearson_bars_by_name():
     view = View(np.full(10, 0.7), [1] * 3 + [0] * 7)
-    diagram = Reliability(Uniform(1), bars="confidence", interval="clopper-pearson", level=0.95, style="classic")(
-        [view]
-    )
+    diagram = Reliability(Uniform(1), bars="confidence", interval="clopper-pearson", level=0.95)([view])
     # 3 of 10 at 95 %: [.0667, .6525] (Clopper & Pearson's tables, as in R's binom.test).
     np.testing.assert_allclose([diagram.table["bar_low"][0], diagram.table["bar_high"][0]], [0.0667, 0.6525], atol=5e-5)
     assert diagram.settings["interval"] == "clopper-pearson"

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from scipy.stats import beta, binom
 
 import trueodds as to
+from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data, frame, golden
 from trueodds.calibrators.curves.reliability_curve import smoothed
@@ -517,7 +518,7 @@ def test_what_is_drawn_is_the_table(band, gap):
     if band:
         for x, low, high in zip(curve["score"], curve["low"], curve["high"], strict=True):
             assert {(x, low), (x, high)} <= corners
-    (strip,) = [child for child in ax.child_axes if child.get_label() == "strip"]
+    (strip,) = [child for child in ax.child_axes if name_of(child) == "strip"]
     heights = [path.vertices[1, 1] for shape in marks(strip, "share") for path in shape.get_paths()]
     np.testing.assert_array_equal(heights, part(diagram, "strip")["share"])
 
@@ -538,7 +539,7 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, said):
 
     def painted(diagram):
         ax = diagram.draw().axes[0]
-        return {each.get_label() for each in [*ax.get_children(), *ax.child_axes]}
+        return {name_of(each) for each in [*ax.get_children(), *ax.child_axes]}
 
     assert layer in painted(whole)
     assert layer not in painted(less)
@@ -563,7 +564,7 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     diagram = ReliabilityCurve()([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
     nothing = diagram.less(*diagram.layers)
     assert nothing.legend() == []
-    assert nothing.draw().axes[0].get_legend() is None
+    assert legend_of(nothing.draw().axes[0]) is None
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
@@ -589,15 +590,15 @@ def test_the_band_of_a_single_row_is_fainter_than_that_of_thousands():
 
 
 @pytest.mark.parametrize("band", BANDS)
-def test_in_small_axes_the_legend_leaves_the_picture_two_thirds(band):
+def test_in_small_axes_a_legend_that_is_asked_for_holds_every_entry(band):
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
     diagram = ReliabilityCurve(band=band)([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
-    diagram.draw(ax)
+    diagram.draw(ax, legend=True)
     figure.draw_without_rendering()
     legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
-    assert legend.height < box.height / 3
     assert box.x0 <= legend.x0 < legend.x1 <= box.x1
+    assert box.y0 <= legend.y0 < legend.y1 <= box.y1
     said = [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(said) == len(diagram.legend())  # none is left out
     assert not band or any("90\u00a0%" in each for each in said)  # the level, too

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import trueodds as to
+from tests.diagrams.artists import name_of
 from tests.problem.refused import refused
 from trueodds.diagrams.selective_risk import RiskOverCoverage
 from trueodds.problem.lens import as_lens
@@ -112,18 +113,18 @@ def test_other_claims_and_settings_out_of_range_are_refused():
 def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer():
     diagram = to.draw(answers(), "selective_risk", asked=400, level=0.9)
     (ax,) = diagram.draw().axes
-    painted = {each.get_label() for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+    painted = {name_of(each) for each in [*ax.lines, *ax.collections, *ax.child_axes]}
     assert {"curve", "band", "random", "unanswered", "rail"} <= painted
     said = [label for _, label in diagram.legend()]
     assert said == [
         "surest answers first", "90\u00a0% range, each coverage by itself",
         f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no answer",
     ]  # fmt: skip
-    curve = next(line for line in ax.lines if line.get_label() == "curve")
+    curve = next(line for line in ax.lines if name_of(line) == "curve")
     np.testing.assert_array_equal(curve.get_xydata()[:, 1], diagram.table["risk"])
     bare = diagram.less(*diagram.layers)
     (ax,) = bare.draw().axes
-    assert not painted & {each.get_label() for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+    assert not painted & {name_of(each) for each in [*ax.lines, *ax.collections, *ax.child_axes]}
 
 
 def test_without_abstentions_no_question_is_hatched():
@@ -140,7 +141,7 @@ def test_few_rows_are_drawn_too_and_no_words_meet(preds):
     figure.draw_without_rendering()
     low, high = ax.get_ylim()
     assert low < 0 < diagram.table["risk"].max() + 0.01 <= high
-    (rail,) = [each for each in ax.child_axes if each.get_label() == "rail"]
+    (rail,) = [each for each in ax.child_axes if name_of(each) == "rail"]
     boxes = sorted((text.get_window_extent() for text in rail.texts), key=lambda box: box.x0)
     assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
 
@@ -154,7 +155,7 @@ def test_views_alone_are_taken_as_independent_rows():
 def test_a_confidence_below_one_is_not_called_certain():
     c = np.repeat([1.0, 0.99998, 0.9999999, 0.7], 50)
     figure = to.draw(to.Predictions.from_confidence(c, np.ones(200)), "selective_risk").draw()
-    (rail,) = [each for each in figure.axes[0].child_axes if each.get_label() == "rail"]
+    (rail,) = [each for each in figure.axes[0].child_axes if name_of(each) == "rail"]
     said = [text.get_text().replace("\u00a0", " ") for text in rail.texts[1:]]
     assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(said)
     assert said.count("100 %") <= 2

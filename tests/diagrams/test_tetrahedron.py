@@ -8,9 +8,11 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import trueodds as to
 from tests import reference
+from tests.diagrams.artists import name_of
 from tests.diagrams.test_simplex import drawn_labels, marks, numbered, preds, view
 from trueodds.core.errors import InputError
 from trueodds.diagrams.simplicial import geometry, turning
@@ -134,9 +136,9 @@ def test_what_is_drawn_is_the_table_turned():
 def test_a_layer_that_is_left_out_is_not_drawn(layer):
     label = {"arrows": "beyond"}.get(layer, layer)
     full, less = four().draw().axes[0], four().less(layer).draw().axes[0]
-    assert marks(full, label) or [child for child in full.child_axes if child.get_label() == label]
+    assert marks(full, label) or [child for child in full.child_axes if name_of(child) == label]
     assert not marks(less, label)
-    assert not [child for child in less.child_axes if child.get_label() == label]
+    assert not [child for child in less.child_axes if name_of(child) == label]
 
 
 @pytest.mark.parametrize("size", [(2.4, 2.0), (6.4, 3.0)])
@@ -149,8 +151,9 @@ def test_nothing_leaves_axes_that_are_given(size):
     assert min(box.x0, box.y0) >= 0
     assert box.x1 <= size[0]
     assert box.y1 <= size[1]
-    legend = ax.get_legend().get_window_extent()
-    assert all(text.get_window_extent().y1 <= legend.y0 + 1 for text in ax.texts)
+    if (legend := ax.get_legend()) is not None:
+        assert not any(legend.get_window_extent().overlaps(text.get_window_extent()) for text in ax.texts)
+    assert legend is not None or size[0] < 3
     right, up = ax.transData.transform([[1, 0], [0, 1]]) - ax.transData.transform([0, 0])
     assert right[0] == pytest.approx(up[1], rel=1e-6)
 
@@ -233,3 +236,17 @@ def test_weights_and_votes_and_a_single_row_can_be_drawn():
     for Y, w in ((np.eye(4)[drawn_labels(rng, P)], rng.uniform(0.2, 3.0, 50)), (rng.dirichlet(np.ones(4), 50), None)):
         Tetrahedron()([View(P, Y, w, name="canonical")]).svg()
     Tetrahedron()([View([[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]], name="canonical")]).turning()
+
+
+def test_controls_in_names_are_text_on_the_page_and_in_the_picture_and_the_table_keeps_the_names(tmp_path):
+    names = ["a\x1b[2J", "b\u202e", "c\x9b", "d\u2066"]
+    rows = preds(400, k=4, power=0.5)
+    diagram = to.draw(to.Predictions(rows.y, rows.p, classes=names), "tetrahedron")
+    for suffix in ("html", "svg"):
+        diagram.save(tmp_path / f"d.{suffix}")
+        text = (tmp_path / f"d.{suffix}").read_text(encoding="utf-8")
+        assert not re.search("[\x1b\u202e\x9b\u2066]", text)
+    assert r"b\u202e" in (tmp_path / "d.html").read_text(encoding="utf-8")
+    drawn = [text.get_text() for text in diagram.draw().findobj(Text)]
+    assert {repr(name)[1:-1] for name in names} <= set(drawn)
+    assert [diagram.panels[f"corner_{j}"][0] for j in range(4)] == names

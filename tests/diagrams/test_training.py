@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 import trueodds as to
+from tests.diagrams.artists import legend_of, name_of
 from trueodds.core.errors import InputError
 from trueodds.diagrams.learning.epochs import epoch_of
 from trueodds.diagrams.training import Training
@@ -43,11 +44,11 @@ def digits(epochs=4, runs=1):
 
 
 def parts(ax):
-    return {child.get_label(): child for child in ax.child_axes}
+    return {name_of(child): child for child in ax.child_axes}
 
 
 def marks(ax, label):
-    return [artist for artist in ax.get_children() if artist.get_label() == label]
+    return [artist for artist in ax.get_children() if name_of(artist) == label]
 
 
 def codes(diagram):
@@ -162,7 +163,7 @@ def test_an_infinite_log_loss_is_no_best_and_leaves_a_gap():
     assert diagram.table["best"].tolist() == [False, True]
     (line,) = marks(parts(diagram.draw().axes[0])["log_loss"], "run")
     assert np.isnan(line.get_ydata()).tolist() == [True, False]
-    assert any(note.code == "TN104" and note.text.startswith("Epoch 1: 1 outcome") for note in diagram.notes)
+    assert any(note.code == "TN104" and note.text.startswith("Epoch 1: 1 observed outcome") for note in diagram.notes)
     alone = to.draw({"1": worse}, "training")
     assert alone.finding == "No epoch has a finite log loss."
     assert "TN265" not in codes(alone)
@@ -251,21 +252,21 @@ def test_a_layer_left_out_is_neither_drawn_nor_in_the_legend(layer, label):
 
     def seen(each):
         ax = each.draw().axes[0]
-        return [mark for part in ax.child_axes for mark in marks(part, label)], ax.get_legend().get_texts()
+        return [mark for part in ax.child_axes for mark in marks(part, label)], legend_of(ax).get_texts()
 
     (whole, entries), (less, fewer) = seen(diagram), seen(diagram.less(layer))
     assert whole
     assert not less
     assert len(fewer) == len(entries) - 1
-    assert diagram.less(*diagram.layers).draw().axes[0].get_legend()
+    assert legend_of(diagram.less(*diagram.layers).draw().axes[0])
 
 
 def test_runs_are_named_up_to_six_and_counted_beyond():
     preds = digits()["1"]
     few = to.draw({f"{run}/1": preds for run in "abc"}, "training", resamples=9)
     many = to.draw({f"{run}/1": preds for run in "abcdefgh"}, "training", resamples=9)
-    assert [text.get_text() for text in few.draw().axes[0].get_legend().get_texts()][:3] == ["a", "b", "c"]
-    assert many.draw().axes[0].get_legend().get_texts()[0].get_text() == "8 runs"
+    assert [text.get_text() for text in legend_of(few.draw().axes[0]).get_texts()][:3] == ["a", "b", "c"]
+    assert legend_of(many.draw().axes[0]).get_texts()[0].get_text() == "8 runs"
 
 
 @pytest.mark.parametrize("runs", [1, 3])
@@ -303,7 +304,7 @@ def test_no_words_overlap(runs):
 def test_fixed_bins_are_read_back():
     diagram = Training(Uniform(4), resamples=9).of_models({"1": digits()["1"]}, as_lens("confidence"))
     assert diagram.settings["partition"] == "uniform 4"
-    assert str(diagram) == f"training · 1 epochs · n={digits()['1'].n:,} · confidence, uniform 4"
+    assert repr(diagram) == f"training · 1 epochs · n={digits()['1'].n:,} · confidence, uniform 4"
 
 
 def test_a_p_value_of_the_level_itself_is_off():
@@ -323,6 +324,6 @@ def test_the_name_of_a_run_may_be_long_and_have_lines():
     usual.get_figure().draw_without_rendering()
     assert ax.get_position().width == pytest.approx(usual.get_position().width, rel=0.1)
     assert ax.get_position().height == pytest.approx(usual.get_position().height, rel=0.1)
-    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    said = [text.get_text() for text in legend_of(ax).get_texts()]
     assert said[0].endswith("x…")
-    assert said[1] == "$a$ _b"
+    assert said[1] == r"$a$\n_b"

@@ -117,3 +117,24 @@ def test_a_hundred_classes_are_one_hot_too() -> None:
 def test_the_line_says_what_is_inside() -> None:
     assert repr(full()) == "Predictions(n=4, 3 classes, weight, cluster, votes, group site)"
     assert repr(Predictions.from_confidence([0.5], [1])) == "Predictions(n=1, confidence and correctness)"
+
+
+@pytest.mark.parametrize(
+    ("code", "given"),
+    [
+        ("TO113", {"classes": ["a", "b\ud800"]}),
+        ("TO114", {"group": {"g": ["x", "y\udcff", "x"]}}),
+        ("TO114", {"cluster": ["x", "y\udcff", "x"]}),
+    ],
+)
+def test_text_that_cannot_be_encoded_is_refused(code: str, given: dict[str, Any]) -> None:
+    with refused(code):
+        Predictions([0, 1, 1], [0.2, 0.7, 0.9], **given)
+    with refused("TO114", "in row 1"):
+        Predictions(["a", "\ud800", "a"], [0.2, 0.7, 0.9], classes=["a", "b"])
+
+
+def test_text_of_every_plane_of_unicode_is_a_name() -> None:
+    names = ["\ud7ff", "\ue000", "\U0001f600", "\U0010ffff"]
+    preds = Predictions(names, np.full((4, 4), 0.25), classes=names, group={"g": names})
+    assert preds.y.tolist() == [0, 1, 2, 3]

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueodds.audit.findings import class_of
 from trueodds.audit.table import DETAIL, NAMES, Column, Table, pairs, plain, times, yes
-from trueodds.audit.words import aligned, clean, digits, is_binary, pvalue, share
+from trueodds.audit.words import aligned, digits, is_binary, pvalue, share
 from trueodds.core.results import figure
 
 Audit = Mapping[str, Any]
@@ -27,21 +27,21 @@ _HEADS = {
 def data(audit: Audit) -> Table:
     """What was audited."""
     facts = audit["data"]
-    names = [clean(name) for name in facts.get("classes") or ()]
+    names = facts.get("classes") or []
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
     unit = {"multilabel": "labels", "confidence": "outcomes"}.get(facts["kind"], "classes")
     rows = [
-        ("source", clean(facts["source"])),
+        ("source", facts["source"]),
         ("rows", f"{facts['n']:,}"),
         (unit, f"{facts['k']:,}: {listed}"),
         *_on_average(facts),
         ("weights", f"yes, {plain(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
         ("votes", yes(facts.get("votes"))),
         ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
-        ("groups by", ", ".join(clean(name) for name in facts.get("group_columns") or ()) or "none"),
+        ("groups by", ", ".join(facts.get("group_columns") or ()) or "none"),
         ("stated as exactly 0", times(facts.get("zeros"))),
         ("of these, it came", times(facts.get("true_class_zeros"))),
-        ("resolution", clean(facts.get("resolution") or "–")),
+        ("resolution", facts.get("resolution") or "–"),
     ]
     return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
 
@@ -50,7 +50,7 @@ def _on_average(facts: Audit) -> list[tuple[str, str]]:
     """What was said and what came over all rows; of two classes first that of the second."""
     said = []
     if is_binary(facts):
-        name = clean(facts["classes"][1])
+        name = facts["classes"][1]
         said = [
             (f"mean P({name})", share(facts["mean_prediction"])),
             (f"share of {name}", share(facts["event_rate"])),
@@ -107,13 +107,13 @@ def fix(audit: Audit) -> Table:
     rows = found.get("rows") or {}
     gain = found.get("gain_percent")
     said = [
-        ("chosen", clean(found.get("chosen") or "–")),
+        ("chosen", found.get("chosen") or "–"),
         (
             "its parameters",
-            clean((found.get("summary") if found.get("applied") == found.get("chosen") else None) or "–"),
+            (found.get("summary") if found.get("applied") == found.get("chosen") else None) or "–",
         ),
         ("confirmed", yes(found.get("confirmed"))),
-        ("applied", clean(found.get("applied") or "–")),
+        ("applied", found.get("applied") or "–"),
         ("log loss before", figure(found.get("log_loss_before"))),
         ("log loss after", figure(found.get("log_loss_after"))),
         ("gain", figure(found.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
@@ -150,11 +150,9 @@ def settings(audit: Audit) -> Table:
         if each["interval"]:
             how["interval"] = each["interval"]["method"]
             how["level"] = each["interval"]["level"]
-        rows.append((f"{each['estimator']}, {clean(each['lens'])}", pairs(how)))
-    rows += [(f"{each['test']}, {clean(each['lens'])}", pairs(each.get("settings") or {})) for each in audit["tests"]]
-    rows += [
-        (f"{each['diagram']}, {clean(each['lens'])}", pairs(each.get("settings") or {})) for each in audit["diagrams"]
-    ]
+        rows.append((f"{each['estimator']}, {each['lens']}", pairs(how)))
+    rows += [(f"{each['test']}, {each['lens']}", pairs(each.get("settings") or {})) for each in audit["tests"]]
+    rows += [(f"{each['diagram']}, {each['lens']}", pairs(each.get("settings") or {})) for each in audit["diagrams"]]
     kept = tuple(row for row in rows if row[1] != "–")
     return Table("How it was made", (Column("", NAMES), Column("", NAMES)), kept)
 
@@ -175,7 +173,7 @@ def panels(diagram: Mapping[str, Any], most: int = 2000) -> Table:
 def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
     """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
     found = (diagram.get("panels") or {}).items()
-    return {name.removeprefix("corner_"): clean(values[0]) for name, values in found if name.startswith("corner_")}
+    return {name.removeprefix("corner_"): values[0] for name, values in found if name.startswith("corner_")}
 
 
 def _head(name: str, corners: Mapping[str, str]) -> str:
@@ -200,7 +198,7 @@ _OF_CORNERS = {
 
 def _of_columns(title: str, columns: Mapping[str, Any], most: int, corners: Mapping[str, str]) -> Table:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
-    views = [clean(class_of(view)) for view in shown.pop("view", ())]
+    views = [class_of(view) for view in shown.pop("view", ())]
     keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
     if shown.get("weight") == shown.get("n"):
         shown.pop("weight", None)
@@ -237,7 +235,7 @@ def notes(audit: Audit) -> list[tuple[str, str]]:
     """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
     found: dict[str, dict[str, None]] = {}
     for each in every_note(audit):
-        found.setdefault(clean(each["code"]), {})[clean(each["text"])] = None
+        found.setdefault(each["code"], {})[each["text"]] = None
     return [(code, " ".join(texts)) for code, texts in found.items()]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.ask import measure, test
 from trueodds.audit.short import Fact
 from trueodds.audit.table import NAMES, Column, Table
-from trueodds.audit.words import aligned, chance, clean, entity, is_binary, pvalue, share, spans
+from trueodds.audit.words import aligned, chance, entity, is_binary, pvalue, share, spans
 from trueodds.core.errors import InputError
 from trueodds.core.results import figure
 from trueodds.problem.predictions import Predictions
@@ -68,7 +68,7 @@ def account(audit: Audit) -> Table:
     rows = [
         ("cost per row, as stated", figure(parts["stated"])),
         ("cost per row, recalibrated", figure(parts["recalibrated"])),
-        ("recalibrated by", clean(regret["settings"]["calibrator"])),
+        ("recalibrated by", regret["settings"]["calibrator"]),
         ("regret per row", figure(regret["value"])),
         ("its interval", interval),
         ("p, one-sided", pvalue(found["test"]["pvalue"], None)),
@@ -80,7 +80,7 @@ def account(audit: Audit) -> Table:
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
             rate = share(parts[f"rate there:{switch}"])
-            rows.append((clean(switch), f"from a stated {share(where)} on, where {came} {rate} of the time"))
+            rows.append((switch, f"from a stated {share(where)} on, where {came} {rate} of the time"))
     intro = "In the costs' own units. A lower bound on the full regret: what this recalibration, fitted on other rows, saves."
     return Table("What acting on it costs", columns, tuple(rows), intro)
 
@@ -91,7 +91,7 @@ def by_action(audit: Audit) -> Table:
     names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
     columns = (Column("action", NAMES), Column("called for"), Column("regret per row"))
     rows = zip(
-        map(clean, names),
+        names,
         (share(parts[f"called for:{name}"]) for name in names),
         aligned([parts[f"action:{name}"] for name in names]),
         strict=True,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.audit.table import DETAIL, NAMES, Column, Mark, Table
-from trueodds.audit.words import aligned, claim, clean, is_binary, pvalue, share, spans
+from trueodds.audit.words import aligned, claim, is_binary, pvalue, share, spans
 from trueodds.core.results import figure, percent
 
 Audit = Mapping[str, Any]
@@ -37,7 +37,7 @@ def scores(audit: Audit) -> Table:
     )
     cells = zip(
         (each["estimator"].replace("_", " ") for each in measured),
-        (clean(each["lens"]) for each in measured),
+        (each["lens"] for each in measured),
         aligned([each["value"] for each in measured]),
         spans([each["interval"] for each in measured]),
         aligned([each["noise_floor"] for each in measured]),
@@ -83,8 +83,8 @@ def errors(audit: Audit) -> Table:
         Column("n"),
     )
     cells = zip(
-        (claim(each["lens"], audit["data"]) or clean(each["lens"]) for each in measured),
-        (clean(each["lens"]) for each in measured),
+        (claim(each["lens"], audit["data"]) or each["lens"] for each in measured),
+        (each["lens"] for each in measured),
         (each["estimator"].replace("_", " ") for each in measured),
         aligned([each["value"] for each in measured]),
         spans([each["interval"] for each in measured]),
@@ -154,7 +154,7 @@ def classes(audit: Audit) -> Table:
     columns = (Column("class", NAMES), Column("error"), Column("noise floor"), Column("p"), Column("Holm p"))
     floor = _floor(audit)
     rows = zip(
-        (clean(class_of(name)) for name, _, _ in found),
+        (class_of(name) for name, _, _ in found),
         aligned([value for _, value, _ in found]),
         aligned([part.get("noise_floor") for _, _, part in found]),
         (pvalue(part.get("pvalue"), floor) for _, _, part in found),
@@ -166,7 +166,7 @@ def classes(audit: Audit) -> Table:
         columns,
         tuple(rows),
         "Each class against all others, worst first. Holm's p allows for looking at many classes.",
-        tuple(clean(class_of(name)) for name, _, _ in found),
+        tuple(class_of(name) for name, _, _ in found),
         tuple(Mark(value, floor=part.get("noise_floor")) for _, value, part in found),
     ).filled()
 
@@ -199,7 +199,7 @@ def groups(audit: Audit) -> Table:
         Column("standing", NAMES),
     )
     rows = zip(
-        (clean(each["label"]) for each in found),
+        (each["label"] for each in found),
         (f"{each['n']:,}" for each in found),
         *([(share(each.get("accuracy")) for each in found)] if first else []),
         *([share(each.get(name)) for each in found] for name in ("says", "came")),
@@ -235,19 +235,19 @@ def between(audit: Audit) -> Table:
     together = audit.get("among_groups") or {}
     rows = []
     for gap in together.get("widest") or ():
-        pair = f"{clean(gap['first'])} − {clean(gap['second'])}, {figure(gap['difference'])}"
+        pair = f"{gap['first']} − {gap['second']}, {figure(gap['difference'])}"
         told = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
         ends = gap["interval"]
         (reach,) = spans([ends])
         rows.append(
             (
-                f"widest gap of {clean(gap['column'])}",
+                f"widest gap of {gap['column']}",
                 f"{told}; the largest true gap lies in {reach} {percent(ends['level'])}",
             )
         )
     if error := together.get("multicalibration"):
         told = f"{figure(error['value'])}, p {_said(error['pvalue'], _floor(audit))}; noise floor {figure(error['noise_floor'])}"
-        worst = f"worst: {clean(error['worst'])}, {figure(error['sigma'])} standard errors"
+        worst = f"worst: {error['worst']}, {figure(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{told}; {worst}"))
     intro = (
         "The intervals of a column's gaps hold together. The multicalibration error is the largest drift of any group, "
@@ -289,8 +289,8 @@ def verdicts(audit: Audit) -> Table:
         family = test.get("family_pvalue")
         rows.append(
             (
-                clean(test["test"]),
-                clean(test["lens"]),
+                test["test"],
+                test["lens"],
                 *next(numbers),
                 pvalue(test.get("pvalue"), test.get("floor")),
                 _tested(audit, test["lens"]).holm,
@@ -299,7 +299,7 @@ def verdicts(audit: Audit) -> Table:
                 f"{test['n']:,}",
             )
         )
-    nulls = dict.fromkeys(clean(test["null"]) for test in tests if test.get("null"))
+    nulls = dict.fromkeys(test["null"] for test in tests if test.get("null"))
     intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
     if audit["data"].get("votes"):
         intro += (

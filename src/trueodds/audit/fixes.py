@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.audit.words import clean, count, is_binary, share
+from trueodds.audit.words import count, is_binary, share
 from trueodds.core.results import figure
 
 HARDLY = 0.995  # of the log loss of one constant answer: what is not below it tells hardly more than the constant
@@ -42,7 +42,7 @@ def called(method: str) -> str:
 
 def named(fix: Mapping[str, Any]) -> str:
     """The chosen fix in words, with its parameters."""
-    summary = clean(fix.get("summary") or "")
+    summary = fix.get("summary") or ""
     told = called(fix["chosen"])
     return f"{told}, {summary}" if summary and summary != fix["chosen"] else told
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.audit.table import DETAIL, NAMES, Column, Table
-from trueodds.audit.words import aligned, clean, count, digits, points, pvalue, share, spans
+from trueodds.audit.words import aligned, count, digits, points, pvalue, share, spans
 from trueodds.core.results import figure, percent
 
 Audit = Mapping[str, Any]
@@ -108,7 +108,7 @@ def targets(audit: Audit) -> Table:
     values = aligned([each["value"] for _, each in told])
     rows = zip(
         (said for said, _ in told),
-        (f"{each['estimator'].replace('_', ' ')}, {clean(each['lens'])}" for _, each in told),
+        (f"{each['estimator'].replace('_', ' ')}, {each['lens']}" for _, each in told),
         ("infinite" if each["value"] is None else value for (_, each), value in zip(told, values, strict=True)),
         spans([each["interval"] for _, each in told]),
         aligned([each["noise_floor"] for _, each in told]),
@@ -149,8 +149,8 @@ def furthest(audit: Audit) -> Table:
     distances, reaches = beside[: len(listed)], beside[len(listed) :]
     rows = zip(
         (str(each["row"]) for each in listed),
-        (f"{clean(each['model'])} {share(each['said'])}" for each in listed),
-        (f"{clean(each['people'])} {share(each['voted'])}" for each in listed),
+        (f"{each['model']} {share(each['said'])}" for each in listed),
+        (f"{each['people']} {share(each['voted'])}" for each in listed),
         ("–" if each["votes"] is None else f"{each['votes']:,}" for each in listed),
         distances,
         reaches,

@@ -9,7 +9,8 @@ from typing import Any
 from trueodds.audit import accounts, decisions, findings, people_tables
 from trueodds.audit.short import Fact, short
 from trueodds.audit.table import Table
-from trueodds.audit.words import clean, glued, size
+from trueodds.audit.words import glued, size
+from trueodds.core.printable import printable_tree
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 WIDTH = 88
@@ -30,12 +31,13 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
       score  value
       brier    0.1
     """
+    audit = printable_tree(audit)
     width = max(48, width or WIDTH)
     paint = style or _plain
     data, verdict = audit["data"], audit["verdict"]
     role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
-    lines = [paint(line, role) for line in _wrap(clean(verdict["sentence"]), width)]
-    source = f"{clean(data['source'])} · {size(data)}"
+    lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
+    source = f"{data['source']} · {size(data)}"
     blocks = ["\n".join(lines), paint(source, "dim"), _facts([*short(audit), *decisions.fact(audit)], width, paint)]
     tables = [
         findings.scores(audit),

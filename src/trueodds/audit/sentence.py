@@ -9,6 +9,7 @@ from trueodds.audit.facts import Facts
 from trueodds.audit.fixes import called, flat
 from trueodds.audit.for_whom import worst_off
 from trueodds.audit.words import boundless, chance, count, few, points
+from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Verdict, figure, percent
 
 PART = 1 / 3  # of the error: a gap that is less of it leaves most of what is wrong unsaid
@@ -60,7 +61,7 @@ def sentence(
         _chance(facts, family, state, alpha, data, fixed=confirmed),
         _fix(fix, data),
     )
-    return " ".join(part for part in parts if part)
+    return printable(" ".join(part for part in parts if part))
 
 
 def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:

@@ -14,7 +14,6 @@ from trueodds.audit.words import (
     boundless,
     chance,
     claim,
-    clean,
     count,
     entity,
     few,
@@ -78,9 +77,9 @@ def _right(audit: Mapping[str, Any]) -> Fact:
 def _answered(audit: Mapping[str, Any]) -> list[Fact]:
     """How many questions got an answer, as the note on those without one tells."""
     for note in audit.get("notes") or ():
-        told = _COVERAGE.search(clean(note["text"])) if note["code"] == "TN146" else None
+        told = _COVERAGE.search(note["text"]) if note["code"] == "TN146" else None
         if told is not None:
-            silent = clean(note["text"])[: told.start()].strip()
+            silent = note["text"][: told.start()].strip()
             return [
                 Fact("It answers", share(float(told[1]) / 100), f"{silent}; all else is of the answers that were given")
             ]
@@ -126,7 +125,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
     if fix is None:
         return Fact(label, "not looked for", "see the notes")
     if not fix.get("candidates"):
-        return Fact(label, "not looked for", " ".join(clean(note["text"]) for note in fix.get("notes") or ()))
+        return Fact(label, "not looked for", " ".join(note["text"] for note in fix.get("notes") or ()))
     rows = (fix.get("rows") or {}).get("confirm")
     where = f"on {count(rows, 'held-out row')}" if rows is not None else "on held-out rows"
     if fix.get("confirmed"):
@@ -176,7 +175,7 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     if worst is None:
         within = f"the others within {points(together['least'])}"
         return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
-    remark = f"worst: {clean(worst['label'])}, off by {points(worst['error'])}; {left}"
+    remark = f"worst: {worst['label']}, off by {points(worst['error'])}; {left}"
     return [Fact(label, f"{off} of {tested}", remark, "bad")]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trueodds.audit.words import clean, digits
+from trueodds.audit.words import digits
 from trueodds.core.results import figure
 
 NAMES, DETAIL = False, True
@@ -96,7 +96,7 @@ def plain(value: Any) -> str:
         return digits(value) if abs(value) >= 1000 else figure(value)
     if value is None:
         return "none"
-    return clean(value if isinstance(value, str) else json.dumps(value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def pairs(found: Mapping[str, Any]) -> str:

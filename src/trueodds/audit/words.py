@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,19 +15,6 @@ _CLAIMS = {
     "canonical": "all probabilities together",
     "family": "all claims at once",
 }
-_TURNS_TEXT = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-
-
-def clean(text: Any) -> str:
-    """A name from the data, without characters that would steer a terminal or turn the text around.
-
-    >>> clean("a\\x1b[31mb")
-    'a�[31mb'
-    """
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if c in _TURNS_TEXT or unicodedata.category(c) in ("Cc", "Cs") else c
-        for c in str(text)
-    )
 
 
 def claim(lens: str, data: Mapping[str, Any]) -> str:
@@ -38,7 +24,7 @@ def claim(lens: str, data: Mapping[str, Any]) -> str:
     ('P(rain)', 'all probabilities together')
     """
     if lens == "positive" and len(data.get("classes") or ()) == 2:
-        return f"P({clean(data['classes'][1])})"
+        return f"P({data['classes'][1]})"
     return _CLAIMS.get(lens, "")
 
 
@@ -173,7 +159,7 @@ def entity(data: Mapping[str, Any]) -> str:
     >>> entity({"classes": ["0", "1"]}), entity({"classes": ["dry", "rain"]})
     ('class 1', 'rain')
     """
-    name = clean(data["classes"][1])
+    name = data["classes"][1]
     return f"class {name}" if name.replace(".", "", 1).isdigit() else name
 
 

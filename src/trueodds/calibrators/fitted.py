@@ -15,6 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
+from trueodds.core.printable import printable
 from trueodds.core.results import Result, strict
 from trueodds.problem import checks
 from trueodds.problem.log_probabilities import log_softmax
@@ -119,7 +120,7 @@ class Fitted(Result):
         lines = [self.describe()]
         if asked := self.settings.get("calibrator"):
             lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
-        return "\n".join([*lines, *self.map.table(self.classes), *map(str, self.notes)])
+        return "\n".join(map(printable, [*lines, *self.map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON that `load` reads; the file is replaced as a whole."""

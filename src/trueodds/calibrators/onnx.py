@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Term
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
 
@@ -68,10 +69,8 @@ def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="trueodds")
     model.ir_version = 8  # that of opset 17: old runtimes read it
     onnx.checker.check_model(model)
-    try:
-        onnx.save(model, os.fspath(path))
-    except OSError as problem:
-        raise InputError("TO503", "The file cannot be written.", str(problem), "Choose a folder that exists.") from None
+    with replacing(path, "TO503") as file:
+        file.write(model.SerializeToString())
 
 
 def _term(i: str, term: Term, given: str, on_logits: bool, constant: Any, node: Any) -> str:

@@ -95,9 +95,9 @@ def answers(
     if json_path is not None:
         output.write(json_path, output.as_json(told))
     if json_path != "-":
-        click.echo("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
+        output.show("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
         for note in notes:
-            click.echo(f"  {spoken(str(note))}")
+            output.show(f"  {spoken(str(note))}")
     gate.conclude(ctx, gates, gate_numbers.OfAnswers(told, risk, measures))
 
 

@@ -93,7 +93,8 @@ def audit(
     if json_path != "-":
         from trueodds.audit import report
 
-        click.echo(report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None))
+        text = report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None)
+        output.show(text, painted=True)
     gate.conclude(ctx, gates, gate_numbers.OfAudit(told, gated.measure, lambda: gated.risk(gates)))
 
 

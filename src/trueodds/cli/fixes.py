@@ -42,7 +42,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     found = ask.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **said)
     found.save(out)
     lines = found.summary().split("\n")
-    click.echo("\n".join([*(spoken(line) if line.startswith("[TN") else line for line in lines), out]))
+    output.show("\n".join([*(spoken(line) if line.startswith("[TN") else line for line in lines), out]))
 
 
 @click.command(short_help="Put a saved calibrator to use on a file.")
@@ -96,7 +96,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
 
     with Progress() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
-    click.echo(f"{fitted.describe()}\n{done:,} rows written to {out}")
+    output.show(f"{fitted.describe()}\n{done:,} rows written to {out}")
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:

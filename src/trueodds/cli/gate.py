@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import click
 
+from trueodds.cli import output
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.core.results import figure
@@ -136,7 +137,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         except InputError as problem:
             errors.append(problem)
             continue
-        click.echo(f"gate {gate.text!r} {'failed' if fails else 'held'}: {why}", err=True)
+        output.show(f"gate {gate.text!r} {'failed' if fails else 'held'}: {why}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]

@@ -6,6 +6,7 @@ import importlib
 
 import click
 
+from trueodds.cli import output
 from trueodds.core.registry import Registry
 
 _FAMILIES = {
@@ -47,10 +48,10 @@ _WORDS = {
 def list_members(family: str | None) -> None:
     """The names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
     if family is not None:
-        click.echo("\n".join(names(family)))
+        output.show("\n".join(names(family)))
         return
     for each in (*_FAMILIES, *_WORDS):
-        click.echo(f"{each:<12} {' '.join(names(each))}")
+        output.show(f"{each:<12} {' '.join(names(each))}")
 
 
 def names(family: str) -> tuple[str, ...]:

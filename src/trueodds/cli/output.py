@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 
 from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
+from trueodds.core.printable import printable, printable_lines, without_surrogates
 
 _PICTURED = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")  # an audit has no settings of its diagrams
 _COLORS: dict[str, dict[str, Any]] = {
@@ -36,12 +38,13 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
     files = {option: path for option, path in wanted.items() if path != "-"}
     _apart(files, inputs)
     for path in files.values():
-        folder = Path(path).expanduser().resolve().parent
-        if Path(path).is_dir():
+        place = Path(path).expanduser()
+        folder = place.resolve().parent
+        if place.is_dir():
             raise InputError("TO602", "A file is to be written where a folder is.", path, "Name a file in it.")
         if not folder.is_dir():
             raise InputError("TO602", "The folder to write into does not exist.", str(folder), "Make it first.")
-        target = Path(path) if Path(path).exists() else folder
+        target = place if place.exists() else folder
         if not os.access(target, os.W_OK):
             raise InputError("TO602", "This place cannot be written.", str(target), "Choose another one.")
 
@@ -82,16 +85,38 @@ def _marks(path: str) -> list[Any]:
 def write(path: str, text: str) -> None:
     """Text into a file, or to stdout for -."""
     if path == "-":
-        click.echo(text)
+        show(text)
         return
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    from trueodds.core import saved
+
+    saved.write(path, text + "\n", "TO602")
+
+
+def show(text: str, *, err: bool = False, painted: bool = False) -> None:
+    """Print text; every command does it here, so that no name from the data steers the terminal.
+
+    In `painted` text the names are printable already, and the escapes are our colors. Where nobody reads stderr the
+    exit code tells what there is to tell.
+    """
+    try:
+        click.echo(text if painted else printable_lines(text), err=err)
+    except OSError:
+        if not err:
+            raise
+        abandon(sys.stderr)
+
+
+def abandon(stream: Any) -> None:
+    """Nobody reads or nothing fits: let the flush at the end of the process go nowhere, in silence."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def as_json(answer: Mapping[str, Any]) -> str:
     """One strict JSON object; ASCII, so that any terminal and any reader takes it."""
     import json
 
-    return json.dumps(answer, allow_nan=False, indent=2)
+    return without_surrogates(json.dumps(answer, allow_nan=False, indent=2))
 
 
 def answer(said: str, notes: Iterable[Any], told: Mapping[str, Any], json_path: str | None) -> None:
@@ -99,10 +124,10 @@ def answer(said: str, notes: Iterable[Any], told: Mapping[str, Any], json_path: 
     if json_path is not None:
         write(json_path, as_json(told))
     if json_path != "-":
-        click.echo(said)
+        show(said)
         labels = _labels(told)
         for note in notes:
-            click.echo(f"  {spoken(str(note), labels)}")
+            show(f"  {spoken(str(note), labels)}")
 
 
 def spoken_notes(told: Any, labels: Iterable[str] = ()) -> Any:
@@ -126,7 +151,7 @@ def spoken_notes(told: Any, labels: Iterable[str] = ()) -> Any:
 def _labels(told: Mapping[str, Any]) -> list[str]:
     """What groups are called, such as level=2: words of the data, which notes quote."""
     groups = told.get("groups") or ()
-    return [str(each["label"]) for each in groups if isinstance(each, Mapping) and "label" in each]
+    return [printable(each["label"]) for each in groups if isinstance(each, Mapping) and "label" in each]
 
 
 def colored(stream: Any = None) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from trueodds.cli import output
 from trueodds.cli.wording import mended
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
@@ -28,28 +29,31 @@ class Program(click.Group):
         try:
             code = super().main(args, "trueodds", **more)
         except click.exceptions.NoArgsIsHelpError as problem:
-            problem.show()
+            output.show(problem.format_message(), err=True)
             code = BAD_INPUT
         except click.UsageError as problem:
             code = told(_usage(problem))
         except click.Abort:
-            click.echo("stopped", err=True)
+            output.show("stopped", err=True)
             code = STOPPED
+        except SystemExit:  # click's answer where nobody reads the help
+            code = NO_READER
         except Exception as problem:  # noqa: BLE001 - the last place before a traceback
             code = told(coded(problem))
+        try:
+            _flush()
+        except OSError:
+            output.abandon(sys.stdout)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and send off what it printed, while a reader that went away can still be told apart."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            _flush()
         except BrokenPipeError:
-            _abandon(sys.stdout)
+            output.abandon(sys.stdout)
             ctx.exit(NO_READER)
-        except OSError:
-            _abandon(sys.stdout)
-            raise
         return result
 
     def resolve_command(
@@ -66,10 +70,10 @@ class Program(click.Group):
 def told(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; the exit code of bad input."""
     error = mended(error)
-    color = False if os.environ.get("NO_COLOR") else None
-    click.secho(f"error {error.code}", fg="red", bold=True, err=True, color=color)
+    title = f"error {error.code}"
+    output.show(title if os.environ.get("NO_COLOR") else output.paint(title, "bad"), err=True, painted=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
-        click.echo(f"{name}: {_one_line(text) or '–'}", err=True)
+        output.show(f"{name}: {text or '–'}", err=True)
     return BAD_INPUT
 
 
@@ -134,10 +138,9 @@ def _takers(problem: click.NoSuchOption) -> list[str]:
     return [name for name, each in commands.items() if any(problem.option_name in param.opts for param in each.params)]
 
 
-def _one_line(text: str) -> str:
-    """Text that cannot steer the terminal, whatever the data hold."""
-    words = " ".join(str(text).split())
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+def _flush() -> None:
+    if sys.stdout is not None:  # it may be closed
+        sys.stdout.flush()
 
 
 def _never_fail_to_print() -> None:
@@ -145,11 +148,3 @@ def _never_fail_to_print() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-def _abandon(stream: Any) -> None:
-    """Nobody reads or nothing fits: let the flush at the end of the process go nowhere, in silence."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError, AttributeError):
-        return

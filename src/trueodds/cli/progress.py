@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 import time
 from typing import Any
 
 import click
+
+from trueodds.core.printable import printable
 
 PATIENCE = 2.0  # seconds before anything is shown
 
@@ -34,6 +37,7 @@ class Progress:
         """The share that is done, and what is going on."""
         if not self._wanted or time.monotonic() - self._begun < PATIENCE:
             return
+        doing = printable(doing)
         if not self._shown:
             self._start()
         if self._bar is not None:
@@ -55,3 +59,4 @@ class Progress:
         self._bar = Bar(console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=1.0)
         self._bar.start()
+        atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden

@@ -13,7 +13,7 @@ from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced, takes_costs
 from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
 from trueodds.cli.progress import Progress
-from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.cli.settings import SURENESS, settings, settings_options, value
 from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
 
@@ -132,6 +132,10 @@ def test(
     help="Every FILE is a model of its own, called as the file is, epochs in folders run/epoch; so it is for comparison, murphy and training.",
 )
 @click.option("--without", multiple=True, metavar="LAYER", help="Leave a layer out of the picture, such as strip.")
+@click.option("--title", metavar="TEXT", help="The headline, in place of the diagram's own.")
+@click.option("--no-title", is_flag=True, help="No headline and no finding above the picture.")
+@click.option("--figsize", metavar="W,H", help="Width and height of the picture in inches, such as 5,4.")
+@click.option("--dpi", metavar="N", help="Pixels per inch of a .png; 200 if not said.")
 @LENS
 @WEIGHT_KIND
 @SEED
@@ -142,6 +146,10 @@ def draw(
     out: str,
     each: bool,
     without: tuple[str, ...],
+    title: str | None,
+    no_title: bool,
+    figsize: str | None,
+    dpi: str | None,
     lens: str | None,
     seed: int,
     mode: str | None,
@@ -157,6 +165,21 @@ def draw(
     output.ready(files, out=out)
     from trueodds import ask
     from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.drawing.presentation import Presentation
+
+    if title is not None and no_title:
+        raise InputError("TO603", "A picture has a title or none.", "--title and --no-title", "Leave one of them out.")
+    looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLES else {}
+    looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLES, ".html") else {}
+    if idle := [option for option, used in looks.items() if used]:
+        what = "A page has no size" if kind == ".html" else "A table has no title and no size"
+        raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
+    look: dict[str, Any] = {
+        "title": False if no_title else title,
+        "figsize": None if figsize is None else _sides(figsize),
+        "dpi": None if dpi is None else value(dpi),
+    }
+    Presentation(**look)  # refused before the file is read
 
     DIAGRAMS.check(diagram, said)
     if kind == ".html" and diagram not in _TURNING:
@@ -167,16 +190,17 @@ def draw(
     data = models(files, columns) if each else opened(files, columns)
     if (asked := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
         said = {"asked": asked} | said  # records know how many answers were not given
-    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said).less(*without)
+    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **said)
+    found = found.less(*without)
     if kind in _PICTURES:
         found.save(out)
     elif kind == ".json":
         output.write(out, output.as_json(found.to_dict()))
     else:
         _write_csv(out, found.to_dict()["table"])
-    click.echo(f"{found.describe()}\n{out}")
+    output.show(f"{found.describe()}\n{out}")
     for note in found.notes:
-        click.echo(f"  {spoken(str(note))}")
+        output.show(f"  {spoken(str(note))}")
 
 
 def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,6 +216,11 @@ def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: opened([file], columns) for name, file in zip(names, files, strict=True)}
 
 
+def _sides(text: str) -> Any:
+    """What W,H stands for; what is none is refused where every picture's size is checked."""
+    return [value(side) for side in text.split(",")]
+
+
 def _is_number(name: str) -> bool:
     try:
         return isfinite(float(name))
@@ -201,8 +230,12 @@ def _is_number(name: str) -> bool:
 
 def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
     import csv
+    import io
 
-    with Path(out).open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(table)
-        lines.writerows(zip(*table.values(), strict=True))
+    from trueodds.core import saved
+
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(table)
+    lines.writerows(zip(*table.values(), strict=True))
+    saved.write(out, text.getvalue(), "TO602")

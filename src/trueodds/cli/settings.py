@@ -67,7 +67,7 @@ def settings(given: dict[str, Any]) -> dict[str, Any]:
     for pair in given.pop("also", ()):
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=classic.")
+            raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=deviation.")
         if name in _ELSEWHERE:
             raise InputError(
                 "TO603", "--set is for settings without an option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."

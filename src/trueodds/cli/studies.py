@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from trueodds.cli import output
 from trueodds.cli.progress import Progress
 from trueodds.core.errors import InputError
 
@@ -40,4 +41,4 @@ def study(
         )
     with Progress() as progress:
         found = run(quick=quick, out=out, rng=seed, progress=progress, **asked)
-    click.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    output.show(json.dumps(found.to_dict()) if as_json else str(found))

@@ -40,7 +40,7 @@ def tally(
         wire.save(found, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
-    click.echo(f"{found.n:,} rows\n{out}")
+    output.show(f"{found.n:,} rows\n{out}")
 
 
 @click.command(short_help="Add tallies up.")
@@ -53,4 +53,4 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
     total = added(files)
     wire.save(total, out)
-    click.echo(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")
+    output.show(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

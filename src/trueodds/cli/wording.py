@@ -16,7 +16,14 @@ _NAMES: dict[str, tuple[str, str]] = {
     for option, placeholder in (
         *((option, how["metavar"]) for option, how in COLUMNS),
         *((option, "X") for option in SETTINGS),
-        *(("--mode", "exact"), ("--lens", "NAME"), ("--alpha", "X"), ("--grid", "N"), ("--weight-kind", "frequency")),
+        *(
+            ("--mode", "exact"),
+            ("--lens", "NAME"),
+            ("--alpha", "X"),
+            ("--grid", "N"),
+            ("--weight-kind", "frequency"),
+            ("--dpi", "300"),
+        ),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 _MEMBER = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
@@ -56,6 +63,7 @@ _PHRASES = tuple(
             r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
             lambda found: f"trueodds {found[1]} FILE {_MEMBER[found[1]]} {found[2]}",
         ),
+        (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpaired=True\b", "--paired"),
         (r"\bpaired=False\b", "--unpaired"),
         (r"in the order of \.classes", "in the order of the calibrator's classes"),

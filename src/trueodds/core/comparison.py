@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.core.results import Estimate, Interval, Result, figure, in_words, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
@@ -62,7 +63,7 @@ class Comparison(Result):
         pieces.append(", ".join(_beside(name, each) for name, each in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
         """The difference without the two models' own estimates, as a ranking tells it."""
@@ -128,7 +129,7 @@ class Ranking(Result):
         pieces.append(f"{percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as JSON holds it."""

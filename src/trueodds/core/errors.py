@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LONGEST = 300  # characters of what was got that are shown
+from trueodds.core.printable import printable
+
+LONGEST, LONGEST_GOT = 400, 160  # characters of a message, and of what was got in it
 
 
 class InputError(ValueError):
     """Data or settings that cannot be answered, with a stable code and the fix.
+
+    The message is one printable line of at most 400 characters: of a value that is longer the middle is left out.
 
     >>> print(InputError("TO102", "Every probability must lie in [0, 1].", "-2.0 in row 17", "Correct it."))
     [TO102] Every probability must lie in [0, 1]. Got -2.0 in row 17. Correct it.
     """
 
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
-        got = " ".join(got.split()) if "\n" in got else got
-        got = got if len(got) <= LONGEST else f"{got[:LONGEST]} …"
+        got = shortened(printable(" ".join(line.strip() for line in got.split("\n"))), LONGEST_GOT)
+        problem, fix = printable(problem), printable(fix)
+        room = LONGEST - len(_message(code, "", got, " "))
+        if len(problem) + len(fix) > room:
+            fix = shortened(fix, max(room - len(problem), room // 2))
+            problem = shortened(problem, room - len(fix))
         self.code = code
         self.problem = problem
         self.got = got
@@ -24,9 +32,7 @@ class InputError(ValueError):
         super().__init__(code, problem, got, fix)
 
     def __str__(self) -> str:
-        got = f" Got {self.got}." if self.got else ""
-        fix = f" {self.fix}" if self.fix else ""
-        return f"[{self.code}] {self.problem}{got}{fix}"
+        return _message(self.code, self.problem, self.got, self.fix)
 
 
 def describe(value: object) -> str:
@@ -52,8 +58,24 @@ class Note:
     text: str
 
     def __str__(self) -> str:
-        return f"[{self.code}] {self.text}"
+        return printable(f"[{self.code}] {self.text}")
 
     def to_dict(self) -> dict[str, str]:
         """The note as JSON holds it."""
         return {"code": self.code, "text": self.text}
+
+
+def shortened(text: str, most: int) -> str:
+    """The text in at most so many characters, with an ellipsis in the place of its middle.
+
+    >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)
+    '[0.1, …0.4]'
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 3
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def _message(code: str, problem: str, got: str, fix: str) -> str:
+    return f"[{code}] {problem}" + (f" Got {got}." if got else "") + (f" {fix}" if fix else "")

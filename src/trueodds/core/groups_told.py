@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trueodds.core.printable import printable
 from trueodds.core.results import Interval, figure, in_words, percent
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def told(found: ByGroup) -> str:
         lines += [f"  {len(mine) - TOLD} more: the JSON lists them"] if len(mine) > TOLD else []
     if found.multicalibration is not None:
         lines.append(str(found.multicalibration))
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _table(found: ByGroup) -> list[str]:
@@ -52,7 +53,7 @@ def _table(found: ByGroup) -> list[str]:
     all_rows = [*each, found.whole]
     directed = any(group.says is not None for group in found.groups)
     columns = [
-        ["group", *(group.label for group in found.groups), "all rows"],
+        ["group", *(printable(group.label) for group in found.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
         *([["says", *same([group.says for group in found.groups]), ""]] if directed else []),
         *([["came", *same([group.came for group in found.groups]), ""]] if directed else []),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Result, figure, percent, strict
 
 
@@ -39,6 +40,9 @@ class Power(Result):
 
     def describe(self) -> str:
         """The answer to what was asked, in one line."""
+        return printable(self._told())
+
+    def _told(self) -> str:
         if self.asked == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trueodds.core import synonyms
@@ -28,7 +28,23 @@ def near(word: str, known: Iterable[str]) -> str:
     """
     known = sorted(known)
     close = synonyms.resolve(word, known) or difflib.get_close_matches(word.lower(), known, n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(known)}."
+    return f"Did you mean {' or '.join(close)}?" if close else listed(known)
+
+
+def listed(names: Sequence[str], most: int = 200) -> str:
+    """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
+
+    >>> listed(["beta", "platt"]), listed(["beta", "platt", "isotonic"], most=12)
+    ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
+    """
+    size, shown = 0, 0
+    for name in names:
+        size += len(name) + 2 * (shown > 0)
+        if size > most and shown:
+            break
+        shown += 1
+    more = f" and {len(names) - shown:,} more" if shown < len(names) else ""
+    return f"Known: {', '.join(names[:shown])}{more}."
 
 
 class Registry:

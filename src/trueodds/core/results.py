@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 
 
 class Result:
@@ -73,7 +74,7 @@ class Estimate(Result):
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
-        return " · ".join(pieces)
+        return printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON holds it: an infinity is null."""
@@ -122,7 +123,7 @@ class Verdict(Result):
         """The p-value, the statistic and the null hypothesis, in one line."""
         floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
-        return (
+        return printable(
             f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
             f"{self._beside()} · n={self.n:,} · {self.lens} · null: {self.null}"
         )

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 
 
 def write(path: str | os.PathLike[str], text: str, code: str) -> None:
     """Write a text file; another process sees the old file or the whole new one, never a part."""
-    whole = Path(path)
-    try:
-        handle, part = tempfile.mkstemp(prefix=f".{whole.name}.", dir=whole.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())  # or a machine that stops leaves an empty file under the new name
-            os.chmod(part, 0o666 & ~_umask())
-            os.replace(part, whole)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise InputError(code, "The file cannot be written.", str(problem), "Choose a folder that exists.") from None
+    with replacing(path, code) as file:
+        file.write(text.encode())
 
 
 def read(path: str | os.PathLike[str], code: str) -> Any:
@@ -38,9 +25,9 @@ def read(path: str | os.PathLike[str], code: str) -> Any:
 def text_of(path: str | os.PathLike[str], code: str) -> str:
     """What a text file holds, line ends as they are."""
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
+        with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
             return file.read()
-    except (OSError, UnicodeDecodeError) as problem:
+    except (OSError, ValueError) as problem:
         raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
 
 
@@ -83,20 +70,14 @@ def parsed(text: str, code: str, what: str = "the text") -> Any:
 def schema_of(path: str | os.PathLike[str]) -> str | None:
     """The family that a file says it belongs to, such as `trueodds.tally`; None where it says nothing."""
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).expanduser().open(encoding="utf-8") as file:
             start = file.read(4096)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return None
     for family in ("trueodds.tally", "trueodds.calibrator"):
         if f'"{family}/' in start:
             return family
     return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
+from trueodds.diagrams.binned.styles import STYLES
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.models import comparison_rows as rows
 from trueodds.diagrams.models.comparison_picture import ComparisonDiagram
@@ -31,7 +32,7 @@ class Comparison(BinnedRecipe):
     r"""Reliability of several models on one pair of axes, with each one's error and its difference to the first.
 
     Answers: which model is off by less, before or after a fix for instance, where, and is that more than chance? Each
-    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `classic`, as in `reliability`,
+    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `diagonal`, as in `reliability`,
     with their bars, each model moved aside by 2.2 points that equal bins stay apart; below, where its predictions are, and
 
     .. math:: \text{ECE} = \sum_b \tfrac{w_b}{w} |\bar y_b - \bar p_b|, \qquad \Delta_m = \text{ECE}_m - \text{ECE}_1
@@ -52,7 +53,7 @@ class Comparison(BinnedRecipe):
     level : float
         Of bars and intervals.
     style : str
-        `deviation` or `classic`.
+        `deviation`, which sets models apart that lie close to the diagonal, or `diagonal`; the table is the same.
     bars : str or None
         `confidence`: the Wilson interval of the outcome rate around each mark (`chance.wilson`). `consistency`: where
         the mark would fall if the model were calibrated (`chance.consistency`).
@@ -60,9 +61,10 @@ class Comparison(BinnedRecipe):
         Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
 
     Columns of `table`: view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
-    bar_high outside, and error error_low error_high noise_floor difference difference_low difference_high. `part` is
-    `bin`, or `model` for all rows of a model in a view, which alone has the errors; of several views the model's
-    standing over all stands under the name of the lens. What a part does not have is NaN, or False.
+    bar_high (rates, whatever the style) outside, and error error_low error_high noise_floor difference difference_low
+    difference_high. `part` is `bin`, or `model` for all rows of a model in a view, which alone has the errors; of
+    several views the model's standing over all stands under the name of the lens. What a part does not have is NaN,
+    or False.
 
     >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
     'ECE 0.0333.'
@@ -84,7 +86,7 @@ class Comparison(BinnedRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.style, "style", ("deviation", "classic"))
+        one_of(self.style, "style", STYLES[::-1])
         one_of(self.bars, "bars", ("confidence", "consistency", None))
         one_of(self.paired, "paired", (None, True, False))
 

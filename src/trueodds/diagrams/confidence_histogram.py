@@ -80,8 +80,8 @@ class Histogram(Diagram):
         return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
 
     def axis_labels(self) -> tuple[str, str]:
-        """Stated along x, rows along y."""
-        return "stated confidence" if self.lens == "confidence" else "stated probability", "share of predictions"
+        """Predicted along x, rows along y."""
+        return self.predicted_label, "share of predictions"
 
     def legend(self) -> list[tuple[Any, str]]:
         """The two lines, with their numbers where there is one panel, the band, and without either the bars."""

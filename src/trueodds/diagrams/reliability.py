@@ -1,4 +1,4 @@
-"""Where do stated probabilities and what came differ, and where is that more than chance?"""
+"""The reliability diagram: observed frequencies against predicted probabilities, bin by bin, with consistency bars."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned import bins, chance, redrawn
-from trueodds.diagrams.binned.crosses import ReliabilityDiagram, reach
+from trueodds.diagrams.binned.crosses import ReliabilityDiagram
 from trueodds.diagrams.binned.stretches import finding, told
+from trueodds.diagrams.binned.styles import STYLES, limits
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of, one_of
 from trueodds.hypotests.judging import check_draws
@@ -22,13 +23,13 @@ from trueodds.problem.view import View
 
 @dataclass(frozen=True)
 class Reliability(BinnedRecipe):
-    r"""Outcome rate against mean prediction, bin by bin, with the range that chance alone explains.
+    r"""Observed frequency against mean predicted probability, bin by bin, with the range that chance alone explains.
 
-    Answers: when it says 70 %, does it come true 70 % of the time, and where not? With
+    Answers: when it says 70 %, does it come true 70 % of the time, and where not? Also called calibration plot. With
     :math:`\bar p_b = \sum_b w p / \sum_b w` and :math:`\bar y_b = \sum_b w y / \sum_b w`, the style
-    `deviation` draws crosses at (p̄, ȳ − p̄) with bars around 0, the style `classic` crosses at (p̄, ȳ) with
-    bars around the diagonal; below, the share of rows in each bin, or where bins differ in width in each of 30 equal
-    cells (`strip` of `panels`). Empty bins are absent.
+    `diagonal` draws crosses at (p̄, ȳ) with consistency bars around the diagonal, the style `deviation` crosses at
+    (p̄, ȳ − p̄) with the same bars around 0, which shows small errors larger; below, the share of rows in each bin, or
+    where bins differ in width in each of 30 equal cells (`strip` of `panels`). Empty bins are absent.
 
     Views: binary, one panel each. Units: probability. Cost: O(n log k), and per bin the law of
     `chance.consistency`. Raises TO203 for an unknown setting, TO205 for a joint view.
@@ -45,7 +46,7 @@ class Reliability(BinnedRecipe):
         The probability with which a bar of a calibrated model covers its cross: the bar ends at the quantiles
         (1 ± level)/2.
     style : str
-        `deviation` or `classic`.
+        `diagonal` or `deviation`; the table is the same.
     bars : str or None
         `consistency`: where the cross would fall if the model were calibrated.
         `confidence`: the interval of the outcome rate, around the cross.
@@ -62,16 +63,16 @@ class Reliability(BinnedRecipe):
         Bonferroni over all bars of the diagram, so that all of them hold at once with probability `level`.
 
     Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation, and with bars
-    bar_low bar_high (in the units of the style: deviation or rate) and outside.
+    bar_low bar_high (rates, whatever the style) and outside.
 
-    >>> diagram = Reliability(style="classic")([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")])
+    >>> diagram = Reliability()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")])
     >>> diagram.table["bar_low"].tolist(), diagram.table["bar_high"].tolist(), diagram.table["outside"].tolist()
     ([0.0, 0.0], [1.0, 1.0], [False, False])
     """
 
     name: ClassVar[str] = "reliability"
     by_count: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
-    style: str = "deviation"
+    style: str = "diagonal"
     bars: str | None = "consistency"
     by: str = "exact"
     resamples: int = 999
@@ -80,7 +81,7 @@ class Reliability(BinnedRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.style, "style", ("deviation", "classic"))
+        one_of(self.style, "style", STYLES)
         one_of(self.bars, "bars", ("consistency", "confidence", None))
         one_of(self.by, "by", ("exact", "redraw"))
         one_of(self.interval, "interval", tuple(_INTERVALS))
@@ -144,10 +145,9 @@ class Reliability(BinnedRecipe):
             return columns, False, ()
         bars, wide = binned.bars(self._rule(rng), (level, together))
         judged = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
-        # Judged as rates, before anything is subtracted: equal counts must compare as equal, in whatever order summed.
+        # Rates, from which nothing is subtracted: equal counts must compare as equal, in whatever order summed.
         outside, sure = (each.missed(judged) for each in (bars, wide))
-        origin = columns["mean_prediction"] if self.style == "deviation" else 0.0
-        columns = {**columns, "bar_low": bars.low - origin, "bar_high": bars.high - origin, "outside": outside}
+        columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(sure.any()), bars.law
 
     def _notes(self, binned: list[bins.Binned], level: float, flipped: bool) -> list[Note]:
@@ -192,7 +192,7 @@ def _panels(
     binned: list[bins.Binned], tables: list[bins.Columns], sure: list[bool], recipe: Reliability
 ) -> bins.Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
-    low, high = (-0.06, 1.04) if recipe.style == "classic" else reach(tables[: layout.PANELS])
+    low, high = limits(recipe.style, tables[: layout.PANELS])
     rows: list[dict[str, Any]] = []
     even = all(each.even for each in binned)
     strips = [table["share"] if even else each.spread for each, table in zip(binned, tables, strict=True)]

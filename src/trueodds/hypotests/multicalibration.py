@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.inference.among import pvalue
@@ -56,7 +57,7 @@ class MulticalibrationError:
         return float(self.value)
 
     def __str__(self) -> str:
-        return (
+        return printable(
             f"multicalibration error {figure(self.value)} · p={figure(self.pvalue)} · noise floor "
             f"{figure(self.noise_floor)} · worst {self.worst}, {figure(self.sigma)} standard errors"
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.printable import has_surrogates
 
 Array = NDArray[Any]
 
@@ -41,6 +42,8 @@ def as_array(x: Any, name: str) -> Array:
         )
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
+    if array.dtype.kind == "U":
+        _encodable(array, name)
     if array.ndim == 0:
         raise InputError("TO101", f"{name} must be an array.", repr(x), "Pass one value per row.")
     if len(array) == 0:
@@ -85,6 +88,21 @@ def _from_long_integers(array: Array, name: str) -> Array:
             f"{bits:,} bits in row {_row(array, -place)}",
             "Convert it first.",
         ) from None
+
+
+def _encodable(array: Array, name: str) -> None:
+    """Refuse text with a lone surrogate, which no file and no terminal takes."""
+    flat = np.ascontiguousarray(array).ravel()
+    if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
+        return
+    bad = [i for i, each in enumerate(flat.tolist()) if has_surrogates(each)]
+    if bad:
+        raise InputError(
+            "TO114",
+            f"{name} must hold text that can be encoded, without lone surrogates.",
+            f"{str(flat[bad[0]])!r} in row {_row(array, bad[0])}{such(len(bad))}",
+            "Decode the names again, as UTF-8.",
+        )
 
 
 def _missing(each: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.printable import has_surrogates
 from trueodds.problem.arrays import LOGITS
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
@@ -169,6 +170,9 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
         raise InputError(
             "TO113", "classes must be a list of names.", repr(classes), "For instance classes=['no', 'yes']."
         )
+    if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+        fix = "Decode the names again, as UTF-8."
+        raise InputError("TO113", "A class is named by text that cannot be encoded.", repr(broken[0]), fix)
     if len(names) != k:
         raise InputError(
             "TO113",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.printable import printable
 from trueodds.problem import checks, swapped
 
 Array = NDArray[Any]
@@ -383,7 +384,7 @@ class Predictions:
             "multilabel": f"{self.k} labels each",
         }
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
-        extras += [f"group {name}" for name in self.group]
+        extras += [f"group {printable(name)}" for name in self.group]
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
 
 

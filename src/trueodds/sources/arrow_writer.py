@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import nullcontext, suppress
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,11 @@ from trueodds.sources.writers import Writer
 class ArrowWriter(Writer):
     """A Parquet file, or an Arrow file (Feather version 2)."""
 
-    def __init__(self, path: str, target: str, form: str) -> None:
-        super().__init__(path, target)
+    def __init__(self, file: IO[bytes], target: str, form: str) -> None:
+        super().__init__(file, target)
         self._form = form
         self._schema: Any = None
-        self._file: Any = None
+        self._table: Any = None
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append a record batch."""
@@ -29,13 +30,14 @@ class ArrowWriter(Writer):
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
             opened = parquet.ParquetWriter if self._form == "parquet" else pa.ipc.new_file
-            self._file = opened(self.path, self._schema)
-        self._file.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
+            self._table = opened(self.file, self._schema)
+        self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        """Write what stands at the end of such a file."""
+        if self._table is not None:
+            with nullcontext() if complete else suppress(OSError):
+                self._table.close()
 
     def _array(self, cells: Any, name: str, start: int) -> Any:
         kind = self._schema.field(name).type if self._schema is not None else None

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
+from trueodds.core.printable import has_surrogates
+from trueodds.core.registry import listed, near
 from trueodds.sources.aligned import aligned
 from trueodds.sources.plan import Plan, numbers_apart
 from trueodds.sources.table import Table
@@ -52,6 +53,9 @@ class Choice:
     def settle(self, table: Table) -> Plan:
         """The columns of a table that the names and patterns mean."""
         kind, find = self.kind, _Finder(table)
+        if broken := [name for name in table.columns if has_surrogates(name)]:
+            fix = "Write the names again, as UTF-8."
+            raise InputError("TO313", f"{table.name} has a column whose name is no text.", repr(broken[0]), fix)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
         row_id = find.one(self.row_id, "row_id")
@@ -178,7 +182,7 @@ def _instead(columns: tuple[str, ...]) -> str | None:
 def _near(name: str, columns: tuple[str, ...]) -> str:
     said = near(name, columns)
     if said.startswith("Known") and len(columns) > 12:
-        said = f"Known: {', '.join(columns[:12])} and {len(columns) - 12:,} more."
+        said = listed(columns)  # in the order of the file
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         said += " The columns look separated by something else than commas."
     return said

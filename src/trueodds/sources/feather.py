@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class FeatherTable(Table):
     @staticmethod
     def _opened(path: str, fields: list[int] | None) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=fields)
-        file = pa.memory_map(path)
+        file = pa.memory_map(os.fsencode(path))  # a name in bytes need not be UTF-8
         if file.read(len(MAGIC)) == MAGIC:
             return pa.ipc.open_file(file, options=options)
         file.seek(0)

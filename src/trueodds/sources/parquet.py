@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import parquet
 
 from trueodds.sources.arrow import converted, plain, sound, understood
@@ -19,7 +21,7 @@ class ParquetTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        with understood(path, self.format), parquet.ParquetFile(path) as file:
+        with understood(path, self.format), parquet.ParquetFile(_opened(path)) as file:
             self.columns = once(path, file.schema_arrow.names)
             self.rows = file.metadata.num_rows
 
@@ -41,5 +43,9 @@ class ParquetTable(Table):
         # Pre-buffering holds whole row groups: four times the memory for no less time. Checksums are verified
         # where the file has any: without, a flipped bit in a float is just another float.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
-        with understood(self.name, self.format), parquet.ParquetFile(self.name, **settings) as file:
+        with understood(self.name, self.format), parquet.ParquetFile(_opened(self.name), **settings) as file:
             yield from map(sound, file.iter_batches(size, columns=names))
+
+
+def _opened(path: str) -> Any:
+    return pa.OSFile(os.fsencode(path))  # a name in bytes need not be UTF-8

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.core.saved import RepeatedKey, unique_keys, unparsed
@@ -172,15 +173,8 @@ def write(path: str, columns: Mapping[str, Any]) -> None:
     form = files.format_of(str(target), "TO314")
     if form in ("parquet", "arrow"):
         files.needs_pyarrow(str(target))
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with writer_of(form, str(part), str(target)) as writer:
-            writer.write(columns, 0)
-        os.replace(part, target)
-    except OSError as problem:
-        raise InputError("TO314", f"{target} cannot be written.", str(problem), "Choose another place.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target, "TO314") as file, writer_of(form, file, str(target)) as writer:
+        writer.write(columns, 0)
 
 
 def _held(data: Any) -> Iterator[Record]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.sources.blocks import Block, Stretch, matrix
@@ -66,20 +67,13 @@ def rewrite(
         needs_pyarrow(str(target))
     if not target.parent.is_dir():
         raise InputError("TO314", "The folder to write into does not exist.", str(target.parent), "Make it first.")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     done = 0
-    try:
-        with writer_of(form, str(part), str(target)) as writer:
-            for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
-                writer.write(columns, done)
-                done += n
-                if progress is not None:
-                    progress(done, source.rows)
-        os.replace(part, target)
-    except OSError as problem:
-        raise InputError("TO314", f"{target} cannot be written.", str(problem), "Choose another place.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target, "TO314") as file, writer_of(form, file, str(target)) as writer:
+        for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
+            writer.write(columns, done)
+            done += n
+            if progress is not None:
+                progress(done, source.rows)
     return done
 
 

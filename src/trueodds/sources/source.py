@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
@@ -63,4 +64,4 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f", {self.rows:,} rows"
-        return f"Source({self.name}{rows})"
+        return f"Source({printable(self.name)}{rows})"

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 
+from trueodds.core.printable import printable_json
 from trueodds.core.results import strict
 from trueodds.sources.values import Place, plain
 
 
 class Writer(ABC):
-    """A file that is being written; `target` is its name in errors."""
+    """A table that is being written into an open file; `target` is its name in errors."""
 
-    def __init__(self, path: str, target: str) -> None:
-        self.path = path
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        self.file = file
         self.target = target
 
     def __enter__(self) -> Self:
@@ -37,27 +39,38 @@ class Writer(ABC):
 
     @abstractmethod
     def close(self, complete: bool) -> None:
-        """Finish the file, or let go of it."""
+        """Finish the table, or let go of it; the file stays open."""
 
 
-def writer_of(form: str, path: str, target: str) -> Writer:
+def writer_of(form: str, file: IO[bytes], target: str) -> Writer:
     """The writer of a format."""
     if form in ("parquet", "arrow"):
         from trueodds.sources.arrow_writer import ArrowWriter
 
-        return ArrowWriter(path, target, form)
+        return ArrowWriter(file, target, form)
     if form == "npz":
-        return NpzWriter(path, target)
-    return CsvWriter(path, target) if form == "csv" else JsonLinesWriter(path, target)
+        return NpzWriter(file, target)
+    return CsvWriter(file, target) if form == "csv" else JsonLinesWriter(file, target)
 
 
-class CsvWriter(Writer):
+class _TextWriter(Writer):
+    """Text in UTF-8, with the line ends of Unix."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+
+    def close(self, complete: bool) -> None:
+        """Write what is buffered."""
+        self._text.detach()
+
+
+class CsvWriter(_TextWriter):
     """Floats in the shortest form that reads back the same; a matrix becomes one column per class."""
 
-    def __init__(self, path: str, target: str) -> None:
-        super().__init__(path, target)
-        self._file = open(path, "w", newline="", encoding="utf-8")  # noqa: SIM115 - closed by `close`
-        self._rows = csv.writer(self._file, lineterminator="\n")
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._rows = csv.writer(self._text, lineterminator="\n")
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows, after the line of names."""
@@ -71,35 +84,23 @@ class CsvWriter(Writer):
             self._rows.writerow(flat)
         self._rows.writerows(zip(*flat.values(), strict=True))
 
-    def close(self, complete: bool) -> None:
-        """Close the file."""
-        self._file.close()
 
-
-class JsonLinesWriter(Writer):
+class JsonLinesWriter(_TextWriter):
     """Strict JSON, one object per row; text that spells a number stays text."""
-
-    def __init__(self, path: str, target: str) -> None:
-        super().__init__(path, target)
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows."""
         cells = [listed(each) for each in columns.values()]
         for row in zip(*cells, strict=True):
             record = dict(zip(columns, (strict(each) for each in row), strict=True))
-            self._file.write(json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n")
-
-    def close(self, complete: bool) -> None:
-        """Close the file."""
-        self._file.close()
+            self._text.write(printable_json(json.dumps(record, allow_nan=False, ensure_ascii=False)) + "\n")
 
 
 class NpzWriter(Writer):
     """Arrays under the names of the columns, written in one piece at the end."""
 
-    def __init__(self, path: str, target: str) -> None:
-        super().__init__(path, target)
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
         self._columns: dict[str, list[Any]] = {}
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
@@ -111,7 +112,7 @@ class NpzWriter(Writer):
         """Write the arrays."""
         if not complete:
             return
-        with zipfile.ZipFile(self.path, "w") as archive:
+        with zipfile.ZipFile(self.file, "w") as archive:
             for name, pieces in self._columns.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, self._array(name, pieces), allow_pickle=False)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trueodds.core.atomic import replacing
 from trueodds.studies.base import Finding
 
 BLUE, RED = "#2f6da8", "#b5402a"
@@ -81,7 +82,8 @@ def _page(
     handles += [first.plot([], [], " ", label=said)[0]] if said else []
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def _dots(ax: Any, rows: Sequence[Mapping[str, Any]], place: Mapping[str, int], shade: Any, name: str) -> None:

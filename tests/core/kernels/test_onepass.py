@@ -70,7 +70,7 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     size = (ranks + k) * CELLS
     cells, sums = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
     counts, extremes, scores, pairs = np.zeros(5, dtype=np.int64), np.zeros(2), np.zeros((2, 3)), empty(k, bins, first)
-    one_pass(P, y, ranks, 1e-3, exact, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
+    one_pass(P, y, ranks, 1e-3, exact, k <= 2, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
 
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
     told, far = np.zeros(5, dtype=np.int64), np.zeros(2)

@@ -12,9 +12,10 @@ from typing import Any
 from trueodds.audit import accounts, decisions, findings, people_tables
 from trueodds.audit.short import short
 from trueodds.audit.table import Mark, Table
-from trueodds.audit.words import claim, clean, glued, is_binary, share, size
+from trueodds.audit.words import claim, glued, is_binary, share, size
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
+from trueodds.core.printable import printable_tree
 
 _ROLES = {
     **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
@@ -38,6 +39,7 @@ def render(
 
     Raises TO702 where jinja2 is not installed.
     """
+    audit = printable_tree(audit)
     style = _part("style.css")
     scripts = list(dict.fromkeys([_part("script.js"), *(each[1] for each in live if each)]))
     lists = {"data": accounts.data(audit), "fix": accounts.fix(audit), "settings": accounts.settings(audit)}
@@ -58,9 +60,9 @@ def render(
     return str(
         _template().render(
             audit=audit,
-            title=clean(audit["data"]["source"]),
-            sentence=clean(audit["verdict"]["sentence"]),
-            state=clean(audit["verdict"]["state"]),
+            title=audit["data"]["source"],
+            sentence=audit["verdict"]["sentence"],
+            state=audit["verdict"]["state"],
             role=_ROLES.get(audit["verdict"]["state"], "plain"),
             size=size(audit["data"]),
             scale=_scale(audit["data"]),
@@ -159,9 +161,9 @@ def _figures(
     none = [None] * len(audit["diagrams"])
     figures = []
     for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
-        name, lens = clean(diagram["diagram"]).replace("_", " "), clean(diagram["lens"])
+        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         found = list((diagram.get("panels") or {}).get("finding") or ())
-        finding = clean(found[0]) if len(found) == 1 else ""
+        finding = found[0] if len(found) == 1 else ""
         figures.append(
             {
                 "name": name,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.likelihood.certainty import Certainty
 from trueodds.calibrators.likelihood.parameter_words import chance, digits, ends_of, footing, slope_said, spoken
 from trueodds.core.holm import holm
+from trueodds.core.printable import printable
 
 Array = NDArray[Any]
 
@@ -82,8 +83,7 @@ class ParameterTable:
 
     def _name(self, j: int) -> str:
         given = self.classes[j]
-        said = str(given) if isinstance(given, str) else f"class {given}"
-        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
+        name = printable(given) if isinstance(given, str) else f"class {given}"
         name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         return name if len(self.classes) > 2 else f"{name} ({('other', 'event')[j]})"
 

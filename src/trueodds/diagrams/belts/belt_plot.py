@@ -35,7 +35,7 @@ class BeltPlot(UnitSquare):
         found: list[tuple[Any, str]] = []
         if self.has("belt"):
             shades = self._shades()
-            if self.wordy:
+            if self.long_labels:
                 found += [
                     (Patch(facecolor=shade), f"whole curve in it ({100 * level:.4g}\u00a0%)") for level, shade in shades
                 ]
@@ -48,12 +48,12 @@ class BeltPlot(UnitSquare):
                 found.append(((Patch(facecolor=shades[0][1]), *inner), f"whole curve, {levels}\u00a0%"))
         if self.has("curve"):
             degrees = self.panels["degree"]
-            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.wordy else ""
+            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
             found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), f"best curve{which}"))
         more = self.common("came as stated")
         if self.has("ranges") and self._off(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            said = f"outside the belt ({widest})" if self.wordy else "outside"
+            said = f"outside the belt ({widest})" if self.long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=ink.OUTSIDE, linewidth=3), said))
         return found + more
 

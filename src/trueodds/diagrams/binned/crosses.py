@@ -1,17 +1,18 @@
-"""How is a reliability diagram drawn? Crosses, bars, and the strip that shows where the predictions are."""
+"""The reliability diagram as it is drawn: crosses, bars, and the strip that shows where the predictions are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.base import Array
+from trueodds.diagrams.binned.styles import BinnedPlot
 from trueodds.diagrams.drawing import ink, layout
 
 
-class ReliabilityDiagram(Diagram):
+class ReliabilityDiagram(BinnedPlot):
     """Crosses, bars and the strip of predictions."""
 
     layers = ("bars", "crosses", "strip", "gaps", "sides")
@@ -23,20 +24,8 @@ class ReliabilityDiagram(Diagram):
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """The classic style is nearly square."""
-        return (6.4, 4.6) if self.settings["style"] == "deviation" else (5.6, 5.6)
-
-    def headline(self) -> str:
-        """The question, in plain words."""
-        if self.lens == "confidence":
-            return "When it says 70\u00a0%, is it right 70\u00a0% of the time?"
-        return "Does 70\u00a0% come true 70\u00a0% of the time?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        """Stated along x, what came along y."""
-        seen = "how often it was right" if self.lens == "confidence" else "how often it came true"
-        x = "stated confidence" if self.lens == "confidence" else "stated probability"
-        return x, f"{seen} − stated" if self.settings["style"] == "deviation" else seen
+        """The unit square has room for what stands above it."""
+        return (6.4, 4.6) if self.deviation else (5.2, 6.7)
 
     def legend(self) -> list[tuple[Any, str]]:
         """Bars, crosses, gaps and predictions, as far as they are drawn."""
@@ -45,41 +34,51 @@ class ReliabilityDiagram(Diagram):
 
         found: list[tuple[Any, str]] = []
         kind = self.settings["bars"]
-        level = f"{100 * self.settings['level']:.4g}\u00a0%{', all at once' if self.settings['simultaneous'] else ''}"
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if self.settings["simultaneous"]:
+            level += " simultaneous"
         crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
+        inside_drawn, _ = self._sides_drawn()
         if bars and kind == "consistency":
             # Of the color that is drawn: where every cross is outside, no bar is gray.
-            color = ink.OUTSIDE_BAR if self._sides_drawn() == (False, True) else ink.INSIDE_BAR
-            bar = Line2D([], [], color=color, linewidth=7, solid_capstyle="butt")
-            found.append((bar, f"range if calibrated ({level})"))
+            color = ink.INSIDE_BAR if inside_drawn else ink.OUTSIDE_BAR
+            label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
+            found.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
         elif bars and not crosses:
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.3), f"interval of what was seen ({level})"))
+            color = ink.INSIDE if inside_drawn else ink.OUTSIDE
+            found.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
         if crosses:
-            # Without the bars their level stands beside the crosses that they judged.
-            inside, outside = {
-                (None, False): ("seen", ""),
-                ("consistency", True): ("seen, inside", "seen, outside"),
-                ("consistency", False): (f"seen, inside the range if calibrated ({level})", "seen, outside"),
-                ("confidence", True): (f"seen ({level} interval)", "misses what was stated"),
-                ("confidence", False): (f"seen, its interval holds what was stated ({level})", "misses it"),
-            }[kind, bars]
-            stays, strays = self._sides_drawn()
-            if not stays and kind is not None:  # the level stands beside the one that is drawn
-                outside = {
-                    ("consistency", True): outside,
-                    ("consistency", False): f"seen, outside the range if calibrated ({level})",
-                    ("confidence", True): f"misses what was stated ({level} interval)",
-                    ("confidence", False): f"seen, its interval misses what was stated ({level})",
-                }[kind, bars]
-            both = ((ink.INSIDE, _INSIDE, inside, stays), (ink.OUTSIDE, _OUTSIDE, outside, strays))
-            for color, style, words, some in both:
-                if words and some:
-                    found.append((Line2D([], [], linestyle="none", color=color, **style), words))
-        if self.settings["style"] == "classic" and self.has("gaps"):
+            for color, style, label in self._cross_labels(level, bars=bars):
+                found.append((Line2D([], [], linestyle="none", color=color, **style), label))
+        if self._gaps:
             found.append((Patch(facecolor=ink.GAP), "gap"))
         if self.has("strip"):
             found.append((Patch(facecolor=ink.ROWS), "predictions"))
-        return found or [(Line2D([], [], color=ink.FAINT, linewidth=1), "came as stated")]
+        return found or [(Line2D([], [], color=ink.FAINT, linewidth=1), "perfect calibration")]
+
+    @property
+    def _gaps(self) -> bool:
+        """Whether gaps are drawn: behind consistency bars they would be a second mark for the same distance."""
+        return self.has("gaps") and not self.deviation and self.settings["bars"] != "consistency"
+
+    def _cross_labels(self, level: str, *, bars: bool) -> list[tuple[str, dict[str, Any], str]]:
+        """Color, mark and label of the crosses that are drawn; each label tells the level that no bar tells."""
+        kind = self.settings["bars"]
+        if kind is None:
+            labels = "observed", ""
+        elif not self.long_labels:
+            told = "" if kind == "consistency" and bars else f" ({level})"
+            labels = f"inside{told}", f"outside{told}"
+        elif kind == "confidence" and bars:
+            labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
+        elif kind == "confidence":
+            labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
+        else:
+            told = "" if bars else f" the {level} consistency bar"
+            labels = f"observed, inside{told}", f"observed, outside{told}"
+        looks = (ink.INSIDE, _INSIDE), (ink.OUTSIDE, _OUTSIDE)
+        each = zip(looks, labels, self._sides_drawn(), strict=True)
+        return [(color, style, label) for (color, style), label, drawn in each if drawn]
 
     def _sides_drawn(self) -> tuple[bool, bool]:
         """Whether a cross of the panels drawn lies inside its range, and whether one lies outside."""
@@ -91,48 +90,25 @@ class ReliabilityDiagram(Diagram):
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
-        deviation = self.settings["style"] == "deviation"
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
-        ticks = _ticks(ax, view["y_low"], view["y_high"], deviation)
-        if self.has("strip"):
-            ink.above_strip(ax, view["y_low"], view["y_high"], ticks)
-        else:
-            ax.set_ylim(view["y_low"], view["y_high"])
-            ax.set_yticks([tick for tick in ticks if view["y_low"] <= tick <= view["y_high"]])
-        ax.yaxis.set_major_formatter(_signed if deviation else _plain)
-        if deviation:
-            ax.axhline(0, color=ink.FAINT, linewidth=1, zorder=1.5)
-        else:
-            ax.plot([0, 1], [0, 1], color=ink.FAINT, linewidth=1, zorder=1.5)
-        if not deviation and self.has("gaps"):
+        low, high = float(view["y_low"]), float(view["y_high"])
+        self.axes(ax, low, high)
+        self.calibrated(ax)
+        if self._gaps:
             _gaps(ax, rows)
+        y, bar_low, bar_high = self.placed(rows)
         if self.settings["bars"] is not None and self.has("bars"):
-            _cut(ax, rows, view["y_low"], view["y_high"])
+            _cut(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
             thick = ink.bar_width(ax, len(rows["low"]))
-            _bars(ax, rows, thick, around_zero=self.settings["bars"] == "consistency")
+            consistency = self.settings["bars"] == "consistency"
+            _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
         wide = ink.inches(ax)[0] > 3.4
         if self.has("crosses"):
-            _crosses(ax, rows, "deviation" if deviation else "outcome_rate", wide=wide)
+            outside = rows.get("outside", np.zeros(len(y), dtype=bool))
+            _crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
         if self.has("strip"):
-            ink.strip(ax, *_shares(rows, view), view["tallest"], size, label=wide)
-        if wide and deviation and self.has("sides"):
-            _sides(ax, size, view["y_low"], view["y_high"], confident=self.lens == "confidence")
-
-
-def reach(tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
-    """Of deviations: all crosses, and the bars of bins that hold at least one row in a hundred."""
-    low, high = [-0.02], [0.02]
-    for table in tables:
-        low.append(float(table["deviation"].min()))
-        high.append(float(table["deviation"].max()))
-        if "outside" in table:
-            many = table["share"] >= 0.01
-            low.append(float(table["bar_low"][many].min(initial=0)))
-            high.append(float(table["bar_high"][many].max(initial=0)))
-    margin = 0.08 * (max(high) - min(low))
-    return min(low) - margin, max(high) + margin
+            ink.strip(ax, *_shares(rows, view), view["tallest"], ink.type_size(ax), label=wide)
+        if wide and self.deviation and self.has("sides"):
+            _sides(ax, ink.type_size(ax), low, high, confident=self.lens == "confidence")
 
 
 _INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
@@ -153,18 +129,15 @@ def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
     ink.boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
-def _crosses(ax: Any, rows: Mapping[str, Array], height: str, *, wide: bool) -> None:
-    x, y = rows["mean_prediction"], rows[height]
-    outside = rows.get("outside", np.zeros(len(x), dtype=bool))
+def _crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
     scale = 1.0 if wide and len(x) <= 30 else 0.7
     for which, color, mark in ((~outside, ink.INSIDE, _INSIDE), (outside, ink.OUTSIDE, _OUTSIDE)):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
         ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
 
 
-def _bars(ax: Any, rows: Mapping[str, Array], thick: float, *, around_zero: bool) -> None:
-    x, low, high, outside = (rows[name] for name in ("mean_prediction", "bar_low", "bar_high", "outside"))
-    if around_zero:
+def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
+    if consistency:
         colors = np.where(outside, ink.OUTSIDE_BAR, ink.INSIDE_BAR)
         ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
         # A bar without length, where chance has no say, is still seen by its ends.
@@ -177,16 +150,16 @@ def _bars(ax: Any, rows: Mapping[str, Array], thick: float, *, around_zero: bool
         ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
 
 
-def _cut(ax: Any, rows: Mapping[str, Array], low: float, high: float) -> None:
+def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
     """Small arrows where a bar goes on beyond the picture."""
-    for edge, marker, beyond in ((high, "^", rows["bar_high"] > high), (low, "v", rows["bar_low"] < low)):
-        x = rows["mean_prediction"][beyond]
-        ax.scatter(x, np.full(len(x), edge), marker=marker, s=14, color=ink.FAINT, zorder=3.5, clip_on=False)
+    for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
+        at = x[beyond]
+        ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=ink.FAINT, zorder=3.5, clip_on=False)
 
 
 def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """What above and below zero mean, along the right edge, where there is room."""
-    above, below = ("underconfident →", "← overconfident") if confident else ("said too little →", "← said too much")
+    above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
     points = 72 * ink.inches(ax)[1] * 0.8 * (1 - ink.STRIP) / (high - low)  # title and labels will take a fifth
     for text, reach, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
         if ink.width(text, size - 1.5) < points * reach:
@@ -200,23 +173,3 @@ def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) ->
                 gid="side",
                 **style,
             )
-
-
-def _ticks(ax: Any, low: float, high: float, deviation: bool) -> list[float]:
-    from matplotlib.ticker import MaxNLocator
-
-    room = ink.inches(ax)[1]
-    if not deviation:
-        return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] if room > 2 else [0.0, 0.5, 1.0]
-    most = 8 if room > 2.5 else 5 if room > 1 else 3
-    return [float(tick) for tick in MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)]
-
-
-def _signed(value: float, _: Any = None) -> str:
-    if abs(value) < 1e-9:
-        return "0"
-    return f"{100 * value:+.3g}\u00a0%".replace("-", "−")
-
-
-def _plain(value: float, _: Any = None) -> str:
-    return f"{100 * value:.3g}\u00a0%"

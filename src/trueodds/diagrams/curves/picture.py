@@ -78,20 +78,20 @@ class ReliabilityCurveDiagram(UnitSquare):
 
         found: list[tuple[Any, str]] = []
         if self.has("curve"):
-            seen, off = ("seen, smoothed", "off beyond the band") if self.wordy else ("seen", "off")
+            seen, off = ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
             found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), seen))
             if self.table["outside"].any():
                 found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.2), off))
         if self.settings["band"] and self.has("band"):
             found.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
         if self.has("reference"):
-            found.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.wordy else "calibrated"))
+            found.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
         return found + self.common("as stated")
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         consistent = self.settings["band"] == "consistency"
-        if not self.wordy:
+        if not self.long_labels:
             return f"{level} {'by chance' if consistent else 'interval'}"
         where = "all at once" if self.settings["simultaneous"] else "at each score"
         return f"range if calibrated ({level} {where})" if consistent else f"{level} interval {where}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ Array = NDArray[Any]
 INSIDE, OUTSIDE = "#0072B2", "#C8450A"
 INSIDE_BAR, OUTSIDE_BAR = "#B4BEC8", "#F0B595"
 ROWS, GAP, TEXT, FAINT, GRID = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
+TYPE_SIZES = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
 STRIP = 0.17  # of the height of the axes: where the predictions are
 
 
 def type_size(ax: Any) -> float:
     """Points of ordinary text for axes of this width: legible in a small panel, not shouting in a large one."""
-    return float(np.interp(inches(ax)[0], (1.6, 4.6), (7.0, 9.5)))
+    return float(np.interp(inches(ax)[0], *TYPE_SIZES))
 
 
+@lru_cache(4096)
 def width(text: str, size: float, weight: str = "normal") -> float:
     """How wide a line is, in points."""
     from matplotlib.font_manager import FontProperties
@@ -85,12 +87,21 @@ def dress(ax: Any, size: float) -> None:
     ax.set_facecolor("white")
 
 
+PROBABILITIES = -0.025, 1.025  # of a probability axis: room for a mark at either end
+RATES = -0.06, 1.04  # of an axis of observed rates
+
+
+def square_height(low: float, high: float, foot: float) -> float:
+    """Height of axes in their widths, where low..high above a strip has the scale of a probability axis."""
+    return (high - low) / (1 - foot) / (PROBABILITIES[1] - PROBABILITIES[0])
+
+
 def probability_axis(ax: Any) -> None:
-    """Zero to one in per cent along x, with room for a mark at either end."""
+    """Zero to one in per cent along x."""
     room = inches(ax)[0]
     ticks = np.arange(6) / 5 if room > 3.2 else np.arange(3) / 2 if room > 1.2 else np.arange(2.0)
     labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
-    ax.set_xlim(-0.025, 1.025)
+    ax.set_xlim(*PROBABILITIES)
     ax.set_xticks(ticks, labels)
     if len(ticks) <= 3:  # a panel of a grid
         inward(ax)
@@ -137,11 +148,36 @@ def strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: 
     return foot
 
 
-def above_strip(ax: Any, low: float, high: float, ticks: Sequence[float]) -> None:
-    """Show low..high above the strip, which takes the foot of the same axes, and tick only that part."""
-    ax.set_ylim(low - (high - low) * STRIP / (1 - STRIP), high)
-    lowest = low + 0.05 * (high - low)  # a tick label there would meet the one of the strip
-    ax.set_yticks([tick for tick in ticks if lowest <= tick <= high])
+def above(ax: Any, low: float, high: float, foot: float) -> None:
+    """Show low..high above a strip that takes the part `foot` of the height."""
+    ax.set_ylim(low - (high - low) * foot / (1 - foot), high)
+
+
+def rate_axis(ax: Any, low: float, high: float, foot: float) -> None:
+    """Rates in per cent along y, above a strip."""
+    above(ax, low, high, foot)
+    ticks = np.arange(6) / 5 if inches(ax)[1] > 2 else np.arange(3) / 2
+    ax.set_yticks([tick for tick in ticks if low <= tick <= high])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+
+
+def difference_axis(ax: Any, low: float, high: float, foot: float) -> None:
+    """Signed differences of rates in per cent along y, above a strip."""
+    from matplotlib.ticker import MaxNLocator
+
+    above(ax, low, high, foot)
+    room = inches(ax)[1]
+    most = 8 if room > 2.5 else 5 if room > 1 else 3
+    lowest = low + 0.05 * (high - low) * (foot > 0)  # a tick label there would meet the one of the strip
+    ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    ax.set_yticks([float(tick) for tick in ticks if lowest <= tick <= high])
+    ax.yaxis.set_major_formatter(_signed)
+
+
+def _signed(value: float, _: Any = None) -> str:
+    if abs(value) < 1e-9:
+        return "0"
+    return f"{100 * value:+.3g}\u00a0%".replace("-", "−")
 
 
 def bar_width(ax: Any, bins: int) -> float:

@@ -3,116 +3,168 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trueodds.core.errors import Note
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import ink, legend
+from trueodds.diagrams.drawing.head import SMALLEST, Head, heads_of, legend_of
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 PANELS = 12  # more do not fit on a page that can be read
-MOST_ROOF = 0.45  # of the height of axes that are given: what a legend may take
+MOST_LEGEND = 0.25  # of the height of axes that are given: what a legend above their parts may take
+NARROW = 2.9  # inches: axes of this width and less have short labels in their legend
+TYPE = 9.5  # points of ordinary text in a figure that is not small
+WIDE = 6.4  # inches of a figure with three panels beside each other, or more
 
 # Inches around and between the panels of a grid.
 LEFT, RIGHT, FOOT, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
 LEAST = (0.6, 0.4)  # inches of a panel in axes that are given: smaller ones cannot be read
 TALL = 1.7  # inches that a panel with equal units may take
-SMALLEST = 6.3  # points of ordinary text; the legend is a point smaller
 AMPLE = 1.5  # times as much: from here on a usual number of columns is better than larger panels
 
 
 def drawn(diagram: Diagram, ax: Any) -> Any:
     """One panel or a grid, in `ax` or in a new Figure."""
+    width = _figure_size(diagram)[0] - LEFT if ax is None else ink.inches(ax)[0]
+    if width <= NARROW:
+        diagram = diagram.with_short_labels()
     count = min(len(diagram.panels["view"]), PANELS)
     return _single(diagram, ax) if count == 1 else _grid(diagram, ax, count)
 
 
+def _figure_size(diagram: Diagram) -> tuple[float, float]:
+    return diagram.presentation.figsize or diagram.size
+
+
 def _single(diagram: Diagram, ax: Any) -> Any:
-    given = ax is not None
-    target = ax
-    if ax is None:
-        target = _figure(*diagram.size, layout="constrained")
-        ax = target.subplots()
-    diagram.paint(ax, 0)
+    if ax is not None:
+        _dressed(diagram, ax, _labeled(diagram, ax))
+        return ax
+    width, height = _figure_size(diagram)
+    figure = _figure(diagram, width, height, layout="constrained")
+    ax = figure.subplots(gridspec_kw=_expected(diagram))
+    size = _labeled(diagram, ax)
+    if diagram.equal:
+        ax.set_aspect("equal", adjustable="box", anchor="NW")
+    head = heads_of(diagram, diagram.told, _room(width, size), size)[0]
+    head.put(figure, ax.transAxes, (0.0, 1.0))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head.height / 72 / height))
+    return figure
+
+
+def _labeled(diagram: Diagram, ax: Any) -> float:
+    """Paint the first panel and name the axes; returns the points of ordinary text."""
+    _painted(diagram, ax, 0)
+    legend.attach(ax, diagram.legend())
     size = ink.type_size(ax)
     x, y = diagram.axis_labels()
     # A name within them may be long; a few letters beyond the axes are where the ticks are.
     across, up = (72 * 1.3 * side for side in ink.inches(ax))
     ax.set_xlabel(ink.shortened(x, across, size), fontsize=size, color=ink.TEXT, parse_math=False)
     ax.set_ylabel(ink.shortened(y, up, size), fontsize=size, color=ink.TEXT, parse_math=False)
-    if given:
-        width, height = (72 * side for side in ink.inches(ax))
-        for text in [text for text in ax.texts if text.get_gid() == "side"]:
-            text.remove()  # beyond the right edge there may be a neighbor
-        ink.inward(ax)
-        _titled(ax, diagram.caption(), width, size)
-        head = _legend_of(diagram, width - 8, size)
-        if head.marks and head.legible and head.legend_height + 6 <= MOST_ROOF * height:
-            _roof(ax, (head.legend_height + 6) / height, diagram.foot)
-            legend = head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.4)
-            legend.set_frame_on(True)  # lines over the whole height pass behind it
-            legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
-            legend.set_zorder(6)
-    else:
-        room = 72 * diagram.size[0] - 72  # what tick and axis labels leave
-        Head(diagram, diagram.told, room, size).put(ax, ax.transAxes, (0.0, 1.0))
-    return target
+    return size
 
 
-def _legend_of(diagram: Diagram, room: float, size: float) -> Head:
-    """The legend in axes that are given: its type as small as its words ask, down to what can be read."""
-    head = Head(diagram, "", room, size)
-    while size > SMALLEST and not head.whole:
-        size -= 0.25
-        head = Head(diagram, "", room, size)
-    return head
+def _room(width: float, size: float) -> float:
+    """Points above the axes of a figure, less what tick and axis labels take."""
+    return 72 * (width - size / TYPE)
+
+
+def _expected(diagram: Diagram) -> dict[str, float]:
+    """Where the axes of a figure of a given size will stand, roughly: what is painted in them depends on their size."""
+    if diagram.presentation.figsize is None:
+        return {}
+    width, height = diagram.presentation.figsize
+    part = min(max(width / 3.6, 0.7), 1.0)
+    left, bottom = LEFT * part, FOOT * part
+    size = float(np.interp(width - left, *ink.TYPE_SIZES))
+    head = heads_of(diagram, diagram.told, _room(width, size), size)[0]
+    wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
+    if diagram.tall:
+        wide, high = min(wide, high / diagram.tall), min(high, wide * diagram.tall)
+    ends = {"left": left / width, "right": (left + wide) / width}
+    return ends | {"bottom": bottom / height, "top": (bottom + high) / height}
+
+
+def _dressed(diagram: Diagram, ax: Any, size: float) -> None:
+    """Title and legend of axes that are given, which keep their place, size and limits."""
+    for text in [text for text in ax.texts if text.get_gid() == "side"]:
+        text.remove()  # beyond the right edge there may be a neighbor
+    ink.inward(ax)
+    width, height = (72 * side for side in ink.inches(ax))
+    _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
+    always = diagram.presentation.legend is True
+    if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
+        return  # theirs is left alone
+    head = Head(diagram, "", "", width - 2 * legend.PAD * size, size)
+    if not diagram.divided:
+        legend.put_inside(ax, head.in_smaller_type(), diagram.foot, always=always)
+    elif head.marks and head.legible and (always or head.legend_height + 6 <= MOST_LEGEND * height):
+        _roof(ax, (head.legend_height + 6) / height)
+        head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=legend.PAD)
+
+
+def _painted(diagram: Diagram, ax: Any, panel: int) -> None:
+    """Paint a panel; what its marks are called is no entry of a legend."""
+    before = set(ax.get_children())
+    diagram.paint(ax, panel)
+    for artist in set(ax.get_children()) - before - set(ax.child_axes):
+        if (label := str(artist.get_label())) and not label.startswith("_"):
+            artist.set_label(f"_{label}")
 
 
 def _titled(ax: Any, title: str, room: float, size: float) -> None:
     # A class may be called "$x$": names are no formulas.
-    ax.set_title(ink.shortened(title, room, size + 1), fontsize=size + 1, color=ink.TEXT, parse_math=False)
+    lines = [ink.shortened(line, room, size + 1) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize=size + 1, color=ink.TEXT, parse_math=False)
 
 
-def _roof(ax: Any, share: float, foot: float) -> None:
-    """Room for the legend at the top of the axes, above everything drawn; the strip at their foot stays free."""
+def _roof(ax: Any, share: float) -> None:
+    """Room for the legend above parts that stand in the axes by their data coordinates."""
     low, high = ax.get_ylim()
-    bottom = low + foot * (high - low)
-    whole = (high - bottom) / (1 - foot - share)
-    ax.set_ylim(bottom - foot * whole, high + share * whole)
+    ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
 def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     views = len(diagram.panels["view"])
-    width = diagram.size[0] if ax is None else ink.inches(ax)[0]
-    size = 9.5 if width > 4.5 else 8.0 if width > 2.6 else 7.0
     order = f"{diagram.ranked} first."
     note = (
         f"{diagram.told} Drawn: {count} of {views}, {order}" if views > count else f"{diagram.told} {_capital(order)}"
     )
-    if ax is None:
-        grid = Grid.around(width, {2: 2, 4: 2}.get(count, 3), bare=diagram.tall > 0)
-        head = Head(diagram, note, 72 * (width - grid.left - grid.right), size)
+    figsize = diagram.presentation.figsize
+    if ax is None and figsize is None:
+        columns = _columns(count, equal=diagram.equal)
+        width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
+        size = _grid_type(width)
+        grid = Grid.around(width, columns, bare=diagram.bare)
+        head = heads_of(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
         top = head.height / 72 + 0.08
-        rows = -(-count // grid.columns)
+        rows = -(-count // columns)
         panel_height = PANEL
         if diagram.tall:
             panel_height = min(diagram.tall * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
         height = top + rows * (panel_height + grid.gap_y) + grid.foot
-        target = figure = _figure(width, height)
-        where, add = figure.transFigure, figure.add_axes
     else:
-        height = ink.inches(ax)[1]
-        found = _fitting(diagram, count, width, height, size)
+        width, height = figsize if ax is None and figsize is not None else ink.inches(ax)
+        size = _grid_type(width)
+        found = _fitting(diagram, count, width, height, size, note if ax is None else None)
         if found is None:
             return _first(diagram, ax, size)
         grid, head = found
-        top = head.legend_height / 72 + 0.04
+        top = head.height / 72 + 0.08 if ax is None else head.legend_height / 72 + 0.04
+    columns = grid.columns
+    if ax is None:
+        target = figure = _figure(diagram, width, height)
+        where, add = figure.transFigure, figure.add_axes
+    else:
         target, where, add = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
-        _titled(ax, f"{diagram.lens}, {diagram.ranked}: {diagram.panels['title'][0]}", 72 * width, size)
-    columns = grid.columns
+        caption = f"{diagram.lens}, {diagram.ranked}: {diagram.panels['title'][0]}"
+        _titled(ax, diagram.presentation.heading(caption), 72 * width, size)
     cell = grid.cell(width, height - top, count)
     names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
     shared: dict[str, Any] = {}
@@ -122,9 +174,12 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
         bottom = height - top - (row + 1) * (cell[1] + grid.gap_y)
         panel = add((left / width, bottom / height, cell[0] / width, cell[1] / height), **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
-        diagram.paint(panel, i)
+        _painted(diagram, panel, i)
+        if ax is None and figsize is None and diagram.equal:
+            panel.set_aspect("equal", adjustable="box", anchor="NW")
         _name(panel, *names[i], 72 * cell[0])
         panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= count)
+    legend.attach(shared["sharex"] if ax is None else ax, diagram.legend())
     style: dict[str, Any] = {"fontsize": size, "color": ink.TEXT, "ha": "center", "va": "center", "transform": where}
     style["parse_math"] = False
     x, y = diagram.axis_labels()
@@ -135,10 +190,19 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     style["fontsize"] = max(SMALLEST, min(size, size * 0.98 * up / max(ink.width(y, size), 1.0)))
     target.text(0.13 / width, middle, ink.shortened(y, up, style["fontsize"]), rotation="vertical", **style)
     if ax is None:
-        head.put(target, where, (grid.left / width, 1 - top / height))
+        head.put(figure, where, (grid.left / width, 1 - top / height))
     else:
         head.put_legend(ax, loc="upper left", bbox_to_anchor=(grid.left / width, 1.0), borderaxespad=0.0)
     return target
+
+
+def _columns(count: int, *, equal: bool) -> int:
+    """Panels beside each other in a figure of its own."""
+    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+
+
+def _grid_type(width: float) -> float:
+    return TYPE if width > 4.5 else 8.0 if width > 2.6 else 7.0
 
 
 @dataclass(frozen=True)
@@ -166,19 +230,27 @@ class Grid:
         return wide, (height - self.foot) / rows - self.gap_y
 
 
-def _fitting(diagram: Diagram, count: int, width: float, height: float, size: float) -> tuple[Grid, Head] | None:
-    """The columns that give panels most room in axes that are given; None where no panel can be read."""
-    usual = {2: 2, 4: 2}.get(count, 3)
+def _fitting(
+    diagram: Diagram, count: int, width: float, height: float, size: float, note: str | None
+) -> tuple[Grid, Head] | None:
+    """The columns that give panels most room in a given height; None where no panel can be read.
+
+    In axes that are given, where `note` is None, the legend alone stands above the panels.
+    """
+    usual = _columns(count, equal=False)
     best: tuple[float, Grid, Head] | None = None
-    for columns in (usual, *(each for each in (2, 1, 3) if each != usual)):
-        grid = Grid.around(width, columns, bare=diagram.tall > 0)
-        if width - grid.left - grid.right <= 0:
+    for columns in (usual, *(each for each in (2, 1, 3, 4, 5, 6) if each != usual and each <= count)):
+        grid = Grid.around(width, columns, bare=diagram.bare)
+        room = 72 * (width - grid.left - grid.right)
+        if room <= 0:
             continue
-        head = _legend_of(diagram, 72 * (width - grid.left - grid.right), size)
-        wide, high = grid.cell(width, height - head.legend_height / 72 - 0.04, count)
-        fits = min(wide / LEAST[0], high / LEAST[1])
-        if fits >= 1 and (best is None or min(fits, AMPLE) > best[0]):
-            best = min(fits, AMPLE), grid, head
+        heads = [legend_of(diagram, room, size)] if note is None else heads_of(diagram, note, room, size)
+        for head in heads:
+            above = head.legend_height / 72 + 0.04 if note is None else head.height / 72 + 0.08
+            wide, high = grid.cell(width, height - above, count)
+            fits = min(wide / LEAST[0], high / LEAST[1])
+            if fits >= 1 and (best is None or min(fits, AMPLE) > best[0]):
+                best = min(fits, AMPLE), grid, head
     return None if best is None else best[1:]
 
 
@@ -186,12 +258,12 @@ def _first(diagram: Diagram, ax: Any, size: float) -> Any:
     """The first view alone, as the title says."""
     views, title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
     panels = {name: column[:1] for name, column in diagram.panels.items()}
-    _single(replace(diagram, panels=panels, table=diagram.rows(0)), ax)
-    room = 72 * ink.inches(ax)[0]
-    long = f"{title}: {diagram.ranked} of {views}"
-    fits = ink.width(long, size + 1) <= room
-    _titled(ax, long if fits else f"1 of {views}: {title}", room, size)
-    return ax
+    alone = replace(diagram, panels=panels, table=diagram.rows(0))
+    if alone.presentation.title in (None, True):
+        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else ink.inches(ax)[0])
+        long = f"{title}: {diagram.ranked} of {views}"
+        alone = alone.present(title=long if ink.width(long, size + 1) <= room else f"1 of {views}: {title}")
+    return _single(alone, ax)
 
 
 def cut(views: int, ranked: str) -> list[Note]:
@@ -205,11 +277,11 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _figure(width: float, height: float, **kwargs: Any) -> Any:
+def _figure(diagram: Diagram, width: float, height: float, **kwargs: Any) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), facecolor="white", **kwargs)
+    figure = Figure(figsize=(width, height), dpi=diagram.presentation.dpi, facecolor="white", **kwargs)
     FigureCanvasAgg(figure)
     return figure
 
@@ -222,120 +294,3 @@ def _name(panel: Any, title: str, aside: str, room: float) -> None:
     panel.set_title(ink.shortened(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
     if ink.width(title, size + 0.5, "bold") + ink.width(aside, size - 0.8) + 8 <= room:
         panel.set_title(aside, loc="right", fontsize=size - 0.8, color=ink.FAINT, pad=3, parse_math=False)
-
-
-@dataclass(frozen=True)
-class Head:
-    """Question, finding and legend; each takes as many lines as it needs in `room` points."""
-
-    diagram: Diagram
-    note: str
-    room: float
-    size: float
-
-    @cached_property
-    def question(self) -> str:
-        """The headline in lines."""
-        return ink.wrapped(self.diagram.headline(), self.room, self.size + 2.5, "bold")
-
-    @cached_property
-    def finding(self) -> str:
-        """The finding in lines."""
-        return ink.wrapped(self.note, self.room, self.size)
-
-    @cached_property
-    def marks(self) -> list[tuple[Any, str]]:
-        """The entries of the legend, names in it cut to the room; none where it is left out."""
-        return [(mark, ink.shortened(label, self._label, self.size - 1)) for mark, label in self.every]
-
-    @cached_property
-    def every(self) -> list[tuple[Any, str]]:
-        """The entries in full."""
-        return self.diagram.legend() if self.diagram.has("legend") else []
-
-    @property
-    def _label(self) -> float:
-        """Points for the words of an entry, beside its mark."""
-        return self.room - 3.3 * (self.size - 1)
-
-    @cached_property
-    def columns(self) -> int:
-        """The most columns whose legend entries fit beside each other."""
-        widths = [ink.width(label, self.size - 1) + 3.3 * (self.size - 1) for _, label in self.marks]
-        for columns in range(len(widths), 1, -1):
-            rows = -(-len(widths) // columns)
-            even = rows * columns - len(widths) <= 1  # not three beside each other and one below
-            if even and sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows)) <= self.room:
-                return columns
-        return 1
-
-    @property
-    def legend_height(self) -> float:
-        """Points that the lines of the legend take."""
-        return -(-len(self.marks) // self.columns) * 1.42 * (self.size - 1)
-
-    @cached_property
-    def rises(self) -> tuple[float, float, float, float]:
-        """How far above the corner legend, finding and question begin and all of it ends, in points."""
-        legend = 0.55 * self.size
-        finding = legend + self.legend_height + 0.45 * self.size
-        question = finding + (self.finding.count("\n") + 1) * 1.3 * self.size + 0.35 * self.size
-        return legend, finding, question, question + (self.question.count("\n") + 1) * 1.25 * (self.size + 2.5)
-
-    @property
-    def height(self) -> float:
-        """Points from the corner to the top."""
-        return self.rises[3]
-
-    @property
-    def whole(self) -> bool:
-        """Whether no entry is cut."""
-        return all(label == ink.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True))
-
-    @property
-    def legible(self) -> bool:
-        """Whether the room holds a few words beside a mark."""
-        return self._label >= 5 * self.size
-
-    def put(self, target: Any, where: Any, corner: tuple[float, float]) -> None:
-        """Write it above a corner of `where`, from the bottom up."""
-        from matplotlib.transforms import ScaledTranslation
-
-        inches = target.figure.dpi_scale_trans
-        legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.rises[:3])
-        self.put_legend(target, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
-        style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
-        target.text(*corner, self.finding, transform=finding, fontsize=self.size, color=ink.FAINT, **style)
-        target.text(
-            *corner,
-            self.question,
-            transform=question,
-            fontsize=self.size + 2.5,
-            fontweight="bold",
-            color=ink.TEXT,
-            **style,
-        )
-
-    def put_legend(self, target: Any, **where: Any) -> Any:
-        """The marks and what they mean, at a place."""
-        if not self.marks:
-            return None
-        handles, labels = zip(*self.marks, strict=True)
-        legend = target.legend(
-            handles,
-            [f"{i}" for i in range(len(labels))],  # an entry that begins with "_" would be left out
-            ncols=self.columns,
-            frameon=False,
-            fontsize=self.size - 1,
-            labelcolor=ink.TEXT,
-            borderpad=0,
-            handlelength=1.6,
-            handletextpad=0.5,
-            columnspacing=1.2,
-            labelspacing=0.35,
-            **where,
-        )
-        for text, label in zip(legend.get_texts(), labels, strict=True):
-            text.set_text(label)
-            text.set_parse_math(False)
-        return legend

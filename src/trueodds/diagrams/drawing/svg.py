@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import escape
 
 _HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
@@ -10,6 +11,7 @@ _META = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vo
 _COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
 _STYLE = re.compile(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)  # `*{…}` would restyle the whole page
 _ROOT = re.compile(r"<svg\b([^>]*)>")
+_ID = re.compile(r'\bid="([^"]*)"')
 _IDS = re.compile(r'\b(id="|href="#|url\(#)')
 
 
@@ -21,6 +23,14 @@ def embedded(raw: str, prefix: str, said: str) -> str:
     """
     body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
     body = _IDS.sub(lambda found: f"{found[1]}{prefix}-", body)
+    seen: Counter[str] = Counter()
+
+    def once(found: re.Match[str]) -> str:
+        # Texts of one kind have one name, and a page no id twice.
+        seen[found[1]] += 1
+        return found[0] if seen[found[1]] == 1 else f'id="{found[1]}-{seen[found[1]]}"'
+
+    body = _ID.sub(once, body)
     # What the dropped style sheet said, for this picture only: both are inherited.
     style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
     text = escape(said)

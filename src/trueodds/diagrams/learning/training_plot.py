@@ -23,6 +23,7 @@ class TrainingPlot(Diagram):
     layers = ("intervals", "floor", "threshold", "best")
     size = (6.4, 5.2)
     unit = "epochs"
+    divided = True
 
     def headline(self) -> str:
         """The question, in plain words."""

@@ -9,12 +9,13 @@ import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing.head import heads_of
 from trueodds.diagrams.models.lineup import COLORS
 
 LINE = 1.45  # of the type size
 PLOT, MORE = 2.4, 0.1  # inches that the picture above the strips has at least, and more for each model
 LABELS = 0.62  # inches of what stands below the axes
-TYPE = 9.5  # points of ordinary text in a figure of our own
+BESIDE = 0.8  # inches of what stands beside them
 
 
 def foot_for(models: int) -> float:
@@ -27,18 +28,20 @@ def lines(models: int) -> float:
     return 0.18 * (models + 1)
 
 
-def height(diagram: Diagram, width: float, usual: float, foot: float, table: float) -> float:
-    """Inches of a figure in which words, strips and table of many models leave room for the picture itself."""
+def fit(ax: Any, models: int) -> bool:
+    """Whether the axes can spare what the table under them takes."""
+    wide, high = ink.inches(ax)
+    return wide > 3.4 and high > lines(models) + 1.0
+
+
+def height(diagram: Diagram, width: float, usual: float, foot: float, table: float, plot: float | None = None) -> float:
+    """Inches of a figure in which words, strips and table of many models leave room for the picture itself, `plot`."""
     if len(diagram.panels["view"]) > 1:
         return usual + table  # a grid has its own height
-    head = layout.Head(diagram, diagram.told, 72 * width - 72, TYPE).height / 72
-    plot = PLOT + MORE * len(diagram.settings["models"])
+    if plot is None:
+        plot = PLOT + MORE * len(diagram.settings["models"])
+    head = heads_of(diagram, diagram.told, 72 * width - 72, layout.TYPE)[0].height / 72
     return max(usual, head + plot / (1 - foot) + LABELS) + table
-
-
-def above(ax: Any, low: float, high: float, foot: float) -> None:
-    """Show low..high above the strips, which take the foot of the same axes."""
-    ax.set_ylim(low - (high - low) * foot / (1 - foot), high)
 
 
 def strips(ax: Any, rows: Sequence[Mapping[str, Array]], foot: float, tallest: float) -> None:

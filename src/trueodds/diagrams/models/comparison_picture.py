@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.base import Array
+from trueodds.diagrams.binned.styles import BinnedPlot
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.models import below
 from trueodds.diagrams.models.lineup import COLORS, DASHES, MARKS, called, in_legend
@@ -16,7 +17,7 @@ from trueodds.diagrams.models.wording import number, range_of
 STEP = 2.2  # points by which a model is moved aside of the one before it: equal bins would hide each other
 
 
-class ComparisonDiagram(Diagram):
+class ComparisonDiagram(BinnedPlot):
     """Marks joined by lines, bars, strips and numbers of each model."""
 
     layers = ("bars", "lines", "marks", "strip", "numbers", "diagonal")
@@ -24,11 +25,12 @@ class ComparisonDiagram(Diagram):
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """The classic style is square; numbers take a line for each model."""
+        """The diagonal style is square; numbers take a line for each model."""
         table = below.lines(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
-        if self.settings["style"] == "deviation":
+        if self.deviation:
             return 6.4, below.height(self, 6.4, 4.7, self.foot, table)
-        return 5.8, 2.4 + 0.1 * len(self.names) + 4.9 / (1 - self.foot) + table
+        square = (5.8 - below.BESIDE) * ink.square_height(*ink.RATES, 0.0)
+        return 5.8, below.height(self, 5.8, 4.7, self.foot, table, square)
 
     @property
     def foot(self) -> float:  # type: ignore[override]
@@ -40,24 +42,11 @@ class ComparisonDiagram(Diagram):
         """The models in their order."""
         return list(self.settings["models"])
 
-    def draw(self, ax: Any = None) -> Any:
-        """As `Diagram.draw`; in a figure of its own the classic style has the same scale along x and y."""
-        made = super().draw(ax)
-        if ax is None and len(self.panels["view"]) == 1 and self.settings["style"] == "classic":
-            made.axes[0].set_aspect("equal", adjustable="box", anchor="N")
-        return made
-
     def headline(self) -> str:
         """The question, in plain words."""
         if len(self.names) == 1:
-            return "When it says 70\u00a0%, does that come 70\u00a0% of the time?"
+            return super().headline()
         return "Which model is off by less, and where?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        """Stated along x, what came along y."""
-        seen = "how often it was right" if self.lens == "confidence" else "how often it came true"
-        x = "stated confidence" if self.lens == "confidence" else "stated probability"
-        return x, f"{seen} − stated" if self.settings["style"] == "deviation" else seen
 
     def legend(self) -> list[tuple[Any, str]]:
         """The models, and what bars and filled marks say."""
@@ -97,33 +86,29 @@ class ComparisonDiagram(Diagram):
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = ink.type_size(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
-        deviation = self.settings["style"] == "deviation"
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
-        below.above(ax, low, high, self.foot)
-        _ticked(ax, low, high, deviation=deviation)
+        self.axes(ax, low, high)
         if self.has("diagonal"):
-            ax.plot([0, 1], [0, 0 if deviation else 1], color=ink.FAINT, linewidth=1, zorder=1.5, label="diagonal")
+            self.calibrated(ax)
         tables = [_of(rows, name, "bin") for name in self.names]
         for i, table in enumerate(tables):
             self._model(ax, i, table, low, high)
         if self.has("strip"):
             below.strips(ax, tables, self.foot, float(view["tallest"]))
-        if self.has("numbers") and len(self.panels["view"]) == 1 and len(self.names) > 1 and ink.inches(ax)[0] > 3.4:
+        several = len(self.names) > 1 and len(self.panels["view"]) == 1
+        if self.has("numbers") and several and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)
 
     def _model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
         from matplotlib.transforms import ScaledTranslation
 
-        deviation, color = self.settings["style"] == "deviation", COLORS[i]
-        x, y = rows["mean_prediction"], rows["deviation" if deviation else "outcome_rate"]
+        color, x = COLORS[i], rows["mean_prediction"]
+        y, bottom, top = self.placed(rows)
         small = ink.inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * STEP * (0.5 if small else 1.0)
         aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
         if self.settings["bars"] is not None and self.has("bars"):
             thick = self.settings["bars"] == "consistency"
             style = {"linewidth": 2.4, "alpha": 0.35} if thick else {"linewidth": 0.7 if small else 1.1}
-            bottom, top = rows["bar_low"], rows["bar_high"]
             ax.vlines(x, bottom, top, colors=color, zorder=2 if thick else 3, label="bars", transform=aside, **style)
             for edge, mark, beyond in ((high, "^", top > high), (low, "v", bottom < low)):
                 at = x[beyond]
@@ -171,26 +156,3 @@ SHOWN = ("error", "noise_floor", "difference", "difference_low", "difference_hig
 def _of(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
     mine = (rows["model"] == name) & (rows["part"] == part)
     return {column: values[mine] for column, values in rows.items()}
-
-
-def _ticked(ax: Any, low: float, high: float, *, deviation: bool) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    room = ink.inches(ax)[1]
-    if deviation:
-        most = 8 if room > 2.5 else 5 if room > 1 else 3
-        ticks = [float(tick) for tick in MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)]
-    else:
-        ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0] if room > 2 else [0.0, 0.5, 1.0]
-    ax.set_yticks([tick for tick in ticks if low <= tick <= high])
-    ax.yaxis.set_major_formatter(_signed if deviation else _plain)
-
-
-def _signed(value: float, _: Any = None) -> str:
-    if abs(value) < 1e-9:
-        return "0"
-    return f"{100 * value:+.3g}\u00a0%".replace("-", "−")
-
-
-def _plain(value: float, _: Any = None) -> str:
-    return f"{100 * value:.3g}\u00a0%"

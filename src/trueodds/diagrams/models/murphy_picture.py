@@ -106,7 +106,7 @@ class MurphyDiagram(Diagram):
         ink.dress(ax, size)
         ink.probability_axis(ax)
         high = float(view["y_high"])
-        below.above(ax, 0.0, high, self.foot)
+        ink.above(ax, 0.0, high, self.foot)
         _ticked(ax, high)
         small = ink.inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
@@ -118,7 +118,7 @@ class MurphyDiagram(Diagram):
         if self.has("strip"):
             tables = [_of(rows, name, "strip") for name in self.names]
             below.strips(ax, tables, self.foot, float(view["tallest"]))
-        if self._told and not small:
+        if self._told and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)
 
     def _model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:

@@ -90,7 +90,7 @@ class PlaneDiagram(Diagram):
                 ax.plot(
                     [at], [height], linestyle="none", marker=MARKS[i], color=color, zorder=4, label="marks", **style
                 )
-        if self.has("numbers") and len(self.panels["view"]) == 1 and not small:
+        if self.has("numbers") and len(self.panels["view"]) == 1 and below.fit(ax, len(self.names)):
             told = [{name: values[i : i + 1] for name, values in mine.items()} for i in range(len(self.names))]
             score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
             names = [in_legend(name) for name in self.names]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array
-from trueodds.diagrams.curves.unit_square import LIMITS, UnitSquare, part_of
+from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.monotone.parts import number
 
@@ -26,6 +26,11 @@ class CorpDiagram(UnitSquare):
     def size(self) -> tuple[float, float]:  # type: ignore[override]
         """With as much room below, and in the style `discrimination` beside the unit square, as the strips take."""
         return (6.0, 6.7) if self._beside else (5.2, 6.7)
+
+    @property
+    def tall(self) -> float:  # type: ignore[override]
+        """Axes that the strip at the right makes wider."""
+        return super().tall * (1 - ink.STRIP * self._beside)
 
     @property
     def _beside(self) -> bool:
@@ -48,24 +53,26 @@ class CorpDiagram(UnitSquare):
         if self.has("marks"):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
-            seen = "seen, never falling" if self.wordy else "seen"
+            seen = "seen, never falling" if self.long_labels else "seen"
             found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8, **style), seen))
             if out:
                 consistent = self.settings["band"] == "consistency"
                 where = "seen, beyond the band" if consistent else "diagonal outside the band"
-                where = where if self.wordy else "off"
+                where = where if self.long_labels else "off"
                 found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
             found.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
         more = self.common("came as stated")
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
-            more.insert(place, (Line2D([], [], **_MEAN), "means of all: stated |, came —" if self.wordy else "means"))
+            more.insert(
+                place, (Line2D([], [], **_MEAN), "means of all: stated |, came —" if self.long_labels else "means")
+            )
         return found + more
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
-        if not self.wordy:
+        if not self.long_labels:
             return f"{level} {'by chance' if self.settings['band'] == 'consistency' else 'interval'}"
         return {
             "consistency": f"range if calibrated ({level} at each score)",
@@ -137,7 +144,7 @@ def _again(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -
 def _side(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
     """The share of rows by recalibrated rate, along the right edge above the strip."""
     # Placed by the rates themselves: a legend may still push the top of the axes up.
-    low, high = LIMITS
+    low, high = ink.RATES
     where = ax.get_yaxis_transform()
     side = ax.inset_axes((1 - ink.STRIP, low, ink.STRIP, high - low), transform=where, zorder=3)
     side.set_label("strip")

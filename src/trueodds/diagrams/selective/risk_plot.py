@@ -44,7 +44,8 @@ class RiskPlot(Diagram):
             found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "surest answers first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            found.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range, each coverage by itself"))
+            more = ", each coverage by itself" if self.long_labels else ""
+            found.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range{more}"))
         if self.has("random"):
             said = f"random order: {ink.percent(float(self.panels['random'][0]))}"
             found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), said))

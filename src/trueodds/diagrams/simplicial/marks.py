@@ -123,48 +123,42 @@ def bare(ax: Any) -> None:
 
 
 def side(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
-    """Points that a unit takes at least: the legend may yet take its part of the height."""
+    """Points that a unit takes at least: in a figure of its own what stands above may yet take its part of the height."""
     width, height = (72 * each for each in ink.inches(ax))
-    roof = min(45 / height, layout.MOST_ROOF) if alone else 0.0
-    return min(width / wide, (1 - roof) * height / tall)
+    above = min(45 / height, 0.45) if alone else 0.0
+    return min(width / wide, (1 - above) * height / tall)
 
 
 class Equal:
     """Keeps units along x and y equal in whatever room axes get, and all of low..high within it.
 
-    It takes the place of matplotlib's aspect, which panels that share their axes cannot have, and which would take
-    back the room that a legend was given above what is drawn.
+    It takes the place of matplotlib's aspect, which panels that share their axes cannot have.
     """
 
-    def __init__(self, ax: Any, low: tuple[float, float], high: tuple[float, float], *, alone: bool) -> None:
-        self.low, self.high, self.alone, self.roof = low, high, alone, 1.0
+    def __init__(self, ax: Any, low: tuple[float, float], high: tuple[float, float]) -> None:
+        self.low, self.high = low, high
         self.before = ax.get_axes_locator()
-        self.made = self._fit(ax, ax.get_position(original=True) if self.before is None else self.before(ax, None))
+        self._fit(ax, ax.get_position(original=True) if self.before is None else self.before(ax, None))
         ax.set_axes_locator(self)
 
     def __call__(self, ax: Any, renderer: Any) -> Any:
         """Where the axes stand, as matplotlib asks before it draws; their limits follow."""
         place = ax.get_position(original=True) if self.before is None else self.before(ax, renderer)
-        low, high = ax.get_ylim()
-        if self.alone and (low, high) != self.made:  # the layout wants room for a legend above
-            self.roof *= (high - low) / (self.made[1] - self.made[0])
-        self.made = self._fit(ax, place)
+        self._fit(ax, place)
         return place
 
-    def _fit(self, ax: Any, place: Any) -> tuple[float, float]:
+    def _fit(self, ax: Any, place: Any) -> None:
         from matplotlib.transforms import TransformedBbox
 
         box = TransformedBbox(place, ax.figure.transSubfigure)
-        width, height = box.width, box.height / self.roof
+        width, height = box.width, box.height
         wide, tall = self.high[0] - self.low[0], self.high[1] - self.low[1]
         unit = max(wide / width, tall / height)
         left = (self.low[0] + self.high[0] - unit * width) / 2
         foot = (self.low[1] + self.high[1] - unit * height) / 2
         for limits, found, change in (
             ((left, left + unit * width), ax.get_xlim(), ax.set_xlim),
-            ((foot, foot + unit * height * self.roof), ax.get_ylim(), ax.set_ylim),
+            ((foot, foot + unit * height), ax.get_ylim(), ax.set_ylim),
         ):
             if limits != found:
                 change(*limits)
-        made: tuple[float, float] = ax.get_ylim()
-        return made

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core import saved
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.simplicial import geometry, marks, turning
@@ -87,7 +87,7 @@ class TetrahedronDiagram(Diagram):
             high = (high[0] + 0.06 + 4 * size / marks.side(ax, wide=WIDEST, tall=TALLEST, alone=True), high[1])
         side = marks.side(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
         _names(ax, names, seen, size, side)
-        marks.Equal(ax, low, high, alone=True)
+        marks.Equal(ax, low, high)
 
     def turning(self, *, script: bool = True) -> str:
         """An HTML fragment with the tetrahedron to turn by mouse, touch and arrow keys, and the table of its cells.
@@ -103,22 +103,14 @@ class TetrahedronDiagram(Diagram):
 
     def to_html(self, path: str | Path) -> None:
         """Write a page of its own with the tetrahedron to turn. Raises TO703 where it cannot be written."""
-        try:
-            Path(path).write_text(turning.page(self), encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                "TO703",
-                "The picture or page cannot be written.",
-                f"{str(path)!r}: {error.strerror}",
-                "Check that the folder exists and may be written to.",
-            ) from error
+        saved.write(path, turning.page(self), "TO703")
 
-    def save(self, path: str | Path) -> None:
+    def _write(self, path: Path) -> None:
         """As any picture, and as .html, which can be turned."""
-        if Path(path).suffix.lower() in (".html", ".htm"):
+        if path.suffix.lower() in (".html", ".htm"):
             self.to_html(path)
         else:
-            super().save(path)
+            super()._write(path)
 
 
 def dots(rows: dict[str, Array], view: dict[str, Any]) -> Array:

@@ -23,6 +23,7 @@ class SimplexDiagram(Diagram):
     unit = "cells"
     ranked = "strongest evidence"
     tall = 1.0
+    bare = True
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -78,7 +79,7 @@ class SimplexDiagram(Diagram):
         low, high = (left, -0.02 - line), (right, 0.885 + line)
         side = marks.side(ax, wide=right - left, tall=high[1] - low[1], alone=alone)
         _names(ax, marks.corner_names(view), size, side, alone=alone)
-        marks.Equal(ax, low, high, alone=alone)
+        marks.Equal(ax, low, high)
 
 
 def _cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> None:

@@ -31,8 +31,9 @@ def script() -> str:
 
 def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -> str:
     """The figure as HTML, with the script and the table of cells, or without."""
+    diagram = diagram.printable()
     data = island(diagram)
-    told = f"{diagram.headline()} {diagram.told}"
+    told = f"{diagram.name_of_picture} {diagram.told}"
     name = f"{told} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
     name += "The numbers are in the table below it."
     # In JSON inside of HTML nothing may look like a tag.
@@ -55,8 +56,10 @@ def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -
 
 def page(diagram: TetrahedronDiagram) -> str:
     """A page of its own, which lets in its one style and its one script by their hashes, and nothing else."""
+    diagram = diagram.printable()
     style, code = _part("turning.css"), _part("turning.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action 'none'"
+    heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.told)}</p>"]
     return "\n".join(
         [
             "<!doctype html>",
@@ -66,12 +69,11 @@ def page(diagram: TetrahedronDiagram) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(diagram.headline())}</title>",
+            f"<title>{escape(diagram.name_of_picture)}</title>",
             f"<style>{style}</style>",
             "</head>",
             "<body>",
-            f"<h1>{escape(diagram.headline())}</h1>",
-            f"<p>{escape(diagram.told)}</p>",
+            *(heading if diagram.presentation.titled else []),
             fragment(diagram, script=True),
             *(f"<p>{escape(str(note))}</p>" for note in diagram.notes),
             "</body>",

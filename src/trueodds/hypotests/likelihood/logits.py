@@ -45,10 +45,11 @@ class Logits:
                 "Give floor=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
             )
         moved = np.zeros(len(w), dtype=bool)
+        p, q = (np.where(seen, each.astype(np.float64), 0.5) for each in (view.p, view.q))
         if floor:
             moved = (logs < np.log(floor)).any(axis=1)
             logs = np.clip(logs, np.log(floor), np.log1p(-floor))
-        q, p = np.exp(logs).T
+            p, q = (np.clip(each, floor, 1 - floor) for each in (p, q))
         v, ww = p * q, view.sums("ww")
         bread, meat = w * v, ww * v
         if not view.is_rows:

@@ -33,9 +33,9 @@ def refuse_own_outcomes(odds: Odds, view: View, name: str) -> None:
         return
     raise InputError(
         "TO206",
-        f"These predictions were fitted to these very outcomes: by construction {name} finds no shift and no slope, its statistic is 0, and p = 1 would say nothing.",
+        f"These predictions were fitted to these very outcomes: the statistic of {name} is 0 by construction, and p = 1 would say nothing.",
         f"scores of 0 to rounding in all {odds.rank} directions, {view.n_rows:,} rows",
-        "Test rows that the fit has not seen, or what fits to other rows say: to.test(preds, 'cross_fitted') on the predictions before the fit.",
+        "Test held-out rows, or test the predictions before the fit: to.test(preds, 'cross_fitted').",
     )
 
 

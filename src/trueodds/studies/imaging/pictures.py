@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.ask import draw, fit
+from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.imaging.measured import EVERY
 from trueodds.studies.pictures import BLUE, RED
@@ -97,7 +98,7 @@ def reliability(learn: Predictions, judge: Predictions, path: Path) -> None:
     made = {method.said: method for method in EVERY}
     for ax, name in zip(figure.subplots(2, 3).ravel(), SIX, strict=True):
         after = Predictions(judge.y, fit(learn, made[name].name, **made[name].settings).predict_proba(judge))
-        draw(after, "reliability", lens="confidence", bins=10, style="classic", ax=ax)
+        draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
     _kept(figure, path)
 
@@ -118,4 +119,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trueodds.core.atomic import replacing
 from trueodds.studies.lenses.tables import more, whole_vector
 from trueodds.studies.pictures import BLUE, RED
 
@@ -31,7 +32,8 @@ def draw(cells: Sequence[Row], sets: int, path: Path) -> None:
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def _errors(ax: Any, cells: Sequence[Row]) -> None:

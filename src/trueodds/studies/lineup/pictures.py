@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.ask import draw
+from trueodds.core.atomic import replacing
 from trueodds.diagrams.models.lineup import COLORS, MARKS
 from trueodds.studies.lineup.measures import MEASURES, Models
 from trueodds.studies.lineup.tables import agreement, names, numbers, places, settled_pairs
@@ -103,4 +104,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

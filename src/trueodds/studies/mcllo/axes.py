@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trueodds.core.atomic import replacing
+
 
 def panels(down: int, across: int, inches: tuple[float, float], **shared: Any) -> tuple[Any, Any]:
     """A figure with its axes, as an array or the one that is asked for."""
@@ -28,4 +30,5 @@ def panels(down: int, across: int, inches: tuple[float, float], **shared: Any) -
 
 def kept(figure: Any, path: Path) -> None:
     """Onto the disk, as the path's ending says; the same picture is the same file."""
-    figure.savefig(path, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)

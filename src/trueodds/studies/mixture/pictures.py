@@ -66,7 +66,7 @@ def histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Pa
 def diagrams(models: Sequence[str], seed: int, path: Path) -> None:
     """A reliability diagram of 10,000 rows for each model, with the deviation that is true drawn over it."""
     figure, axes = panels(1, len(models), (4.6 * len(models), 3.9), squeeze=False)
-    recipe = Reliability(partition=Uniform(20), level=0.9)
+    recipe = Reliability(partition=Uniform(20), level=0.9, style="deviation")
     for ax, name in zip(axes.flat, models, strict=True):
         model = known(name)
         rows = model.design.rows(np.random.default_rng([seed, ROWS]), ROWS)

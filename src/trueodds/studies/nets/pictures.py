@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.ask import draw
+from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.nets.known import NETS, groups, three
 from trueodds.studies.nets.measured import PARTITIONS
@@ -72,7 +73,7 @@ def said(name: str) -> str:
 
 
 def _line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
-    diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, **settings)
+    diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
     diagram.paint(ax, 0)
     outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
     ax.set_title(f"{title}\n{outside} of {bins} outside", fontsize=9)
@@ -116,4 +117,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=80)
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=80)

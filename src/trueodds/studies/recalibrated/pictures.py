@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.atomic import replacing
 from trueodds.studies.pictures import BLUE, RED
 
 Row = Mapping[str, Any]
@@ -99,4 +100,5 @@ def _keep(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trueodds.ask import draw as diagram
+from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
 
 
@@ -23,4 +24,5 @@ def draw(models: Mapping[str, Predictions], path: Path) -> None:
     handles, names = zip(*max((each.legend() for each in made), key=len), strict=True)
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

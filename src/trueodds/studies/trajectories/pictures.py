@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trueodds.core.atomic import replacing
 from trueodds.studies.pictures import BLUE, RED
 from trueodds.studies.trajectories.members import LENSES
 
@@ -126,4 +127,5 @@ def _kept(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    with replacing(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -1,0 +1,72 @@
+"""Two styles of a reliability diagram: observed against predicted, or their difference against predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.drawing import ink
+
+STYLES = ("diagonal", "deviation")
+
+
+class BinnedPlot(Diagram):
+    """Bins over their mean prediction in one of the two styles; tables hold rates whatever the style."""
+
+    @property
+    def deviation(self) -> bool:
+        """Whether the difference is drawn."""
+        return bool(self.settings["style"] == "deviation")
+
+    @property
+    def tall(self) -> float:  # type: ignore[override]
+        """The diagonal rises at 45 degrees; deviations have a scale of their own."""
+        return 0.0 if self.deviation else ink.square_height(*ink.RATES, self.foot)
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return self.calibration_question
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Predicted along x, observed along y, or by how much it differs."""
+        x, y = self.predicted_label, self.observed_label
+        if self.deviation:
+            y = "accuracy − confidence" if self.lens == "confidence" else "observed − predicted"
+        return x, y
+
+    def axes(self, ax: Any, low: float, high: float) -> None:
+        """Grid, limits and ticks for low..high."""
+        ink.dress(ax, ink.type_size(ax))
+        ink.probability_axis(ax)
+        (ink.difference_axis if self.deviation else ink.rate_axis)(ax, low, high, self.foot)
+
+    def calibrated(self, ax: Any) -> None:
+        """The line of perfect calibration."""
+        style: dict[str, Any] = {"color": ink.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
+        x, y = (ink.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
+        ax.plot(x, y, **style)
+
+    def placed(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+        """Heights of marks, and of the lower and upper ends of bars, in the style; without bars the heights again."""
+        origin = rows["mean_prediction"] if self.deviation else 0.0
+        y = rows["deviation" if self.deviation else "outcome_rate"]
+        if "bar_low" not in rows:
+            return y, y, y
+        return y, rows["bar_low"] - origin, rows["bar_high"] - origin
+
+
+def limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
+    """The range of y: of deviations all marks, and the bars of bins that hold at least one row in a hundred."""
+    if style == "diagonal":
+        return ink.RATES
+    low, high = [-0.02], [0.02]
+    for table in tables:
+        low.append(float(table["deviation"].min()))
+        high.append(float(table["deviation"].max()))
+        if "outside" in table:
+            many = table["share"] >= 0.01
+            low.append(float((table["bar_low"] - table["mean_prediction"])[many].min(initial=0)))
+            high.append(float((table["bar_high"] - table["mean_prediction"])[many].max(initial=0)))
+    margin = 0.08 * (max(high) - min(low))
+    return min(low) - margin, max(high) + margin

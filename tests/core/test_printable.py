@@ -1,0 +1,81 @@
+"""Can text from data neither steer a terminal nor reorder the text around it, and does everything else stay as it is?"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from trueodds.core.printable import (
+    has_surrogates,
+    printable,
+    printable_json,
+    printable_lines,
+    printable_tree,
+    without_surrogates,
+)
+
+CONTROLS = [
+    *map(chr, range(0x20)),
+    *map(chr, range(0x7F, 0xA0)),
+    *"\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029",
+    *"\ud800\udbff\udc00\udcff\udfff",
+]
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda c: f"U+{ord(c):04X}")
+def test_a_control_is_shown_as_python_writes_it(control: str) -> None:
+    assert printable(f"a{control}b") == f"a{repr(control)[1:-1]}b"
+
+
+def test_no_control_of_unicode_or_of_the_text_direction_is_left() -> None:
+    # Every character that Unicode says controls a device or the direction of text (UAX 9, Bidi_Class of a formatting
+    # character): the test goes over all of Unicode, the list above over what we know of.
+    formatting = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    every = map(chr, range(0x110000))
+    left = [
+        c
+        for c in every
+        if (unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(c) in formatting)
+        and c in printable(c)
+    ]
+    assert left == []
+
+
+@pytest.mark.parametrize("name", ["Größe ≤ 3", "猫", "שלום", "سلام", "👩\u200d🔬", "a\\x1bb", "100 %"])
+def test_other_text_stays_as_it_is(name: str) -> None:
+    assert printable(name) == name
+
+
+def test_what_is_escaped_already_is_not_escaped_again() -> None:
+    assert printable(printable("a\x1b\u202e\udcff")) == printable("a\x1b\u202e\udcff")
+
+
+def test_lines_keep_their_breaks() -> None:
+    assert printable_lines("a\x1b\nb\r\n") == "a\\x1b\nb\\r\n"
+
+
+def test_a_tree_is_printable_down_to_its_keys_and_keeps_its_types() -> None:
+    tree = {"a\x1b": [1, None, ("b\x9b", 0.5)]}
+    assert printable_tree(tree) == {"a\\x1b": [1, None, ("b\\x9b", 0.5)]}
+
+
+def test_json_for_a_terminal_is_the_same_document() -> None:
+    document = {"a\x9b": ["\u202e\x7f", "ü\n"]}
+    text = printable_json(json.dumps(document, ensure_ascii=False))
+    assert json.loads(text) == document
+    assert "ü" in text
+    assert not any(c in text for c in "\x9b\u202e\x7f")
+
+
+def test_json_without_surrogates_can_be_encoded_and_keeps_all_other_text() -> None:
+    document = ["a\udcffb", "\\udcff", "\U0001f600", "\\\udc80"]
+    found = json.loads(without_surrogates(json.dumps(document)))
+    assert found == ["a\\udcffb", "\\udcff", "\U0001f600", "\\\\udc80"]
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+def test_surrogates_are_told_from_pairs() -> None:
+    assert has_surrogates("a\udcff")
+    assert not has_surrogates("\U0001f600")

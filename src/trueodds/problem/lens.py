@@ -251,15 +251,15 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     }  # fmt: skip
     if isinstance(lens, str) and lens in plain:
         return plain[lens]()
-    if found := re.fullmatch(r"top-(\d+)", str(lens)):
+    if found := re.fullmatch(r"top-(\d{1,9})", str(lens)):
         return TopK(int(found[1]))
-    if found := re.fullmatch(r"rank:(\d+)", str(lens)):
+    if found := re.fullmatch(r"rank:(\d{1,9})", str(lens)):
         return Rank(int(found[1]))
     if found := re.fullmatch(r"class:(.+)", str(lens)):
         return Class(found[1])
     if str(lens).startswith("groups:"):
         return Groups(_blocks(str(lens)))
-    raise InputError("TO204", "There is no lens of that name.", repr(lens), near(str(lens), NAMES))
+    raise InputError("TO204", "There is no lens of that name.", repr(lens)[:80], near(str(lens), NAMES))
 
 
 def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
@@ -268,9 +268,9 @@ def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
         if not all(isinstance(block, list) for block in blocks):
             raise TypeError
         return tuple(tuple(block) for block in blocks)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise InputError(
-            "TO204", "groups: takes a list of lists of classes.", repr(text), "For instance groups:[[0,1],[2]]."
+            "TO204", "groups: takes a list of lists of classes.", repr(text)[:80], "For instance groups:[[0,1],[2]]."
         ) from None
 
 

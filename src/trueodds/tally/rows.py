@@ -78,14 +78,17 @@ def binary(view: View) -> Cells:
 
 def ranked(rows: Rows, which: Array) -> Cells:
     """The cells of the largest probabilities, which (n, ranks) are their columns."""
-    if rows.kind == "confidence":
-        assert rows.y is not None
-        return _columns(rows.P, rows.y[:, None], rows.w)
-    value = plain(np.take_along_axis(rows.P, which, axis=1))
+    return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
+
+
+def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
+    """The largest probabilities, which (n, ranks) are their columns, and their outcomes, (n, ranks) both."""
     if rows.shares is not None:
-        return _columns(value, np.take_along_axis(rows.shares, which, axis=1), rows.weight)
+        return plain(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
     assert rows.y is not None
-    return _columns(value, which == rows.y[:, None], rows.w)
+    if rows.kind == "confidence":
+        return rows.P, rows.y[:, None]
+    return plain(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
 
 
 def by_class(rows: Rows, first: int, last: int) -> Cells:
@@ -111,7 +114,7 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
 def _span(rows: Rows, first: int, last: int) -> Cells:
     P, where = rows.P, (first, last, EDGES, rows.exact)
     if not rows.plain:
-        shares = (P, plain(_outcomes(rows, first, last)), plain(rows.weight), *where)
+        shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
         return Cells.summed(last - first, len(FULL), lambda n, sums: tables.by_share(*shares, n, sums))
     assert rows.y is not None
     if rows.kind == "multilabel":
@@ -121,7 +124,12 @@ def _span(rows: Rows, first: int, last: int) -> Cells:
     return Cells.summed(last - first, len(PLAIN), lambda n, sums: tables.by_label(*labels, n, sums))
 
 
-def _outcomes(rows: Rows, first: int, last: int) -> Array:
+def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
+    """The probabilities and the outcomes of the classes first..last−1, (n, last − first) both."""
+    return plain(rows.P[:, first:last]), outcomes(rows, first, last)
+
+
+def outcomes(rows: Rows, first: int, last: int) -> Array:
     """The outcome shares of some classes, (n, last − first) float64."""
     if rows.shares is not None:
         return rows.shares[:, first:last]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
@@ -31,6 +34,17 @@ def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
         family, set()
     )  # by measure and test
     assert offered - taken(REGISTRIES[family]) <= asked_of_all
+
+
+def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> None:
+    draw = np.random.default_rng(0)
+    votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], 60), draw.normal(size=(60, 3)).round(3)
+    lines = ["v_a,v_b,v_c,z_a,z_b,z_c", *(",".join(map(str, [*v, *s])) for v, s in zip(votes, z.tolist(), strict=True))]
+    (folder / "a.csv").write_text("\n".join(lines) + "\n")
+    told = run("measure", folder / "a.csv", "--votes", "v_*", "--logits", "z_*", "--estimator", "brier", "--json", "-")
+    assert told.exit_code == 0, told.stderr
+    expected = to.measure(to.Predictions.from_logits(votes, z), "brier", interval=None)
+    assert json.loads(told.stdout)["value"] == float(expected)
 
 
 def options(command: str) -> set[str]:
@@ -122,3 +136,8 @@ def test_settings_of_few_members_go_by_set(run: Run, over: str, folder: Path) ->
     assert run("fit", over, "--set", "folds=3", "--out", folder / "c.json").exit_code == 0
     assert run("fit", over, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code == 0
     assert '"between": "step"' in (folder / "c.json").read_text()
+
+
+def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, over: str, folder: Path) -> None:
+    error = labelled(run("fit", over, "--set", "folds=" + "[" * 30_000, "--out", folder / "c.json").stderr)
+    assert (error["code"], error["problem"]) == ("TO601", "This list cannot be read.")

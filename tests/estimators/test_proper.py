@@ -107,7 +107,7 @@ def test_the_impossible_costs_infinity_and_is_noted_and_counted() -> None:
     assert answer.to_dict()["value"] is None
     (note,) = answer.notes
     assert note.code == "TN104"
-    assert note.text.startswith("2 outcomes")
+    assert note.text.startswith("2 observed outcomes")
     assert float(LogLoss()(View([0.0, 1.0], [0, 1]))) == 0  # 0 log 0 is nothing
 
 

@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, logit
 
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
@@ -82,6 +83,7 @@ def test_the_log_score_that_corp_takes_apart_is_that_of_both_columns():
         ("cox", {}),
         ("giviti", {}),
         ("mcllo", {}),
+        ("bins", {}),
     ],
 )
 def test_a_test_does_not_depend_on_which_of_two_classes_comes_first(name, settings):
@@ -153,3 +155,65 @@ def test_logits_a_thousand_times_as_large_are_recalibrated_to_the_same_probabili
     one, other = small.predict_proba(z / 250, logits=True), large.predict_proba(z / 2, logits=True)
     np.testing.assert_allclose(one, other, atol=1e-8)
     assert small.map.converged == large.map.converged
+
+
+@pytest.mark.parametrize("lens", ["positive", "class:0", "confidence", "classwise"])
+def test_log_odds_of_the_second_class_are_logits_of_both(lens):
+    rng = np.random.default_rng(5)
+    z = rng.normal(30, 25, 2000)
+    y = (rng.random(2000) < 1 / (1 + np.exp(-z / 3))).astype(int)
+    log_odds, *pairs = (
+        Predictions.from_logits(y, each) for each in (z, np.stack([0 * z, z], axis=1), np.stack([-z, 0 * z], axis=1))
+    )
+    assert ((log_odds.P > 0) & (log_odds.P < 1e-17)).any()
+    for name in ("ece", "ace", "sweep", "debiased_l1", "debiased_l2", "corp", "log_loss"):
+        if name == "log_loss" and lens not in ("positive", "class:0"):
+            continue
+        expected = to.measure(log_odds, name, lens=lens, interval=None).value
+        for pair in pairs:
+            assert to.measure(pair, name, lens=lens, interval=None).value == pytest.approx(expected, rel=1e-9)
+    for name in ("hosmer_lemeshow", "debiased_l2", "spiegelhalter"):
+        expected = to.test(log_odds, name, lens=lens).statistic
+        for pair in pairs:
+            assert to.test(pair, name, lens=lens).statistic == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS.names())
+def test_a_probability_above_1_by_rounding_leaves_every_fit_finite(name):
+    if name == "prior_shift":
+        return  # it is told the frequencies to expect
+    p = np.array([np.nextafter(np.float32(1), np.float32(2)), 0.3, 0.2, 0.8] * 10, dtype=np.float32)
+    y = np.array([1, 0, 0, 1] * 8 + [0, 1, 1, 0] * 2)
+    q = to.fit(Predictions(y, p), name).predict_proba(p)
+    assert np.isfinite(q).all()
+    assert q.min() >= 0
+
+
+def powers_of_odds(z, y):
+    """Twice the gain in log-likelihood of the best a + bz over z itself."""
+    scale, rate = np.abs(z).max(), y.mean()
+
+    def loss(theta):
+        eta = theta[0] + theta[1] * z / scale
+        q = expit(eta)
+        return np.logaddexp(0, eta).sum() - y @ eta, np.array([(q - y).sum(), ((q - y) @ z) / scale])
+
+    starts = [(logit(rate), 0.0), (0.0, 1.0), (0.0, 20.0), (0.0, scale)]
+    best = min(minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-8}).fun for start in starts)
+    return 2 * (loss((0.0, scale))[0] - best)
+
+
+def test_likelihood_ratios_of_sharp_logits_that_are_far_off_reach_the_maximum():
+    z, y = np.array([60.0, -30.0, 20.0, 7.0] * 20), np.array([0, 1, 1, 0] * 20)
+    for name in ("cox", "giviti", "mcllo"):
+        found = to.test(Predictions.from_logits(y, z), name)
+        assert found.statistic == pytest.approx(powers_of_odds(z, y), rel=1e-9)
+        assert not [note for note in found.notes if note.code == "TN217"]
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        n, scale = int(rng.integers(20, 200)), 10 ** rng.uniform(0.5, 2.5)
+        z = rng.standard_t(3, n) * scale
+        y = (rng.random(n) < expit(z * 10 ** rng.uniform(-3, 0))).astype(int)
+        if 2 <= y.sum() <= n - 2:
+            preds = Predictions.from_logits(y, z)
+            assert to.test(preds, "mcllo").statistic == pytest.approx(powers_of_odds(z, y), rel=1e-6, abs=1e-5)

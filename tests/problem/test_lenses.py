@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests import reference
 from tests.problem.refused import refused
-from trueodds import Predictions
+from trueodds import InputError, Predictions
 from trueodds.estimators.binned import BinnedError
 from trueodds.problem.lens import (
     Class,
@@ -250,6 +250,15 @@ def test_a_class_that_is_none_is_refused(which: Any) -> None:
 def test_lenses_without_meaning_are_refused(lens: Any) -> None:
     with refused("TO204"):
         as_lens(lens).views(ROWS)
+
+
+@pytest.mark.parametrize(
+    "lens", ["groups:" + "[" * 30_000, f"groups:[[{'9' * 5_000}],[0]]", "top-" + "9" * 5_000, "rank:" + "9" * 5_000]
+)
+def test_lists_too_deep_and_numbers_too_long_are_no_lens(lens: str) -> None:
+    with pytest.raises(InputError, match="TO204") as refusal:
+        as_lens(lens)
+    assert len(refusal.value.got) <= 80
 
 
 def test_a_misspelt_lens_gets_the_near_ones() -> None:

@@ -201,6 +201,17 @@ def test_wrong_shapes_and_kinds_are_refused(y: Any, p: Any, code: str) -> None:
         Predictions(y, p)
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), 10**5000], ids=["400 digits", "negative", "5,000 digits"])
+def test_an_integer_beyond_every_float_is_refused_by_row(value: int) -> None:
+    for y, p, weight in (
+        ([0, 1], [0.5, value], None),
+        ([0, value], [0.5, 0.5], None),
+        ([0, 1], [0.5, 0.5], [1, value]),
+    ):
+        with refused("TO114", f"{value.bit_length():,} bits in row 1"):
+            Predictions(y, p, weight=weight)
+
+
 def test_unequal_lengths_are_refused_and_never_truncated() -> None:
     # pycalib: unequal lengths truncated in silence
     with refused("TO107", "3 and 2", fix="truncated"):

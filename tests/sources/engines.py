@@ -32,6 +32,14 @@ def table(n: int = 3_000, k: int = 3, *, weight: bool = False, seed: int = 0) ->
     return frame
 
 
+def voted(n: int = 300) -> tuple[pd.DataFrame, Tally]:
+    """Rows of votes and logits, and the tally of the same rows as arrays."""
+    draw = np.random.default_rng(1)
+    votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], n).astype(float), draw.normal(size=(n, 3))
+    frame = pd.DataFrame(np.hstack([votes, z]), columns=[f"{kind}_{name}" for kind in "vz" for name in "abc"])
+    return frame, Tally.of(Predictions.from_logits(votes, z, classes=list("abc")))
+
+
 def in_memory(frame: pd.DataFrame) -> Tally:
     """The tally of the rows as arrays."""
     names = [name for name in frame.columns if name.startswith("p_")]

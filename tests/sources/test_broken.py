@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from pyarrow import parquet
 from tests.sources.rows import FILES, columns, write
 from trueodds import InputError, read
 from trueodds.sources import Source, files
+from trueodds.sources.answers import answers
 
 TEXT = ("csv", "jsonl")
 
@@ -221,6 +225,82 @@ def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", label=np.array(["a", None], dtype=object), probs=np.array([0.5, 0.5]))
     with refusal("TO307", "'label'", "objects"):
         read(tmp_path / "a.npz").collect()
+
+
+def archived(path: Path, members: dict[str, bytes], *, claim: int | None = None) -> Path:
+    """An archive with these members; with a claim, its directory says that each is so long."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        for member in archive.infolist() if claim else ():
+            member.file_size = member.compress_size = claim
+    return path
+
+
+def as_npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def forged(shape: str, kind: str = "<f8") -> bytes:
+    """An array of 32 bytes whose header says another shape."""
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + bytes(32)
+
+
+def test_a_member_of_an_archive_that_is_no_array_is_no_column(tmp_path: Path) -> None:
+    probs = as_npy(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    path = archived(tmp_path / "a.npz", {"label": b"\x00\x01", "probs.npy": probs})
+    with refusal("TO307", "'label'", "no .npy array"):
+        read(path).collect()
+
+
+def test_two_members_of_one_name_are_an_error(tmp_path: Path) -> None:
+    label = as_npy(np.array([0, 1]))
+    path = archived(tmp_path / "a.npz", {"label.npy": label, "label": label, "probs.npy": label})
+    with refusal("TO313", "'label'"):
+        read(path)
+
+
+@pytest.mark.parametrize("claim", [None, 2**43], ids=["header alone", "header and directory"])
+@pytest.mark.parametrize(
+    "member",
+    [forged("(962072674304,)"), forged("(481036337152, 2)"), forged("(2,)", "<U240518168576"), forged("(-4,)")],
+    ids=["rows", "matrix", "width", "negative"],
+)
+def test_a_header_that_asks_for_seven_tebibytes_is_refused_before_memory_is_taken(
+    tmp_path: Path, member: bytes, claim: int | None
+) -> None:
+    members = {"label.npy": member, "probs.npy": member}
+    with refusal("TO303", "a.npz"):
+        read(archived(tmp_path / "a.npz", members, claim=claim)).collect()
+    (tmp_path / "a.npz").write_bytes(member)
+    with refusal("TO303", "a.npz"):
+        read(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("member", [forged("(962072674304,)", "<U0"), forged("(962072674304, 0)")])
+def test_rows_that_take_no_room_are_none(tmp_path: Path, member: bytes) -> None:
+    path = archived(tmp_path / "a.npz", {"label.npy": member, "probs.npy": member})
+    with refusal("TO303", "a.npz"):
+        read(path).collect()
+
+
+@pytest.mark.parametrize(
+    "line", ['{"label": 0, "p_1": 0.9, "p_1": 0.1}', '{"label": 0, "p_1": 0.9, "x": [{"a": 1, "a": 2}]}']
+)
+def test_a_key_that_stands_twice_in_a_line_of_json_is_an_error(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' + line + "\n")
+    with refusal("TO313", "Line 2", "twice"):
+        read(tmp_path / "a.jsonl").collect()
+
+
+def test_a_question_that_stands_twice_in_a_document_of_json_is_an_error(tmp_path: Path) -> None:
+    record = '"q1": {"confidence": 0.9, "correct": true}'
+    (tmp_path / "a.json").write_text(f"{{{record}, {record}}}")
+    with refusal("TO313", "'q1'"):
+        answers(tmp_path / "a.json", confidence="confidence", correct="correct")
 
 
 def test_a_ragged_row_of_a_csv_file_is_told_by_row_and_line(tmp_path: Path, engine: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.sources.rows import FILES, columns, write
 from trueodds import InputError, Predictions, read
+from trueodds.problem.joined import joined
 
 PETS = {"label": ["dog", "cat", "eel"], "p_cat": [0.2, 0.5, 0.1], "p_dog": [0.5, 0.3, 0.2], "p_eel": [0.3, 0.2, 0.7]}
 UNTYPED = ("csv", "jsonl")
@@ -99,6 +100,22 @@ def test_votes_are_matched_to_probabilities_by_name() -> None:
         read(table | {"v_c": [0, 0], "p_d": [0, 0]}, votes="v_*")
 
 
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("settings", [{"logits": "z_*"}, {"logits": True, "probs": "z_*"}], ids=["pattern", "flag"])
+def test_logits_with_votes_are_what_python_makes_of_them(tmp_path: Path, kind: str, settings: dict[str, Any]) -> None:
+    draw = np.random.default_rng(0)
+    votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], 40), draw.normal(size=(40, 3))
+    table = {f"v_{name}": votes[:, j] for j, name in ((2, "c"), (0, "a"), (1, "b"))}
+    table |= {f"z_{name}": z[:, j] for j, name in enumerate("abc")}
+    found = read(write(tmp_path / f"a.{kind}", table), votes="v_*", **settings)
+    expected = Predictions.from_logits(votes, z, classes=list("abc"))
+    for preds in (found.collect(), joined(list(found.batches()))):
+        assert preds.classes == expected.classes
+        for name in ("p", "logits", "votes", "counts"):
+            np.testing.assert_array_equal(getattr(preds, name), getattr(expected, name))
+    assert found.describe()["columns"] == {"logits": ["z_a", "z_b", "z_c"], "votes": ["v_a", "v_b", "v_c"]}
+
+
 def test_multilabel_outcomes_are_matched_to_probabilities_by_name() -> None:
     table = {"y_red": [1, 0], "y_big": [0, 1], "p_big": [0.2, 0.9], "p_red": [0.8, 0.4]}
     preds = read(table, multilabel="y_*").collect()
@@ -149,7 +166,9 @@ def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "choice",
     [
-        {"logits": "p_*", "votes": "v_*"},
+        {"logits": "p_*", "multilabel": "v_*"},
+        {"logits": "p_*", "confidence": "p_0"},
+        {"votes": "v_*", "multilabel": "v_*"},
         {"correct": "label"},
         {"confidence": "p_0", "correct": "label", "classes": ["a", "b"]},
         {"logits": "p_*", "sum_tolerance": 0.1},

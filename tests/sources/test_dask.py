@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sources.engines import answers, in_memory, same, table
+from tests.sources.engines import answers, in_memory, same, table, voted
 from trueodds import InputError, Predictions, audit, fit, measure, read, tally
 from trueodds.tally.reservoir import Counted
 from trueodds.tally.tally import Tally
@@ -55,6 +55,11 @@ def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) 
 def test_without_a_cluster_the_threads_of_this_machine_do_it() -> None:
     frame = table(200)
     same(read(dd.from_pandas(frame, npartitions=3), group="site").reduce(Tally.of), in_memory(frame))
+
+
+def test_votes_and_logits_are_read_together() -> None:
+    frame, expected = voted()
+    same(read(dd.from_pandas(frame, npartitions=3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
 
 
 def test_a_bag_of_records_is_read_like_lines_of_json() -> None:

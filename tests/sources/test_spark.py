@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sources.engines import answers, in_memory, same, table
+from tests.sources.engines import answers, in_memory, same, table, voted
 from trueodds import InputError, Predictions, audit, fit, measure, read, tally
 from trueodds.tally.tally import Tally
 
@@ -60,6 +60,11 @@ def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
+
+
+def test_votes_and_logits_are_read_together(spark: Any) -> None:
+    frame, expected = voted()
+    same(read(spread(spark, frame, 3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
 
 
 def test_partitions_without_rows_add_nothing_and_no_rows_at_all_are_an_error(spark: Any) -> None:

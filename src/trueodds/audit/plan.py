@@ -25,6 +25,7 @@ from trueodds.core.results import Verdict, figure, strict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
 from trueodds.diagrams.base import Diagram
+from trueodds.problem.complements import two_columns
 from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
@@ -324,5 +325,5 @@ def _zeros(preds: Predictions) -> dict[str, int]:
         zero = np.isneginf(preds.logits[counted])
         zero = zero if zero.ndim == 2 else zero[:, None]
     else:
-        zero = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) == 0
+        zero = (two_columns(p) if p.ndim == 1 else p) == 0
     return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

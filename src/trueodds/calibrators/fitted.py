@@ -18,6 +18,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.core.results import Result, strict
 from trueodds.problem import checks
+from trueodds.problem.complements import two_columns
 from trueodds.problem.log_probabilities import log_softmax
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
@@ -229,13 +230,13 @@ def settings_of(rule: Rule) -> dict[str, Any]:
 
 def as_given(preds: Predictions) -> tuple[Array, Array]:
     """Probabilities (n, K) of the type they came in, and labels (n,) where there are some: nothing large is copied."""
-    return preds.p if preds.p.ndim == 2 else columns(preds.p), preds.Y if preds.y is None else preds.y
+    return preds.p if preds.p.ndim == 2 else columns(preds.P), preds.Y if preds.y is None else preds.y
 
 
 def columns(p: Array) -> Array:
     """Probabilities (n,) or (n, K) as (n, K) float64; widened before 1 − p, so that no digit is lost to float32."""
     p = p.astype(np.float64, copy=False)
-    return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    return two_columns(p) if p.ndim == 1 else p
 
 
 def as_columns(z: Array) -> Array:

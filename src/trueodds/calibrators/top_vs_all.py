@@ -20,7 +20,7 @@ from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.problem.log_probabilities import log_sum
+from trueodds.problem.complements import log_sum
 
 Array = NDArray[Any]
 

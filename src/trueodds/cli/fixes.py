@@ -82,7 +82,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
             f"--confidence {columns['confidence']} and {', '.join(map(str, fitted.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
-    on_logits = plan is not None and plan.kind == "logits" and (fitted.map.logits or fitted.map.takes_logs)
+    on_logits = plan is not None and plan.logits and (fitted.map.logits or fitted.map.takes_logs)
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
     order = _order([str(name) for name in fitted.classes], named)
@@ -107,7 +107,8 @@ def _order(classes: list[str], columns: list[str]) -> list[int] | None:
     if columns == classes or not columns:
         return None
     if sorted(columns) == sorted(classes):
-        return [columns.index(name) for name in classes]
+        places = {name: i for i, name in enumerate(columns)}
+        return [places[name] for name in classes]
     by_number = [str(number) for number in range(len(classes))]
     if len(columns) != len(classes) or by_number in (classes, columns):
         return None  # the calibrator itself refuses another number of classes

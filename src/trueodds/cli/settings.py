@@ -97,6 +97,8 @@ def value(text: str) -> Any:
 
         try:
             return json.loads(text)
-        except ValueError:
-            raise InputError("TO601", "This list cannot be read.", text, "Write it as JSON: [0, 0.5, 1].") from None
+        except (ValueError, RecursionError):
+            raise InputError(
+                "TO601", "This list cannot be read.", text[:80], "Write it as JSON: [0, 0.5, 1]."
+            ) from None
     return text

@@ -20,11 +20,38 @@ def write(path: str | os.PathLike[str], text: str, code: str) -> None:
 
 def read(path: str | os.PathLike[str], code: str) -> Any:
     """The document of a strict JSON file; NaN and Infinity are none."""
+    return parsed(text_of(path, code), code, str(path))
+
+
+def text_of(path: str | os.PathLike[str], code: str) -> str:
+    """What a text file holds, line ends as they are."""
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, ValueError) as problem:  # a name with a null character is a ValueError, and so is no UTF-8
+        with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, ValueError) as problem:
         raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
-    return parsed(text, code, str(path))
+
+
+class RepeatedKey(ValueError):
+    """A key that one object of a JSON text holds twice, so that nobody can say which value is meant."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values, for `object_pairs_hook`; by itself, Python keeps the last of equal keys."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise RepeatedKey(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def unparsed(problem: Exception) -> str:
+    """What is wrong with a JSON text, by the exception that its parser raised."""
+    if isinstance(problem, RepeatedKey):
+        return f"the key {str(problem)[:80]!r} twice in one object"
+    if isinstance(problem, ValueError) and "int_max_str_digits" in str(problem):
+        return "a whole number of thousands of digits"
+    return str(problem)[:200]
 
 
 def parsed(text: str, code: str, what: str = "the text") -> Any:
@@ -34,10 +61,10 @@ def parsed(text: str, code: str, what: str = "the text") -> Any:
     {'n': 1}
     """
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as problem:
         raise InputError(
-            code, f"{what} holds no JSON.", str(problem)[:200], "Give a file that trueodds saved."
+            code, f"{what} holds no JSON.", unparsed(problem), "Give a file that trueodds saved."
         ) from None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, expit
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
@@ -157,7 +157,7 @@ class _Line:
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
         shift = highest(columns[:, :1], logits.x, logits.w, wy)
-        c = 1 / (1 + np.exp(-(logits.x + shift.beta[:, :1] * columns[:, 0])))
+        c = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
         v = c * (1 - c)
         bread, x = v * logits.w, columns[:, 1]
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]

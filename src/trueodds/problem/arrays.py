@@ -67,20 +67,27 @@ def _from_objects(array: Array, name: str) -> Array:
         return array.astype(str)
     if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
         plain = np.array(array.tolist())
-        if plain.dtype.kind != "O":
-            return plain
-        try:
-            return plain.astype(np.float64)  # integers beyond 64 bits
-        except OverflowError:
-            raise InputError(
-                "TO114", f"{name} has an integer that no float holds.", describe(max(flat, key=abs)), "Mend that row."
-            ) from None
+        return _from_long_integers(plain, name) if plain.dtype.kind == "O" else plain
     raise InputError(
         "TO114",
         f"{name} must hold numbers or names.",
         " and ".join(sorted(kind.__name__ for kind in kinds)),
         "Convert it first.",
     )
+
+
+def _from_long_integers(array: Array, name: str) -> Array:
+    """Integers beyond 64 bits as floats."""
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        bits, place = max((each.bit_length(), -i) for i, each in enumerate(array.ravel()) if isinstance(each, int))
+        raise InputError(
+            "TO114",
+            f"{name} holds an integer that is larger than every float.",
+            f"{bits:,} bits in row {_row(array, -place)}",
+            "Convert it first.",
+        ) from None
 
 
 def _encodable(array: Array, name: str) -> None:

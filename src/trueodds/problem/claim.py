@@ -142,6 +142,4 @@ def hit(target: Array | int, k: int) -> Outcomes:
 
 def column(preds: Predictions, c: int) -> Array:
     """The probability of one class; a single column holds that of the second."""
-    if preds.p.ndim == 1:
-        return preds.p if c == 1 else 1 - preds.p
-    return preds.p[:, c]
+    return preds.p if preds.p.ndim == 1 and c == 1 else preds.P[:, c]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.problem.complements import complement, log_complement, log_sum, log_sum_over
+
 if TYPE_CHECKING:
     from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
-
-NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
-_BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
 
 
 def log_softmax(z: Array) -> Array:
@@ -29,20 +28,6 @@ def log_softmax(z: Array) -> Array:
     if z.ndim == 1:
         return -np.logaddexp(0.0, np.stack([z, -z], axis=1))
     return z - log_sum(z)[:, None]
-
-
-def log_sum(z: Array) -> Array:
-    """log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf where all are −inf."""
-    out = np.empty(len(z))
-    rows = max(1, _BLOCK // z.shape[1])
-    for start in range(0, len(z), rows):
-        part = z[start : start + rows].astype(np.float64)
-        top = part.max(axis=1)
-        top[np.isneginf(top)] = 0.0
-        part -= top[:, None]
-        with np.errstate(divide="ignore"):
-            out[start : start + rows] = np.log(np.exp(part, out=part).sum(axis=1)) + top
-    return out
 
 
 def log_probabilities(preds: Predictions) -> Array:
@@ -99,11 +84,8 @@ class Induced:
         P = self.preds.P
         if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
             return P[:, 1 - int(event[0, 1])].astype(np.float64)
-        rest: Array = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64)) - p
-        near = rest < NEAR
-        if near.any():
-            rest[near] = np.where(_rows(self.code() == 1, near), 0.0, P[near]).sum(axis=1, dtype=np.float64)
-        return rest
+        sums = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64))
+        return complement(P, self.code() != 1, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
         """The log-probability of each outcome, (n, outcomes) float64, from the logits; None where there are none.
@@ -120,13 +102,9 @@ class Induced:
             z = np.stack([np.zeros_like(z), z], axis=1)
         total, event = _log_sums(self.preds), code == 1
         if outcomes > 2 or len(code) > 1 or event.sum() > 1:
-            return np.stack([_log_sum_over(z, code == each) - total for each in range(outcomes)], axis=1)
+            return np.stack([log_sum_over(z, code == each) - total for each in range(outcomes)], axis=1)
         log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
-        with np.errstate(divide="ignore"):
-            rest = np.log1p(-np.exp(log_p))
-        near = rest < np.log(NEAR)
-        rest[near] = _log_sum_over(z[near], ~event) - total[near]
-        return np.stack([rest, log_p], axis=1)
+        return np.stack([log_complement(z, ~event, log_p, total), log_p], axis=1)
 
 
 def _log_sums(preds: Predictions) -> Array:
@@ -134,13 +112,3 @@ def _log_sums(preds: Predictions) -> Array:
     z = preds.logits
     assert z is not None
     return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum(z))
-
-
-def _rows(mask: Array, rows: Array) -> Array:
-    """A mask for some rows; one row of it may serve all."""
-    return mask if len(mask) == 1 else mask[rows]
-
-
-def _log_sum_over(z: Array, mask: Array) -> Array:
-    """log Σ exp of the masked logits of each row, (n,)."""
-    return log_sum(z[:, mask[0]]) if len(mask) == 1 else log_sum(np.where(mask, z, -np.inf))

@@ -76,7 +76,8 @@ def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, fl
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
         predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
     else:
-        predicted = p.argmax(axis=1)
+        many = max(1, BLOCK // k)  # rows at a time: argmax copies what it looks at
+        predicted = np.concatenate([p[first : first + many].argmax(axis=1) for first in range(0, len(p), many)])
     w = None if preds.weight is None else preds.weight[rows]
     counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)
     total = counts.sum()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.problem import checks, swapped
+from trueodds.problem.complements import two_columns
 from trueodds.problem.subset import row_numbers
 from trueodds.problem.weights import repeats
 
@@ -271,7 +272,7 @@ class Predictions:
     @property
     def P(self) -> Array:
         """The probabilities of all classes, (n, K); for a single column the first class has 1 − p."""
-        return np.stack([1 - self.p, self.p], axis=1) if self.p.ndim == 1 else self.p
+        return two_columns(self.p, self.logits) if self.p.ndim == 1 else self.p
 
     @property
     def Y(self) -> Array:

@@ -100,4 +100,4 @@ def _text(record: Record, field: str, value: Any) -> str:
         value = value[0]
     if isinstance(value, (list, dict)):
         raise record.wrong(field, value, "Choose a field of texts or numbers.")
-    return str(value).strip()
+    return record.text(field, value).strip()

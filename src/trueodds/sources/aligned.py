@@ -31,7 +31,8 @@ def aligned(
         return tuple(by_suffix[suffix] for suffix in suffixes)
     if tuple(by_suffix) == numbered(len(truth)):
         return truth
-    odd = next(suffix for suffix in by_suffix if suffix not in suffixes)
+    classes = frozenset(suffixes)
+    odd = next(suffix for suffix in by_suffix if suffix not in classes)
     raise InputError(
         "TO313",
         f"The columns of {kind} and probs of {name} must name the same classes.",
@@ -47,7 +48,8 @@ def _alone(
     ends = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
     known = dict(truth_names or {})
     for there, ours, others in ((ends, probs, known), (known, truth, ends)):
-        one = next((column for column in ours if there.get(column) not in (None, *others.values())), None)
+        paired = {None, *others.values()}
+        one = next((column for column in ours if there.get(column) not in paired), None)
         like = next(((name, end) for name, end in others.items() if name != end and name.count(end) == 1), None)
         if one is not None and one != there[one] and like is not None:
             return f": {like[0].replace(like[1], there[one])} is missing (there is {one})"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,10 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.sources.table import Batch, Table, sliced
+from trueodds.sources.table import Batch, Table, once, sliced
 from trueodds.sources.values import Place, plain
 
 Array = NDArray[Any]
+
+DEFLATED = 1032  # how many bytes deflate packs into one at most
+# A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.
+UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# NumPy evaluates the header of an array as Python text.
+NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
 
 
 class MappingTable(Table):
@@ -48,9 +57,9 @@ class NpzTable(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         with self._opened() as archive:
-            self.columns = tuple(archive.files)
-            shapes = [_shape(archive, key) for key in archive.files]
-        lengths = {shape[0] for shape in shapes if shape}
+            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+            self.columns = once(path, names)
+            lengths = {length for member in archive.infolist() if (length := _length(archive, member)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -63,47 +72,67 @@ class NpzTable(Table):
         yield self._loaded(self.columns)
 
     def _loaded(self, names: Sequence[str]) -> dict[str, Array]:
-        arrays = {}
         with self._opened() as archive:
-            for name in names:
-                try:
-                    arrays[name] = archive[name]
-                except ValueError as problem:
-                    if "allow_pickle" not in str(problem):
-                        raise
-                    fix = "Save names with dtype=str; pickles are never read."
-                    raise Place(self.name, name).wrong_type("an array of objects", fix) from None
-        return arrays
+            members = dict(zip(self.columns, archive.infolist(), strict=True))
+            return {name: _array(archive, members[name], Place(self.name, name)) for name in names}
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Iterator[zipfile.ZipFile]:
         try:
-            with open(self.name, "rb") as file:
-                archive = np.load(file, allow_pickle=False)
-                if not isinstance(archive, np.lib.npyio.NpzFile):
-                    raise ValueError("a single array without a name")
-                with archive:
-                    yield archive
+            with zipfile.ZipFile(self.name) as archive:
+                yield archive
         except InputError:
             raise
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
-            raise self._broken(problem) from None
-
-    def _broken(self, problem: Exception) -> InputError:
-        return InputError(
-            "TO303", f"{self.name} cannot be read as npz.", str(problem)[:200], "Write it with numpy.savez."
-        )
+        except UNREADABLE as problem:
+            got = str(problem)[:200] or type(problem).__name__
+            fix = "Write it with numpy.savez."
+            raise InputError("TO303", f"{self.name} cannot be read as npz.", got, fix) from None
 
 
-def _shape(archive: Any, key: str) -> tuple[int, ...]:
-    """An array's shape from its first bytes; an array of objects has none that is of use."""
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> Array:
+    """One array; room for it is made once it is known that the member is as long as its header says."""
+    if not member.filename.endswith(".npy"):
+        raise place.wrong_type(f"the member {member.filename!r}, which is no .npy array", "Write it with numpy.savez.")
+    with archive.open(member) as file:
+        shape, dtype = _header(file)
+        if dtype.hasobject:
+            raise place.wrong_type("an array of objects", "Save names with dtype=str; pickles are never read.")
+        said, there = file.tell() + dtype.itemsize * math.prod(shape), _content(archive, member)
+        if said != there:
+            raise ValueError(f"{place.column} with a header for {said:,} bytes in {there:,}")
+    with archive.open(member) as file:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """How many bytes a member holds: no more than the whole file can hold, whatever its directory says."""
+    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(member.compress_type)
+    if packed is None:
+        raise ValueError(f"{member.filename} in a compression that numpy does not write")
+    return min(member.file_size, packed * min(member.compress_size, os.path.getsize(str(archive.filename))))
+
+
+def _length(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int | None:
+    """The rows of an array from its first bytes; None where these say nothing."""
     try:
-        with archive.zip.open(f"{key}.npy") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return read(file)[0]
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
-        return ()
+        with archive.open(member) as file:
+            shape, _ = _header(file)
+    except UNREADABLE:
+        return None
+    return shape[0] if shape else None
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(file)
+    except NO_LITERAL as problem:
+        raise ValueError(f"an array whose header cannot be read: {problem}") from None
+    if any(each < 0 for each in shape) or 0 in (*shape[1:], dtype.itemsize):
+        raise ValueError(f"an array of shape {shape} and type {dtype.str}")
+    return shape, dtype
 
 
 def aligned(name: str, arrays: dict[str, Array]) -> dict[str, Array]:

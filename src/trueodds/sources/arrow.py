@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.sources.table import Batch, Table, once
-from trueodds.sources.values import Place
+from trueodds.sources.values import WIDEST_TEXT, Place, texts
 
 Array = NDArray[Any]
 types = pa.types
@@ -69,9 +69,9 @@ def plain(array: Any, place: Place) -> Array:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _rows(array, place)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
-        return _words(array)
+        return _words(array, place)
     if types.is_temporal(kind):
-        return _words(array.cast(pa.string()))
+        return _words(array.cast(pa.string()), place)
     raise place.wrong_type(str(kind))
 
 
@@ -88,9 +88,17 @@ def _first_null(array: Any) -> int:
     return int(np.argmax(numbers(array.is_null().cast(pa.uint8()))))
 
 
-def _words(array: Any) -> Array:
-    coded = array.cast(pa.large_string()).dictionary_encode()
-    words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
+def _words(array: Any, place: Place) -> Array:
+    """Texts, each different one made once."""
+    text = types.is_string(array.type) or types.is_large_string(array.type)
+    coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
+    try:
+        words = texts(coded.dictionary.to_pylist(), place)
+        fits = words.dtype.itemsize * len(array) <= WIDEST_TEXT
+    except InputError:
+        fits = False
+    if not fits:
+        return texts(array.to_pylist(), place)  # tells the row
     return words[numbers(coded.indices)] if len(words) else words
 
 
@@ -115,12 +123,18 @@ def _rows(array: Any, place: Place) -> Array:
     return values.reshape(-1, width)
 
 
+def sound(batch: Any) -> Any:
+    """The record batch of a file, whose offsets, indices and texts were looked at: Arrow follows them into any memory."""
+    batch.validate(full=True)
+    return batch
+
+
 @contextmanager
 def understood(name: str, form: str) -> Iterator[None]:
     """What Arrow says of a file that is broken, told as an InputError."""
     try:
         yield
-    except (pa.ArrowException, OSError) as problem:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         first = str(problem).strip().split("\n")[0].rstrip(".")
         raise InputError(
             "TO303",

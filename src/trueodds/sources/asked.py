@@ -19,14 +19,14 @@ def key_of(record: Record, field: str) -> str:
         raise record.missing(field)
     if isinstance(value, (list, dict)):
         raise record.wrong(field, value, "Choose a field of texts or numbers.")
-    return str(value)
+    return record.name(field, value)
 
 
 def questions_of(rows: list[Record], asked: int, question: str | None) -> int | None:
     """How many questions there are, where that is fewer than the answers asked for; a row that abstains may name none."""
     if question is None:
         return None
-    named = {str(each.value(question)) for each in rows if each.holds(question)}
+    named = {each.text(question, each.value(question)) for each in rows if each.holds(question)}
     return len(named) if len(named) < asked else None
 
 

@@ -161,8 +161,9 @@ class Sameness:
     def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
         """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
         stretch = block.stretches[0]
+        numeric = plan.numeric
         for column in plan.names:
-            if column not in plan.numeric:
+            if column not in numeric:
                 said = "text" if batch[column].dtype.kind == "U" else "numbers"
                 self._same(column, said, stretch)
         said = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")

@@ -33,19 +33,18 @@ class Choice:
     row_id: str | None = None
 
     @property
+    def has_logits(self) -> bool:
+        """Whether the columns hold logits, from which probabilities are made."""
+        return self.logits is not None and self.logits is not False
+
+    @property
     def kind(self) -> str:
-        """What the probability columns are, and what they are compared with."""
-        logits = self.logits is not None and self.logits is not False
-        chosen = {
-            "logits": logits,
-            "confidence": self.confidence is not None,
-            "votes": self.votes is not None,
-            "multilabel": self.multilabel is not None,
-        }
-        kinds = [name for name, is_chosen in chosen.items() if is_chosen]
-        if len(kinds) > 1:
+        """What kind of outcome the probabilities are compared with: "classes" are labels."""
+        kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
+        chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        if len(chosen) > 1:
             raise InputError(
-                "TO205", "These choices exclude each other.", " and ".join(kinds), "Name one of them for each reading."
+                "TO205", "These choices exclude each other.", " and ".join(chosen), "Name one of them for each reading."
             )
         if self.correct is not None and self.confidence is None:
             raise InputError(
@@ -81,7 +80,7 @@ class Choice:
             assert confidence is not None
             return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         asked = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
-        use = "logits" if kind == "logits" else "probs"
+        use = "logits" if self.has_logits else "probs"
         ordered: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
@@ -98,12 +97,12 @@ class Choice:
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
-        if kind in ("classes", "logits") and suffixes is not None and numbers_apart(suffixes):
+        if kind == "classes" and suffixes is not None and numbers_apart(suffixes):
             said = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
             )
             find.notes.append(Note("TN302", said))
-        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, tuple(find.notes))
+        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
 
 
 class _Finder:
@@ -111,10 +110,11 @@ class _Finder:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.there = frozenset(table.columns)
         self.notes: list[Note] = []
 
     def one(self, name: str | None, use: str) -> str | None:
-        if name is not None and name not in self.table.columns:
+        if name is not None and name not in self.there:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
@@ -124,21 +124,16 @@ class _Finder:
         return name
 
     def label(self, name: str | None) -> str | None:
-        if (
-            name == "label"
-            and self.table.keyed
-            and "label" not in self.table.columns
-            and "labels" in self.table.columns
-        ):
+        if name == "label" and self.table.keyed and "label" not in self.there and "labels" in self.there:
             return "labels"
-        if name == "label" and name not in self.table.columns and (instead := _instead(self.table.columns)):
+        if name == "label" and name not in self.there and (instead := _instead(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
         return self.one(name, "label")
 
     def group(self, name: str) -> None:
         """A column of groups; several names in one are told apart."""
         parts = [each.strip() for each in name.split(",")]
-        if name not in self.table.columns and len(parts) > 1 and all(each in self.table.columns for each in parts):
+        if name not in self.there and len(parts) > 1 and all(each in self.there for each in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
         self.one(name, "group")
@@ -153,7 +148,7 @@ class _Finder:
             if len(set(asked)) < len(asked):
                 raise InputError("TO313", f"{use} names a column twice.", repr(list(asked)), "Name each column once.")
             return tuple(asked), {name: name for name in asked} if len(asked) > 1 else None
-        if asked in self.table.columns or "*" not in asked:
+        if asked in self.there or "*" not in asked:
             self.one(asked, use)
             return (asked,), None
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in asked.split("*")), re.DOTALL)
@@ -163,7 +158,7 @@ class _Finder:
             self.notes.append(
                 Note("TN301", f"{use} {asked!r} also matches {name!r}, which is read as the {taken[name]}, not as one.")
             )
-        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.table.columns:
+        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.there:
             return ("probs",), None
         if not matches:
             raise InputError(

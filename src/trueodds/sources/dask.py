@@ -37,7 +37,8 @@ class DaskSource(PartedSource):
         super().__init__(head, reading, data if isinstance(data, list) else ())
         if not isinstance(data, list):
             if kind == "dataframe":  # the other columns need not be read
-                data = data[[column for column in data.columns if str(column) in self.plan.names]]
+                read = frozenset(self.plan.names)
+                data = data[[column for column in data.columns if str(column) in read]]
             parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
             name = f"partition {{}} of the dask {kind}".format
             opens = [dask.delayed(partial)(framed, part, name(number)) for number, part in enumerate(parts)]

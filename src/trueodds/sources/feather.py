@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trueodds.sources.arrow import converted, plain, understood
+from trueodds.sources.arrow import converted, plain, sound, understood
 from trueodds.sources.table import Array, Batch, Table, once
 from trueodds.sources.values import Place
 
@@ -27,8 +27,10 @@ class FeatherTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Only the named columns are decompressed."""
-        fields = [self.columns.index(name) for name in names]
-        return converted(self.name, self._record_batches(fields), size)
+        places = {name: i for i, name in enumerate(self.columns)}
+        fields = [places[name] for name in names]
+        with understood(self.name, self.format):
+            yield from converted(self.name, self._record_batches(fields), size)
 
     def numbers(self, cells: Any, place: Place) -> Array:
         """An Arrow array as plain numbers."""
@@ -45,9 +47,9 @@ class FeatherTable(Table):
         with understood(self.name, self.format), self._opened(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):
-                    yield reader.get_batch(i)
+                    yield sound(reader.get_batch(i))
             else:
-                yield from reader
+                yield from map(sound, reader)
 
     @staticmethod
     def _opened(path: str, fields: list[int] | None) -> Any:

@@ -9,8 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.sources.table import Batch, Table
+from trueodds.core.saved import RepeatedKey, unique_keys, unparsed
+from trueodds.sources.table import Batch, Table, once
 from trueodds.sources.values import Place, plain
+
+_decoded = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
 
 class JsonLinesTable(Table):
@@ -24,7 +27,7 @@ class JsonLinesTable(Table):
         first = next(self.records(), None)
         if first is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
-        self.columns = tuple(first[1])
+        self.columns = once(path, tuple(first[1]))
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """The values of the named keys; other keys may be there or not."""
@@ -81,9 +84,12 @@ class JsonLinesTable(Table):
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as problem:
-            raise self._broken(number, str(problem)) from None
+            record = _decoded(line)
+        except RepeatedKey as problem:
+            what, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
+            raise InputError("TO313", what, unparsed(problem), fix) from None
+        except (ValueError, RecursionError) as problem:
+            raise self._broken(number, unparsed(problem)) from None
         if not isinstance(record, dict):
             raise self._broken(number, f"a JSON {type(record).__name__}")
         return record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def shared(rows: list[Record], choices: str) -> tuple[str, ...] | None:
 
 
 def _names(record: Record, choices: str) -> list[str]:
-    return [str(each).strip() for each in record.listed(choices)]
+    return [record.name(choices, each).strip() for each in record.listed(choices)]
 
 
 def _alone(value: Any) -> Any:
@@ -120,16 +121,17 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
         found = value
     elif isinstance(value, str) and names is not None:
         found = names.index(value.strip()) if names.count(value.strip()) == 1 else None
-    elif isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+    elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
         found = int(value)
     if found is None or not 0 <= found < k:
         listing = "Name the field that lists the options with choices=."
         if found is not None:
-            text = isinstance(value, str)
-            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if text else ''}"
+            named = isinstance(value, str)
+            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if named else ''}"
         else:
             fix = listing if names is None else "It must name exactly one option."
-        got = str(value) if isinstance(value, int) else repr(str(value)[:40])
+        text = record.text(field, value)[:40]
+        got = text if isinstance(value, int) else repr(text)
         raise InputError(
             "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
             f"{got} for {field!r} in {record.place}", fix,

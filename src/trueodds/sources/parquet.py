@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from trueodds.sources.arrow import converted, plain, understood
+from trueodds.sources.arrow import converted, plain, sound, understood
 from trueodds.sources.table import Array, Batch, Table, once
 from trueodds.sources.values import Place
 
@@ -27,7 +27,8 @@ class ParquetTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Decoded as they are asked for: only the named columns, one batch at a time."""
-        return converted(self.name, self._record_batches(size, list(names)), size)
+        with understood(self.name, self.format):
+            yield from converted(self.name, self._record_batches(size, list(names)), size)
 
     def numbers(self, cells: Any, place: Place) -> Array:
         """An Arrow array as plain numbers."""
@@ -43,7 +44,7 @@ class ParquetTable(Table):
         # where the file has any: without, a flipped bit in a float is just another float.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
         with understood(self.name, self.format), parquet.ParquetFile(_opened(self.name), **settings) as file:
-            yield from file.iter_batches(size, columns=names)
+            yield from map(sound, file.iter_batches(size, columns=names))
 
 
 def _opened(path: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,15 @@ from trueodds.core.errors import Note
 class Plan:
     """The columns that are read and what each of them is."""
 
-    kind: str  # "classes", "logits", "confidence", "votes" or "multilabel"
+    kind: str  # "classes", "confidence", "votes" or "multilabel"
     probs: tuple[str, ...]  # of probabilities, logits or the confidence
     suffixes: tuple[str, ...] | None  # what the columns call the classes; None where they do not say
     truth: tuple[str, ...]  # the label, the votes, the 0/1 columns, or whether it was correct; none to apply
-    weight: str | None
-    group: tuple[str, ...]
-    cluster: str | None
+    weight: str | None = None
+    group: tuple[str, ...] = ()
+    cluster: str | None = None
     row_id: str | None = None
+    logits: bool = False  # whether `probs` are columns of logits
     notes: tuple[Note, ...] = ()
 
     @property
@@ -37,7 +39,7 @@ class Plan:
     def said(self) -> dict[str, Any]:
         """The columns by what they are used for, for a report."""
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
-        probs = {"logits": "logits", "confidence": "confidence"}.get(self.kind, "probs")
+        probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
         said: dict[str, Any] = {probs: list(self.probs)}
         if self.truth:
             said[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
@@ -54,5 +56,4 @@ def numbered(k: int) -> tuple[str, ...]:
 
 def numbers_apart(suffixes: tuple[str, ...]) -> bool:
     """Whether the suffixes are numbers, but not 0, 1, … in this order."""
-    numbers = all(each.isascii() and each.isdigit() and str(int(each)) == each for each in suffixes)
-    return numbers and suffixes != numbered(len(suffixes))
+    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", each) for each in suffixes) and suffixes != numbered(len(suffixes))

@@ -67,7 +67,8 @@ def read(
     multilabel : str or sequence of str, optional
         The 0/1 columns of labels that do not exclude each other, matched to `probs` by what the star stands for.
     votes : str or sequence of str, optional
-        The columns of how many people (or which share of them) chose each class, matched to `probs` likewise.
+        The columns of how many people (or which share of them) chose each class, matched to `probs` or `logits`
+        likewise.
     weight, group, cluster : str, optional
         Their columns; `group` may be a list of names.
     row_id : str, optional
@@ -99,8 +100,8 @@ def read(
         return data
     refuse_several(data)
     choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
-    if choice.kind in ("logits", "confidence", "multilabel") and sum_tolerance is not None:
-        raise _pointless("sum_tolerance", choice.kind)
+    if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
+        raise _pointless("sum_tolerance", "logits" if choice.has_logits else choice.kind)
     if choice.kind == "confidence" and classes is not None:
         raise _pointless("classes", choice.kind)
     if isinstance(data, Predictions):
@@ -193,7 +194,7 @@ def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: 
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
         if getattr(choice, name) is not None
     ]
-    given += ["logits"] if choice.kind == "logits" else []
+    given += ["logits"] if choice.has_logits else []
     given += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
     if given:
         raise InputError(
@@ -204,13 +205,14 @@ def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: 
 
 def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
     extras = {"weight": choice.weight, "group": choice.group, "cluster": choice.cluster, "classes": classes}
-    if choice.kind == "logits" and choice.logits is True:
+    if choice.kind == "classes" and choice.logits is True:
         return Predictions.from_logits(*data, **extras)
-    if choice.kind != "classes":
+    named = choice.kind if choice.kind != "classes" else "logits" if choice.has_logits else None
+    if named is not None:
         raise InputError(
             "TO205",
-            f"A pair of arrays has no columns to choose {choice.kind} from.",
-            f"{choice.kind}=",
+            f"A pair of arrays has no columns to choose {named} from.",
+            f"{named}=",
             "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
         )
     return Predictions(*data, sum_tolerance=sum_tolerance, **extras)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ import numpy as np
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.saved import RepeatedKey, unique_keys, unparsed
 from trueodds.sources import files
 from trueodds.sources.lines import JsonLinesTable
 from trueodds.sources.spelling import readable
 from trueodds.sources.table import Table
+from trueodds.sources.values import UNICODE, shown
 from trueodds.sources.writers import listed, writer_of
 
 YES = ("yes", "true", "1", "correct")
@@ -71,7 +74,26 @@ class Record:
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.wrong(field, value, "Choose a field of numbers.")
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.wrong(field, value, "Write a number that a float holds.") from None
+
+    def text(self, field: str, value: Any) -> str:
+        """A value of the field as text."""
+        try:
+            return str(value)
+        except ValueError:  # Python writes whole numbers of up to 4,300 digits
+            raise self.wrong(field, value, "Write it as text.") from None
+
+    def name(self, field: str, value: Any) -> str:
+        """A value of the field as a name, which can be written to a file."""
+        text = self.text(field, value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise self.wrong(field, value, UNICODE) from None
+        return text
 
     def listed(self, field: str) -> list[Any]:
         """The list that the field holds."""
@@ -83,10 +105,10 @@ class Record:
     def yes(self, field: str, value: Any = _ABSENT) -> bool:
         """Whether the field says yes: a boolean, 0 or 1, or yes and no in words."""
         value = self.value(field) if value is _ABSENT else _plain(value)
-        word = str(value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
+        word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in YES + NO:
-            said = f"{_said(value)} in {self.place}"
+            said = f"{shown(value)} in {self.place}"
             raise InputError(
                 "TO116", f"The field {field!r} says yes or no.", said, "Write true or false, 1 or 0, yes or no."
             )
@@ -94,7 +116,7 @@ class Record:
 
     def wrong(self, field: str, value: Any, fix: str) -> InputError:
         """A value of a type that has no meaning here."""
-        return InputError("TO307", f"The field {field!r} has the wrong type.", f"{_said(value)} in {self.place}", fix)
+        return InputError("TO307", f"The field {field!r} has the wrong type.", f"{shown(value)} in {self.place}", fix)
 
 
 def records(data: Any) -> Iterator[Record]:
@@ -128,18 +150,20 @@ def _whole(path: str) -> Iterator[Record]:
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
         with open(path, encoding="utf-8-sig") as file:
-            found = json.load(file)
+            found = json.load(file, object_pairs_hook=unique_keys)
     except FileNotFoundError:
         raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
+    except RepeatedKey as problem:
+        raise InputError("TO313", f"{path} names a key twice.", unparsed(problem), "Write each key once.") from None
     except (OSError, ValueError, RecursionError) as problem:
-        raise InputError("TO303", f"{path} cannot be read as json.", str(problem)[:200], fix) from None
+        raise InputError("TO303", f"{path} cannot be read as json.", unparsed(problem), fix) from None
     if isinstance(found, Mapping):
         found = [{"id": name, **each} if isinstance(each, Mapping) else each for name, each in found.items()]
     if not isinstance(found, list):
         raise InputError("TO302", f"{path} holds no records.", type(found).__name__, fix)
     for row, fields in enumerate(found):
         if not isinstance(fields, Mapping):
-            raise InputError("TO302", "A record must be an object.", f"{_said(fields)} in row {row} of {path}", fix)
+            raise InputError("TO302", "A record must be an object.", f"{shown(fields)} in row {row} of {path}", fix)
         yield Record(path, row, None, fields)
 
 
@@ -159,7 +183,7 @@ def _held(data: Any) -> Iterator[Record]:
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
     for row, fields in enumerate(data):
         if not isinstance(fields, Mapping):
-            raise InputError("TO302", "A record must be a dict.", f"{_said(fields)} in row {row}", "One per question.")
+            raise InputError("TO302", "A record must be a dict.", f"{shown(fields)} in row {row}", "One per question.")
         yield Record("the list", row, None, fields)
 
 
@@ -172,7 +196,7 @@ def _inside(fields: Any, name: str) -> Any:
             if name[:at] in fields:
                 return _inside(fields[name[:at]], name[at + 1 :])
     first, _, rest = name.partition(".")
-    if isinstance(fields, list) and first.isdigit() and int(first) < len(fields):
+    if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
         return _inside(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
 
@@ -185,7 +209,3 @@ def _plain(value: Any) -> Any:
 def nan(value: Any) -> bool:
     """Whether it is what frames write where nothing is."""
     return isinstance(value, float) and value != value
-
-
-def _said(value: Any) -> str:
-    return f"{type(value).__name__} {str(value)[:40]!r}"

@@ -99,7 +99,7 @@ def _renewed(
                 continue
             block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
             try:
-                P = probabilities(p / whole if whole > 1 else p, plan.kind, source.sum_tolerance, logits)
+                P = probabilities(p / whole if whole > 1 else p, plan, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.located(problem, plan, part=True) from None
             Q = np.asarray(transform(P), dtype=np.float64)
@@ -119,30 +119,31 @@ def _renewed(
 
 def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
     """Every column; a format with types gets them from Arrow, where CSV has none."""
+    numeric = frozenset(plan.probs)
     if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
-        return table.typed_chunks(plan.probs, size)
+        return table.typed_chunks(numeric, size)
     if form in ("jsonl", "npz") and isinstance(table, CsvTable):
-        return table.valued_chunks(plan.probs, size)
-    return table.chunks(plan.probs, size)
+        return table.valued_chunks(numeric, size)
+    return table.chunks(numeric, size)
 
 
-def probabilities(p: Array, kind: str, sum_tolerance: float | None = None, logits: bool = False) -> Array:
+def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logits: bool = False) -> Array:
     """Checked probabilities (n, K) in float64 of what the columns hold; a single number is that of the second class.
 
     With `logits`, columns of logits stay what they are.
 
-    >>> probabilities(np.array([0.25]), "classes").tolist()
+    >>> probabilities(np.array([0.25]), Plan("classes", ("p",), None, ("label",))).tolist()
     [[0.75, 0.25]]
     """
     values = checks.numbers(p, "the probabilities")
     checks.shape(values, "the probabilities")
-    if kind == "logits" and logits:
+    if plan.logits and logits:
         values = checks.logits(values)
         return np.stack([np.zeros_like(values), values], axis=1) if values.ndim == 1 else values
-    if kind == "logits":
+    if plan.logits:
         values = checks.softmax(values)
     else:
-        checks.probabilities(values, p.dtype, sum_tolerance, sums=kind in ("classes", "votes"))
+        checks.probabilities(values, p.dtype, sum_tolerance, sums=plan.kind in ("classes", "votes"))
     values = values.astype(np.float64)
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
@@ -167,7 +168,7 @@ def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str)
 
 def _new_names(plan: Plan) -> tuple[str, ...]:
     """Probabilities are not written under the name of logits."""
-    if plan.kind != "logits":
+    if not plan.logits:
         return plan.probs
     if len(plan.probs) == 1:
         return ("p",)

@@ -58,7 +58,9 @@ class SparkSource(PartedSource):
             raise InputError("TO302", "There is no reader for this.", kind, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Under plain names, since Spark stumbles over some that others allow
-        self._frame = data.select(*(_plain(data, name).alias(f"c{i}") for i, name in enumerate(self.plan.names)))
+        kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
+        plain = (_plain(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
+        self._frame = data.select(*plain)
 
     @property
     def partitions(self) -> int:
@@ -124,10 +126,10 @@ def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
-def _plain(frame: Any, name: str) -> Any:
+def _plain(name: str, kind: str) -> Any:
     """A column, whatever its name; a vector of Spark's own models as a list."""
     column = fn.col("`" + name.replace("`", "``") + "`")
-    if type(frame.schema[name].dataType).__name__ != "VectorUDT":
+    if kind != "VectorUDT":
         return column
     from pyspark.ml.functions import vector_to_array
 

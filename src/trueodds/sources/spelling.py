@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.sources.values import Place
+from trueodds.sources.values import Place, texts
 
 Array = NDArray[Any]
 UNSAID = ("na", "n/a", "#n/a", "<na>", "null", "none")  # how a column of numbers in a text file says it
@@ -25,7 +25,7 @@ def parsed(cells: Sequence[str], kind: str, place: Place) -> Array:
     if absent:
         raise place.missing(absent[0], len(absent))
     if kind == "text":
-        return np.array(cells, dtype=str)
+        return texts(cells, place)
     read = READERS[kind]
     try:
         return np.array([read(each) for each in cells], dtype=DTYPES[kind])
@@ -47,8 +47,8 @@ def refused(cell: str, row: int, kind: str, place: Place) -> InputError:
 def settled(cells: Sequence[str]) -> str:
     """The narrowest kind that reads every cell: int, float, bool, else text.
 
-    >>> settled(["0", "1"]), settled(["0", "0.5"]), settled(["true"]), settled(["0", "cat"])
-    ('int', 'float', 'bool', 'text')
+    >>> settled(["0", "1"]), settled(["0", "0.5"]), settled(["true"]), settled(["0", "cat"]), settled(["9" * 20])
+    ('int', 'float', 'bool', 'text', 'text')
     """
     for kind in ("int", "float", "bool"):
         if all(readable(each, kind) for each in cells):
@@ -99,9 +99,16 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
+def _fraction(cell: str) -> float:
+    value = _number(cell)
+    if abs(value) >= 2**63 and cell.strip().lstrip("+-").isdigit():
+        raise OverflowError(cell)  # an identifier, of which a float would keep the first digits
+    return value
+
+
 READERS: dict[str, Any] = {
     "int": _whole,
-    "float": _number,
+    "float": _fraction,
     "number": _number,
     "bool": {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}.__getitem__,
 }

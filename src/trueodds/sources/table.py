@@ -54,6 +54,9 @@ def once(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     for column in columns:
         if column in seen:
             raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
+        if not column.isascii() and column != column.encode(errors="replace").decode():
+            got, fix = repr(column), "Write names as text in UTF-8."
+            raise InputError("TO303", f"{name} has a column whose name is no text in Unicode.", got, fix)
         seen.add(column)
     return tuple(columns)
 

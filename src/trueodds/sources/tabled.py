@@ -65,7 +65,7 @@ class TableSource(Source):
 
     def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
         """Each batch with the ids of its rows, (n,) uint64: of the column that has them, else by place."""
-        for block in self._weighted(0):
+        for block in self._weighted():
             yield self.predictions(block, part=True), ids_of(block, first)
 
     def stamps(self) -> list[list[Any]]:
@@ -151,10 +151,14 @@ class TableSource(Source):
                     continue
                 same.hold(batch, self.plan, block)
                 start, none = start + block.n, False
-                if over:
+                if over >= block.n:
                     over -= block.n
                     continue
+                if over:
+                    raise self._others(after)
                 yield block
+        if over:
+            raise self._others(after)
         if none:
             raise self._empty()
 
@@ -167,7 +171,7 @@ class TableSource(Source):
                 raise
             raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
 
-    def _weighted(self, after: int) -> Iterator[Block]:
+    def _weighted(self, after: int = 0) -> Iterator[Block]:
         """Blocks that each have some weight: one without any goes with its neighbors."""
         held: Block | None = None
         for block in self.blocks(after):
@@ -193,7 +197,7 @@ class TableSource(Source):
             classes = self.class_names(block)
             if kind == "multilabel":
                 return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
-            if kind == "logits":
+            if self.plan.logits:
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
             return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
         except InputError as problem:
@@ -212,6 +216,10 @@ class TableSource(Source):
             return suffixes
         # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
         return [int(each) for each in suffixes] if numbers_apart(suffixes) else None
+
+    def _others(self, after: int) -> InputError:
+        what, got = f"{self.name} has not the rows that were counted before.", f"a count of {after:,} rows"
+        return InputError("TO331", what, got, "Remove the state to begin anew.")
 
     def _empty(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")

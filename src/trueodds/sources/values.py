@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
+UNICODE = "Write the column as text in UTF-8."
+WIDEST_TEXT = 1 << 30  # bytes that the texts of one batch may take
 MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that pandas is not imported
 
 
@@ -66,13 +68,19 @@ def plain(cells: Sequence[Any] | Array, place: Place) -> Array:
     >>> plain([0, 1], Place("a", "label")).dtype, plain([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
     (dtype('int64'), (2, 2))
     """
+    if isinstance(cells, np.ma.MaskedArray):
+        if (mask := np.ma.getmaskarray(cells).reshape(len(cells), -1).any(axis=1)).any():
+            raise place.missing(int(np.argmax(mask)), int(mask.sum()))
+        cells = cells.data
     if isinstance(cells, np.ndarray):
-        if cells.dtype.kind in "biufU":
+        if cells.dtype.kind in "biuf":
             return cells
+        if cells.dtype.kind == "U":
+            return _checked_text(cells, place)
         if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
             return cells.astype(str)
     cells = list(cells)
-    absent = [i for i, each in enumerate(cells) if each is None or type(each).__name__ in MISSING]
+    absent = [i for i, each in enumerate(cells) if _missing(each)]
     if absent:
         raise place.missing(absent[0], len(absent))
     kinds = {_family(each) for each in cells}
@@ -83,19 +91,60 @@ def plain(cells: Sequence[Any] | Array, place: Place) -> Array:
         row = next(i for i, each in enumerate(cells) if _family(each) != first)
         if isinstance(cells[row], float) and cells[row] != cells[row]:
             raise place.missing(row, 1)
-        raise place.changed(row, _said(cells[0]), _said(cells[row]))
+        raise place.changed(row, shown(cells[0]), shown(cells[row]))
     if kinds == {"other"}:
-        raise place.wrong_type(f"{_said(cells[0])} in row {place.start}")
+        raise place.wrong_type(f"{shown(cells[0])} in row {place.start}")
     if kinds == {"text"}:
-        return np.array([str(each) for each in cells])
+        return texts([str(each) for each in cells], place)
     if kinds == {"bool"}:
         return np.array(cells, dtype=bool)
     if "float" in kinds:
-        return np.array([float(each) for each in cells], dtype=np.float64)
+        return np.array([_number(each, row, place) for row, each in enumerate(cells)], dtype=np.float64)
     try:
         return np.array([int(each) for each in cells], dtype=np.int64)
     except OverflowError:
-        raise place.wrong_type("a whole number beyond 64 bits", "Write such identifiers as text.") from None
+        row = next(i for i, each in enumerate(cells) if not -(2**63) <= each < 2**63)
+        got = f"a whole number beyond 64 bits in row {place.start + row}"
+        raise place.wrong_type(got, "Write such identifiers as text.") from None
+
+
+def texts(cells: Sequence[str], place: Place) -> Array:
+    """Texts as an array, whose every cell takes as much memory as the longest."""
+    longest = max(map(len, cells), default=0)
+    if 4 * longest * len(cells) > WIDEST_TEXT:
+        row = next(i for i, each in enumerate(cells) if len(each) == longest)
+        got = f"a text of {longest:,} characters in row {place.start + row}"
+        raise place.wrong_type(got, "Names of classes and groups are short: choose another column.")
+    joined = "".join(cells)
+    if not joined.isascii() or "\0" in joined:
+        _check_characters(cells, place)
+    return np.array(cells, dtype=np.str_)
+
+
+def _check_characters(cells: Iterable[str], place: Place) -> None:
+    """Refuse half a surrogate pair, which no file can hold, and a NUL at the end, which NumPy drops."""
+    for row, cell in enumerate(cells):
+        if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
+            raise place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is no text in Unicode", UNICODE)
+
+
+def _checked_text(cells: Array, place: Place) -> Array:
+    """Text that is an array already: every number in it is that of a character."""
+    cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
+    points = cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
+    odd = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
+    if odd.any():
+        raise place.wrong_type(
+            f"characters in row {place.start + int(np.argmax(odd))} that are not in Unicode", UNICODE
+        )
+    return cells
+
+
+def _number(cell: Any, row: int, place: Place) -> float:
+    try:
+        return float(cell)
+    except (OverflowError, ValueError):  # a whole number of 309 digits or more, or a signaling NaN
+        raise place.wrong_type(f"{shown(cell)} in row {place.start + row}, which no float holds") from None
 
 
 def _family(cell: Any) -> str:
@@ -110,8 +159,17 @@ def _family(cell: Any) -> str:
     return "list" if isinstance(cell, (list, tuple, np.ndarray)) else "other"
 
 
-def _said(cell: Any) -> str:
-    return f"{type(cell).__name__} {str(cell)[:40]!r}"
+def _missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in MISSING
+
+
+def shown(cell: Any) -> str:
+    """A cell of any type, for an error."""
+    try:
+        text = str(cell)[:40]
+    except ValueError:  # Python writes whole numbers of up to 4,300 digits
+        text = "thousands of digits"
+    return f"{type(cell).__name__} {text!r}"
 
 
 def _matrix(cells: list[Any], place: Place) -> Array:
@@ -124,10 +182,10 @@ def _matrix(cells: list[Any], place: Place) -> Array:
     if all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in cells):
         return np.stack(cells)
     flat = [value for each in cells for value in each]
-    absent = [i for i, value in enumerate(flat) if value is None]
+    absent = [i for i, value in enumerate(flat) if _missing(value)]
     if absent:
         raise place.missing(absent[0] // width, len(absent))
     strange = [i for i, value in enumerate(flat) if _family(value) not in ("bool", "int", "float")]
     if strange:
-        raise place.wrong_type(f"a list with {_said(flat[strange[0]])} in row {place.start + strange[0] // width}")
+        raise place.wrong_type(f"a list with {shown(flat[strange[0]])} in row {place.start + strange[0] // width}")
     return plain(flat, place).reshape(-1, width)

@@ -89,7 +89,7 @@ def _all_there(path: Path, needed: Sequence[str], held: Collection[str]) -> None
         raise InputError(
             "TO803",
             "A file that the study needs lacks a part.",
-            f"no {', '.join(missing)} in {path}, which holds {', '.join(held) or 'nothing'}",
+            f"no {', '.join(missing)} in {path.name}, which holds {', '.join(held) or 'nothing'}",
             _made_from(path.name),
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from trueodds.problem.complements import two_columns
 from trueodds.problem.predictions import Predictions
 from trueodds.studies.designs import DRAWS, Design
 
@@ -69,7 +70,7 @@ class LogitNormal(Stated):
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Scores of both signs, few of them sure."""
-        return _two(expit(rng.normal(0.0, self.spread, n)))
+        return two_columns(expit(rng.normal(0.0, self.spread, n)))
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Beta(Stated):
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Sure calls where both are below 1, rare events where the second is large."""
-        return _two(rng.beta(self.first, self.second, n))
+        return two_columns(rng.beta(self.first, self.second, n))
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,6 @@ class Dirichlet(Stated):
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Vectors of k probabilities."""
         return rng.dirichlet(np.full(self.k, self.alpha), n)
-
-
-def _two(p: Array) -> Array:
-    return np.stack([1 - p, p], axis=1)
 
 
 WORLDS = (

@@ -16,7 +16,7 @@ from trueodds.tally import scores
 from trueodds.tally.cells import PLAIN, Cells
 from trueodds.tally.counts import Counts
 from trueodds.tally.rows import Rows, by_class, ranked
-from trueodds.tally.scores import ScoreSums
+from trueodds.tally.scores import SCORES, ScoreSums
 
 Array = NDArray[Any]
 
@@ -44,7 +44,9 @@ def counted(rows: Rows, ranks: int, classes: range, bins: int | None) -> Counted
     parts = [(0, ranked(rows, seen.which))] if ranks else []
     if len(classes):
         parts.append((ranks, by_class(rows, classes.start, classes.stop)))
-    found = _scored(rows, seen)
+    found = {
+        name: ScoreSums.of(each, rows.w) for name, each in zip(SCORES, row_scores(rows, seen.squares), strict=True)
+    }
     return Counted(
         Cells.side_by_side(parts),
         None if bins is None else null_covariance(rows, bins),
@@ -80,9 +82,8 @@ class Survey:
     def special(self, rows: Rows, true_zeros: int) -> Counts:
         """The special rows."""
         zeros, ones, above, off, ties = self.counts.tolist()
-        if rows.logits is not None:  # only −inf says 0, and only beside it 1
-            zero = np.isneginf(rows.logits)
-            zeros, ones = int(zero.sum()), int((zero.sum(axis=-1) == zero.shape[-1] - 1).sum()) if zero.ndim == 2 else 0
+        if rows.logits is not None:
+            zeros, ones = (int(each.sum()) for each in zeros_and_ones(rows.logits))
         return Counts(
             zeros=zeros,
             ones=ones,
@@ -112,7 +113,7 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     if rows.log_observed is not None:
         loss = ScoreSums.of(-rows.log_observed)
     null = None if bins is None else together.matrix(pairs)
-    return Counted(cells, null, {"brier": brier, "log_loss": loss}, seen.special(rows, loss.infinite))
+    return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), seen.special(rows, loss.infinite))
 
 
 def _surveyed(rows: Rows, ranks: int) -> Survey:
@@ -130,11 +131,20 @@ def _surveyed(rows: Rows, ranks: int) -> Survey:
     return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
-def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
-    """The sums of the proper scores: over the vector, of the last column for two classes, mean over labels."""
+def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
+    """How many probabilities of each row are exactly 0 and 1, (n,) both: only −inf says 0, and only beside it 1."""
+    zero = np.isneginf(logits)
+    if zero.ndim == 1:
+        return zero.astype(np.int64), np.zeros(len(zero), dtype=np.int64)
+    zeros = zero.sum(axis=1)
+    return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
+
+
+def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
+    """The Brier score and the log loss of each row: over the vector, of the last column for two classes, mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        single.scored(rows.P, rows.y, seen.squares, rows.single, brier, loss)
+        single.scored(rows.P, rows.y, squares, rows.single, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
@@ -145,6 +155,4 @@ def _scored(rows: Rows, seen: Survey) -> dict[str, ScoreSums]:
         p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
         brier = scores.brier(p, y)
         loss = scores.log_loss(p, y) if rows.single else scores.log_loss(rows.P, rows.shares)
-    if rows.log_observed is not None:
-        loss = -rows.log_observed
-    return {"brier": ScoreSums.of(brier, rows.w), "log_loss": ScoreSums.of(loss, rows.w)}
+    return brier, loss if rows.log_observed is None else -rows.log_observed

@@ -52,3 +52,6 @@ class Counts:
                 Note("TN101", f"{self.off_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
             )
         return tuple(notes)
+
+
+COUNTS = tuple(each.name for each in fields(Counts))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks, plain, tables
 from trueodds.core.kernels.cells import EDGES
+from trueodds.problem.complements import two_columns
 from trueodds.problem.log_probabilities import log_observed
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -43,7 +44,7 @@ class Rows:
         if preds.kind == "confidence":
             P = p[:, None]
         else:
-            P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+            P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
         given = np.dtype(preds.dtype)
         eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
         off_by = P.shape[1] * eps if preds.kind == "classes" and p.ndim == 2 else np.inf
@@ -77,14 +78,17 @@ def binary(view: View) -> Cells:
 
 def ranked(rows: Rows, which: Array) -> Cells:
     """The cells of the largest probabilities, which (n, ranks) are their columns."""
-    if rows.kind == "confidence":
-        assert rows.y is not None
-        return _columns(rows.P, rows.y[:, None], rows.w)
-    value = plain(np.take_along_axis(rows.P, which, axis=1))
+    return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
+
+
+def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
+    """The largest probabilities, which (n, ranks) are their columns, and their outcomes, (n, ranks) both."""
     if rows.shares is not None:
-        return _columns(value, np.take_along_axis(rows.shares, which, axis=1), rows.weight)
+        return plain(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
     assert rows.y is not None
-    return _columns(value, which == rows.y[:, None], rows.w)
+    if rows.kind == "confidence":
+        return rows.P, rows.y[:, None]
+    return plain(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
 
 
 def by_class(rows: Rows, first: int, last: int) -> Cells:
@@ -110,7 +114,7 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
 def _span(rows: Rows, first: int, last: int) -> Cells:
     P, where = rows.P, (first, last, EDGES, rows.exact)
     if not rows.plain:
-        shares = (P, plain(_outcomes(rows, first, last)), plain(rows.weight), *where)
+        shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
         return Cells.summed(last - first, len(FULL), lambda n, sums: tables.by_share(*shares, n, sums))
     assert rows.y is not None
     if rows.kind == "multilabel":
@@ -120,7 +124,12 @@ def _span(rows: Rows, first: int, last: int) -> Cells:
     return Cells.summed(last - first, len(PLAIN), lambda n, sums: tables.by_label(*labels, n, sums))
 
 
-def _outcomes(rows: Rows, first: int, last: int) -> Array:
+def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
+    """The probabilities and the outcomes of the classes first..last−1, (n, last − first) both."""
+    return plain(rows.P[:, first:last]), outcomes(rows, first, last)
+
+
+def outcomes(rows: Rows, first: int, last: int) -> Array:
     """The outcome shares of some classes, (n, last − first) float64."""
     if rows.shares is not None:
         return rows.shares[:, first:last]

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+SCORES = ("brier", "log_loss")
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreSums:
@@ -37,18 +39,15 @@ class ScoreSums:
         lost = float(endless if w is None else w[~finite].sum())
         if endless:
             s, w = s[finite], None if w is None else w[finite]
-        if w is None:
-            n, total = float(len(s)), float(s.sum())
-            return cls(n, n, total, total, float((s * s).sum()), endless, lost)
-        ww = w * w
         # no dot products: BLAS splits them over threads, and the sum would depend on their number
-        ws, wws, wwss = float((w * s).sum()), float((ww * s).sum()), float((ww * s * s).sum())
-        return cls(float(w.sum()), float(ww.sum()), ws, wws, wwss, endless, lost)
+        w_sum, ww, ws, wws, wwss = score_terms(s, w).sum(axis=1).tolist()
+        return cls(w_sum, ww, ws, wws, wwss, endless, lost)
 
     @classmethod
     def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
         """Of n rows of weight 1, `finite` of them with a finite score: Σs and Σs² of these."""
-        return cls(finite, finite, s, s, ss, n - finite, n - finite)
+        w = float(finite)  # as every sum, so that a tally has the same text before and after it was saved
+        return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -67,6 +66,15 @@ class ScoreSums:
         if not math.isfinite(m):
             return math.nan
         return math.sqrt(max(0.0, self.wwss - 2 * m * self.wws + m * m * self.ww)) / self.w
+
+
+def score_terms(s: Array, w: Array | None = None) -> Array:
+    """What each row adds to the first five fields of `ScoreSums`, (5, n), given its finite score s (n,)."""
+    if w is None:
+        one, ss = np.ones(len(s)), s * s
+        return np.stack([one, one, s, s, ss])
+    ww = w * w
+    return np.stack([w, ww, w * s, ww * s, ww * s * s])
 
 
 def brier(p: Array, y: Array) -> Array:

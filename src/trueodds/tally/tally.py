@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from trueodds.tally import slots
 from trueodds.tally.cells import Cells
 from trueodds.tally.counted import counted
 from trueodds.tally.counts import Counts
+from trueodds.tally.group_sums import tally_groups
+from trueodds.tally.groups import union
 from trueodds.tally.rows import Rows, binary
 from trueodds.tally.scores import ScoreSums
 from trueodds.tally.simplex import SimplexCells
@@ -97,8 +99,9 @@ class Tally:
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
-        whole = _count(preds, slice(None), bins)
-        whole = replace(whole, grid=grid, groups=_by_group(preds, bins))
+        count_group = partial(_count, preds, bins=bins, group=True)
+        groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
+        whole = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
         asked = [as_lens(each) for each in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
             asked.append(lenses_of.Canonical())
@@ -140,7 +143,7 @@ class Tally:
             null=None if self.null is None or other.null is None else self.null + other.null,
             scores={name: sums + other.scores[name] for name, sums in self.scores.items()},
             counts=self.counts + other.counts,
-            groups={column: _union(values, other.groups[column]) for column, values in self.groups.items()},
+            groups={column: union(values, other.groups[column]) for column, values in self.groups.items()},
         )
 
     def _refuse_different(self, other: Tally) -> None:
@@ -295,23 +298,6 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
         )
 
     return reduce(Tally.__add__, in_blocks(work, total, max(BLOCK, -(-total // blocks))))
-
-
-def _by_group(preds: Predictions, bins: int) -> dict[str, dict[str, Tally]]:
-    """The sub-tallies of each group column, by their values as text."""
-    groups = {}
-    for column, values in preds.group.items():
-        found, inverse = np.unique(values, return_inverse=True)
-        order = np.argsort(inverse.reshape(-1), kind="stable")
-        spans = np.split(order, np.cumsum(np.bincount(inverse.reshape(-1)))[:-1])
-        tallies = {str(value): _count(preds, rows, bins, group=True) for value, rows in zip(found, spans, strict=True)}
-        groups[column] = dict(sorted(tallies.items()))
-    return groups
-
-
-def _union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> dict[str, Tally]:
-    both = {**a, **b, **{value: a[value] + b[value] for value in a if value in b}}
-    return dict(sorted(both.items()))
 
 
 def _short(value: Any) -> str:

@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.logs import floored, logs_of
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
-from trueodds.problem.log_probabilities import log_sum
+from trueodds.problem.complements import log_sum
 
 Array = NDArray[Any]
 

@@ -115,7 +115,7 @@ def contrasts(data: Passes, free: Array, penalty: float) -> Contrasts:
         pull = np.full(len(target), strength / mass)
         if len(target) <= MANY:
             return minimum(
-                sums, target, Ridge(pull, target), nothing=nothing,
+                sums, target, Ridge(pull, target), nothing=nothing, fallback=np.zeros(len(target)),
                 several=lambda places: centered.sums(map(step, places)),
             )  # fmt: skip
         bend = centered.sum(partial(_bend, means=means)) @ ties / mass

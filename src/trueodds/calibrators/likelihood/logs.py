@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
-from trueodds.problem.log_probabilities import NEAR, log_sum
+from trueodds.problem.complements import complement, log_complement, log_sum
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -106,20 +106,14 @@ def log_pair(P: Probabilities, c: int, floor: float = 0.0) -> Array:
     >>> log_pair(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
     [[-69.08, 0.0]]
     """
-    others = np.arange(P.shape[1]) != c
+    others = np.arange(P.shape[1])[None] != c
     if isinstance(P, LogProbabilities):
         logs = P.values
-        with np.errstate(divide="ignore"):
-            rest = np.log1p(-np.exp(np.minimum(logs[:, c], 0.0))) if P.shape[1] > 2 else logs[:, 1 - c]
-        if (near := rest < np.log(NEAR)).any():
-            rest = rest.copy()
-            rest[near] = log_sum(logs[np.ix_(near, others)])
+        rest = log_complement(logs, others, logs[:, c]) if P.shape[1] > 2 else logs[:, 1 - c]
         found = np.stack([rest, logs[:, c]], axis=1)
         return found if floor == 0 else _raised(found, floor)
     p = P[:, c].astype(np.float64)
-    rest = P[:, 1 - c].astype(np.float64) if P.shape[1] == 2 else 1 - p
-    if P.shape[1] > 2 and (near := rest < NEAR).any():
-        rest[near] = P[np.ix_(near, others)].sum(axis=1, dtype=np.float64)
+    rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(np.stack([rest, p], axis=1), floor))
 

@@ -59,11 +59,14 @@ def minimum(
     *,
     nothing: float = NOTHING,
     several: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
+    fallback: Array | None = None,
 ) -> Minimum:
     r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, from sums F with its derivatives.
 
     One call of `sums` is one pass over the rows; `several` gives those at several places, in one pass where rows are
-    far, and is asked where a step has to be shortened. Directions in which F has no curvature are left where they started.
+    far, and is asked where a step has to be shortened. Where the first step has to be, and `fallback` is a better place
+    than `start`, the search begins there: sharp predictions that are far off have next to no curvature at the identity.
+    Directions in which F has no curvature are left where they started.
     Where no finite θ is best (the outcomes are separated) the sums fall towards a limit while θ grows by about one
     step per pass, and the curvature along it falls by a factor e each time: it stops where there are less than
     `nothing` nats left to gain over all rows, and `converged` is False.
@@ -95,15 +98,24 @@ def minimum(
             # A value that rounding hides is as good as a lower one.
             if reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value)) or passes >= PASSES:
                 break
+            if fallback is not None:
+                other, fallback = np.array(fallback, dtype=np.float64), None
+                at_other = sums(other)
+                passes += 1
+                drag, pull = ridge.at(other)
+                if at_other.value / w + drag < value:
+                    far, there, following, reached = 0.0, other, at_other, at_other.value / w + drag
+                    break
             shorter = shorter or _halved(theta, step, several or partial(map, sums))
             far, there, following = next(shorter)
         if not reached <= value + 1e-13 * (1 + abs(value)):
             break
         before = float(step @ bend @ step)
+        fallback = None
         theta, at, value, slope, bend = there, following, reached, following.gradient / w + pull, following.hessian / w
         bend = ridge.added(bend)
         little = promise * max(at.weight, at.n) < nothing or np.abs(slope).max() <= STEEP
-        endless = bool(little and float(step @ bend @ step) < FALLING * before)
+        endless = bool(far and little and float(step @ bend @ step) < FALLING * before)
         if endless:
             break
     steepest = float(np.abs(slope).max(initial=0.0))

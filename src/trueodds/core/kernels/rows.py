@@ -86,6 +86,14 @@ def surveyed(P, bits, off_by, which, squares, counts, extremes):  # type: ignore
 
 
 @compiled
+def surveyed_by_group(P, bits, off_by, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """`surveyed` for each group g of the rows from starts[g] up to starts[g + 1]: counts (G, 5), extremes (G, 2)."""
+    for g in range(starts.shape[0] - 1):
+        a, b = starts[g], starts[g + 1]
+        surveyed(P[a:b], bits[a:b], off_by, which[a:b], squares[a:b], counts[g], extremes[g])
+
+
+@compiled
 def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
     """Σp and Σp² of each row."""
     total[:], square[:] = 0.0, 0.0

@@ -70,14 +70,41 @@ def by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-un
             placed(columns[c], m, edges, exact, x, q, cell)
             count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
             for i in range(m):
-                s, a, p, z = np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c]
-                count[s] += 1
-                total[s, 0] += a
-                total[s, 1] += a * p
-                total[s, 2] += a * z
-                total[s, 3] += a * a
-                total[s, 4] += a * p * p
-                total[s, 5] += a * p * z
-                total[s, 6] += a * z * z
-                total[s, 7] += a * a * p * (1.0 - p)
-                total[s, 8] += a * a * (z - p) * (z - p)
+                add_share(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
+
+
+@compiled
+def by_slot(P, Y, w, slot, n, sums):  # type: ignore[no-untyped-def]
+    """n (m,) and the sums of `by_hit` (m, 4) or `by_share` (m, 9) for values P with outcomes Y, each in its slot."""
+    for i in range(P.shape[0]):
+        for c in range(P.shape[1]):
+            s, p, z = slot[i, c], np.float64(P[i, c]), Y[i, c]
+            if sums.shape[1] > 4:
+                add_share(s, w[i], p, z, n, sums)
+            else:
+                add_hit(s, p, z, n, sums)
+
+
+@compiled
+def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
+    """Count a value p with outcome z in slot s."""
+    n[s] += 1
+    sums[s, 0] += p
+    sums[s, 1] += p * p
+    sums[s, 2] += z
+    sums[s, 3] += z * p
+
+
+@compiled
+def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
+    """Count a value p with outcome share z and weight a in slot s."""
+    n[s] += 1
+    sums[s, 0] += a
+    sums[s, 1] += a * p
+    sums[s, 2] += a * z
+    sums[s, 3] += a * a
+    sums[s, 4] += a * p * p
+    sums[s, 5] += a * p * z
+    sums[s, 6] += a * z * z
+    sums[s, 7] += a * a * p * (1.0 - p)
+    sums[s, 8] += a * a * (z - p) * (z - p)

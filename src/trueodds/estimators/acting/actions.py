@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call
+from trueodds.problem.complements import two_columns
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -21,7 +22,7 @@ TIED = 1e-12  # expected costs that differ by less, relative to the largest cost
 def vectors(p: Array) -> Array:
     """Probabilities as rows over all outcomes, (n, m) float64: a binary score p is (1 − p, p)."""
     p = p.astype(np.float64, copy=False)
-    return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    return two_columns(p) if p.ndim == 1 else p
 
 
 def checked(cost: Cost) -> Any:

@@ -43,7 +43,7 @@ class GroupResiduals:
         score = 1 - view.at[:, baseline].astype(np.float64) if view.joint else view.at
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
-        p = pair(view.p.astype(np.float64)) if not view.joint else view.p.astype(np.float64)
+        p = view.P
         said = _columns(view.w, p, index, size) / w[:, None]
         if view.joint:
             variance = _columns(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
@@ -100,11 +100,6 @@ class GroupResiduals:
             }
             for g in range(self.size)
         }
-
-
-def pair(p: Array) -> Array:
-    """A probability and its complement as the two outcomes, the event last."""
-    return np.stack([1 - p, p], axis=1)
 
 
 def _columns(w: Array, x: Array, index: Array, size: int) -> Array:

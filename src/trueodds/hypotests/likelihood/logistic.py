@@ -17,6 +17,7 @@ Array = NDArray[Any]
 Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
 PASSES = 120
+FAR = 4.0  # times the largest log odds, which no step exceeds
 NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
 ROUNDING = 1e-15  # of the largest curvature, below which another one is noise
 FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
@@ -57,11 +58,12 @@ class Fit:
 
 
 def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
-    r"""Newton's method with halved steps from β = 0, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
+    r"""Newton's method with halved steps, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
 
-    The columns are orthonormal in the information at β = 0. Concave; under separation each step gains a constant
+    The columns are orthonormal in the information at β = 0. It starts there, or where all log odds are 0 if that is
+    likelier, as it is of sharp predictions that are far off, and leave next to no curvature at β = 0. Concave; under separation each step gains a constant
     factor of what is left, so the supremum is reached as exactly as a maximum, with β on its way to infinity. Where
     outcomes outside [0, 1] leave no bound, as flipped residuals may, the gain is infinite.
     """
@@ -69,9 +71,8 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     first, second = np.triu_indices(m)
     pairs = columns[:, first] * columns[:, second]
     base, unit = w * _softplus(offset), unit_of(w)
-    beta, gain = np.zeros((draws, m)), np.zeros(draws)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
-    eta = np.broadcast_to(offset, wy.shape).copy()
+    beta, gain, eta = _started(columns, offset, w, wy)
     for _ in range(PASSES):
         y = wy[left]
         q = expit(eta)
@@ -84,7 +85,8 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         step = np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, slope)
         promise = np.einsum("dm,dm->d", slope, step)
         move = step @ columns.T
-        far = np.ones(len(left))
+        reach = np.abs(eta).max(axis=1, initial=1.0)
+        far = np.minimum(1.0, FAR * reach / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
         for _half in range(60):
             there = eta + far[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
@@ -108,6 +110,20 @@ def unit_of(w: Array) -> float:
     """What stands for the weight of one row in a tolerance: 1 where weights are of that order, else the largest."""
     largest = float(w.max(initial=0.0))
     return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
+
+
+def _started(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
+    """β, the gain and the log odds that the search begins with."""
+    beta, gain = np.zeros((len(wy), columns.shape[1])), np.zeros(len(wy))
+    eta = np.broadcast_to(offset, wy.shape).copy()
+    scale = np.abs(columns).max(axis=0, initial=1e-300)
+    even = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
+    level = offset + columns @ even
+    if len(offset) and np.abs(level).max() <= 1e-6 * np.abs(offset).max():
+        risen = wy @ (level - offset) - float((w * (_softplus(level) - _softplus(offset))).sum())
+        better = risen > 0
+        beta[better], gain[better], eta[better] = even, risen[better], level
+    return beta, gain, eta
 
 
 def _softplus(eta: Array) -> Array:

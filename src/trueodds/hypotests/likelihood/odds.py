@@ -46,7 +46,8 @@ class Odds:
         """The log odds of a view; where one is infinite a floor must be given. Two classes are against the first."""
         seen, came = view.w > 0, view.Y
         k = came.shape[1]
-        base = baseline_of(baseline, k if view.joint else max(view.classes, 2)) if view.joint else 0
+        base = baseline_of(baseline, k if view.joint else max(view.classes, 2))
+        base = base if view.joint else 0
         logs = np.where(seen[:, None], view.log_P, -np.log(k))
         zero = np.isneginf(logs)
         sure = zero.any(axis=1)
@@ -117,7 +118,7 @@ class Odds:
     @cached_property
     def best(self) -> Minimum:
         """The most likely parameters, or some on the way where none are."""
-        return minimum(self.sums, self.identity, nothing=NEAR)
+        return minimum(self.sums, self.identity, nothing=NEAR, fallback=np.zeros(len(self.identity)))
 
     @cached_property
     def white(self) -> Array:

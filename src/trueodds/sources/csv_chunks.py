@@ -1,0 +1,185 @@
+"""Whole records of a CSV file, some megabytes at a time, with their quotes and their encoding checked.
+
+Both readers, with and without Arrow, get their bytes from here, so that they agree on what is broken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+
+Array = NDArray[Any]
+
+CHUNK = 1 << 22  # bytes that are read at a time
+LONGEST = 1 << 26  # bytes of one record; a quote that is open for longer is taken for a stray one
+
+BOM = b"\xef\xbb\xbf"
+_QUOTE = ord('"')
+# What may stand before an opening and after a closing quote: the end of a cell, or the other half of a doubled quote.
+_BESIDE = np.isin(np.arange(256), list(b',\r\n"'))
+_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records that follow each other, none of them cut."""
+
+    path: str
+    data: bytes
+    offset: int  # of its first byte in the file
+
+    @property
+    def quoted(self) -> bool:
+        """Whether there is any quote."""
+        return b'"' in self.data
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Each record that is no blank line: the number of its first line in the chunk, from 0, and its cells."""
+        text = self.data.decode()
+        if not self.quoted:
+            plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+            yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
+            return
+        start, line = 0, 0
+        while start < len(text):
+            cells, at, end = [], start, ","
+            while end == ",":
+                match = _CELL.match(text, at)
+                assert match is not None  # the quotes were checked
+                quoted, bare, end = match.groups()
+                cells.append(bare or "" if quoted is None else quoted.replace('""', '"'))
+                at = match.end()
+            if text[start] not in "\r\n":
+                yield line, cells
+            line += text.count("\n", start, at) + text.count("\r", start, at) - text.count("\r\n", start, at)
+            start = at
+
+    def line_of(self, number: int) -> int:
+        """The line of the file, from 1, that a line of the chunk is."""
+        return _line_at(self.path, self.offset) + number
+
+
+def chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
+    """The file in chunks of about `size` bytes, without its byte order mark.
+
+    Raises InputError: TO303 for what is no text in UTF-8, TO311 for a quote that is never closed, a cell that goes on
+    behind its closing quote, and a record longer than `LONGEST`.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from _whole_records(path, file, size or CHUNK)
+    except OSError as problem:
+        raise _no_text(path, str(problem)[:200]) from None
+
+
+def _whole_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
+    data = file.read(len(BOM))
+    offset, ended, begun = 0, False, False
+    if data == BOM:
+        data, offset = b"", len(BOM)
+    while not ended:
+        wanted = max(size, len(data))  # a record that does not end is not looked at again for every few bytes
+        block = file.read(wanted)
+        data, ended = data + block, len(block) < wanted
+        if not begun:  # the header is the first line that is not blank
+            blank = len(data) - len(data.lstrip(b"\r\n"))
+            data, offset = data[blank:], offset + blank
+        end = _end_of_records(path, data, offset, ended)
+        if end:
+            whole, begun = data[:end], True
+            _check_text(path, whole, offset)
+            yield Chunk(path, whole, offset)
+            data, offset = data[end:], offset + end
+
+
+def _check_text(path: str, data: bytes, offset: int) -> None:
+    """Refuse bytes that are no text in UTF-8; a NUL is a character, but in a text file the mark of another encoding."""
+    at = data.find(b"\0")
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as problem:
+            at = problem.start
+    if at >= 0:
+        raise _no_text(path, f"the byte {data[at]:#04x} in line {_line_at(path, offset + at)}")
+
+
+def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
+    """Where the last whole record ends; `data` begin with a record, and `ended` says that the file ends with them."""
+    opens, closes = _quotes(path, data, offset)
+    is_open = len(opens) > len(closes)
+    end = len(data)
+    if not ended:
+        end -= data.endswith(b"\r")  # the line feed that belongs to it may follow
+        while end:  # back to a line end outside of quotes
+            end = max(data.rfind(b"\n", 0, end), data.rfind(b"\r", 0, end)) + 1
+            i = int(np.searchsorted(opens, end)) - 1
+            if i < 0 or (i < len(closes) and closes[i] < end):
+                break
+            end = int(opens[i])
+    if (ended and is_open) or (end == 0 and len(data) > LONGEST):
+        if is_open:
+            got = f"a quote that opens in line {_line_at(path, offset + int(opens[-1]))} and is not closed"
+            raise _broken(path, got)
+        got = f"more than {LONGEST:,} bytes without an end from line {_line_at(path, offset)} on"
+        raise _broken(path, got, "Write one line for each row.")
+    return end
+
+
+def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
+    """Where quotes open and close, the last perhaps not yet; a cell with doubled quotes counts as several stretches."""
+    values = np.frombuffer(data, dtype=np.uint8)
+    quotes = np.flatnonzero(values == _QUOTE) if b'"' in data else np.empty(0, dtype=np.int64)
+    opens, closes = quotes[::2], quotes[1::2]
+    # At either end of the data a quote is its own neighbor, which is allowed.
+    before, after = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
+    if _BESIDE[before].all() and _BESIDE[after].all():
+        return opens, closes
+    return _followed(path, data, offset, quotes.tolist())
+
+
+def _followed(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
+    """The same quote by quote, for cells that are not quoted and hold quotes, which mean themselves."""
+    opens: list[int] = []
+    closes: list[int] = []
+    for at in quotes:
+        if len(opens) > len(closes):
+            closes.append(at)
+            if data[at + 1 : at + 2] not in (b"", b",", b"\r", b"\n", b'"'):
+                first, last = (_line_at(path, offset + each) for each in (opens[-1], at))
+                behind = re.split(rb"[,\r\n]", data[at + 1 : at + 41])[0].decode(errors="replace")
+                got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
+                raise _broken(path, got)
+        elif at == 0 or data[at - 1] in b",\r\n" or (closes and closes[-1] == at - 1):
+            opens.append(at)
+    return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)
+
+
+def _no_text(path: str, got: str) -> InputError:
+    return InputError("TO303", f"{path} cannot be read as csv.", got, "Write it as text in UTF-8.")
+
+
+def _broken(path: str, got: str, fix: str | None = None) -> InputError:
+    mend = "Mend the quotes of that line; inside a quoted cell a quote is written twice."
+    return InputError("TO311", f"{path} has a broken line.", got, fix or mend)
+
+
+def _line_at(path: str, offset: int) -> int:
+    """The line, from 1, of a byte of the file."""
+    line, last = 1, b""
+    with open(path, "rb") as file:
+        while block := file.read(min(CHUNK, offset)):
+            line += _line_ends(block) - (last == b"\r" and block[:1] == b"\n")
+            offset, last = offset - len(block), block[-1:]
+    return line
+
+
+def _line_ends(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")

@@ -164,5 +164,5 @@ def test_a_long_value_is_described_by_type_and_size() -> None:
     assert [describe(each) for each in (P, list(range(99)), {"a": 1}, "eec")] == [
         "ndarray of shape (300,)", "list of 99", "{'a': 1}", "'eec'",
     ]  # fmt: skip
-    assert describe("x" * 500) == "str"
+    assert len(describe("x" * 500)) == 80
     assert len(str(InputError("TO101", "Problem.", repr(np.zeros(900)), "Fix."))) < 400

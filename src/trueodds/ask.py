@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,28 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.planned import Power
-from trueodds.core.registry import near
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.saved import schema_of
+from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.margin import error_of, judged_by
+from trueodds.hypotests.margin import Margin, error_of, judged_by
 from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of, redraws_for
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import Sureness
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded
+from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded, seeded_test
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.models import models_of, pairs_arrays
 from trueodds.sources.reading import read
 from trueodds.sources.resolve import IN_MEMORY, in_passes, resolved
+from trueodds.sources.source import Source
 from trueodds.tally.tally import Tally
 
 
@@ -88,11 +90,8 @@ def measure(
     >>> print(round(measure(preds, "brier").value, 4))
     0.0925
     """
-    sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
-    if aggregate is not None and aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
-        )
+    sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
+    aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
     member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
@@ -148,22 +147,25 @@ def test(
     >>> test(preds, "consistency", resamples=99).pvalue
     1.0
     """
-    Sureness(level=level)
+    level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
+    check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
-    member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
+    member = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
-    if not several or len({str(each) for each in several}) < len(several):
+    if not several or len({str(each) if isinstance(each, (str, Lens)) else id(each) for each in several}) < len(
+        several
+    ):
         raise InputError(
-            "TO204", "Lenses judged together must be at least one, and differ.", repr(lens), "Name each lens once."
+            "TO204", "Lenses judged together must be at least one, and differ.", describe(lens), "Name each lens once."
         )
     statistic = getattr(member, "statistic", None)
     own = statistic if isinstance(statistic, Estimator) else member
     lenses = [lens_for(rows, each, own) for each in several]
     error = None if margin is None else error_of(member, margin, lenses)
     if not is_identity:
-        rows, lenses = _under(rows, hypothesis, lenses, member)
+        rows, lenses = under(rows, hypothesis, lenses, getattr(member, "redraw", "labels"))
     if isinstance(rows, Tally):
         verdict = member.from_tally(rows, lenses, generator)
     else:
@@ -226,19 +228,22 @@ def power(
     >>> found.n, round(found.power, 1), 200 < found.needed < 300
     (200, 0.7, True)
     """
+    check("test", test, str | HypothesisTest)
+    check("estimator", estimator, str | Estimator)
+    check("progress", progress, Callable[..., Any] | None)
     generator, rows = as_generator(rng), looked_at(resolved(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLANS if name in settings}
     check_asked(test, estimator, width, {"n": n, "effect": effect} | own)
     plan = Plan(n, power, effect, alpha, **own)
     if width is not None:
-        together = settings.pop("aggregate", None)
+        together = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
         error = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
         chosen = lens_for(rows, lens, error)
-        found = rows_for(rows, error, chosen, together or chosen.aggregate, width, alpha, generator, progress)
+        found = rows_for(rows, error, chosen, together or chosen.aggregate, width, plan.alpha, generator, progress)
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "resamples"):
-            settings.setdefault("resamples", redraws_for(alpha))
-        member = member_of(TESTS, HypothesisTest, test, _dealt(test, settings, rng, generator))
+            settings.setdefault("resamples", redraws_for(plan.alpha))
+        member = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
         statistic = getattr(member, "statistic", None)
         chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else member)
         found = power_of(rows, member, chosen, plan, generator, progress)
@@ -275,10 +280,11 @@ def fit(
     from trueodds.calibrators.base import Rule
     from trueodds.calibrators.from_sums import fitted
 
-    Sureness(level=level)
+    check("level", level, Level, 0.95)
+    as_generator(rng)
     if lens is not None:
         as_lens(lens)
-    if hasattr(method, "made") and not isinstance(method, Rule):
+    if hasattr(method, "made") and not isinstance(method, (Rule, type)):
         method = method.made()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
@@ -314,9 +320,11 @@ def draw(
     """
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.drawing.presentation import Presentation
+    from trueodds.diagrams.recipe import Recipe
 
+    as_generator(rng)
     presentation = Presentation(title, figsize, dpi, legend)
-    member = DIAGRAMS.make(diagram, settings) if isinstance(diagram, str) else diagram
+    member = member_of(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
     rows = next(iter(models.values()))
     picture = member.of_models(models, lens_for(rows, lens, member), rng)
@@ -342,6 +350,7 @@ def load(path: Any) -> Any:
     from trueodds.calibrators import wire as calibrators
     from trueodds.tally import wire as tallies
 
+    check("path", path, str | os.PathLike)
     return (tallies if schema_of(path) == "trueodds.tally" else calibrators).load(path)
 
 
@@ -365,9 +374,12 @@ def tally(
     >>> tally(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).n
     3
     """
+    check("lenses", lenses, str | Lens | Sequence[Any])
+    check("resume", resume, str | os.PathLike | None)
+    check("progress", progress, Callable[..., Any] | None)
     if isinstance(data, Tally):
         return data
-    source = data if hasattr(data, "reduce") else read(data)
+    source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
     if resume is not None:
         from trueodds.sources.resumed import resumed
@@ -376,27 +388,3 @@ def tally(
         return resumed(source, step, resume, settings, progress)
     total: Tally = source.reduce(step, progress=progress)
     return total
-
-
-def _dealt(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """The settings of a test, with the seed where its statistic deals folds or the like."""
-    if isinstance(test, str) and test == "consistency":
-        return seeded(settings.get("statistic", "ece"), settings, rng, generator)
-    takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
-    return seeded(test, settings, rng, generator) if takes else settings
-
-
-def _under(
-    rows: Predictions | Tally, rho: Any, lenses: list[Lens], member: HypothesisTest
-) -> tuple[Predictions, list[Lens]]:
-    """The rows and lenses of another hypothesis than the identity."""
-    if isinstance(rows, Tally):
-        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
-    if getattr(member, "redraw", "labels") == "both":
-        raise InputError(
-            "TO205",
-            "redraw='both' draws rows of the model's own predictions.",
-            "redraw='both' with hypothesis=",
-            "Leave redraw out: labels are drawn from the given function.",
-        )
-    return under(rows, rho, lenses)

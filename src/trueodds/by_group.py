@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.groups import ByGroup
-from trueodds.core.registry import near
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.among_groups import judge
 from trueodds.hypotests.standing import answered, taken
 from trueodds.inference.comparing import gaps
@@ -110,6 +110,10 @@ def by_group(
     >>> found.widest[0].first, found.widest[0].settled
     ('age=old', True)
     """
+    aggregate = check("aggregate", aggregate, Aggregate | None)
+    against = check("against", against, Literal["pairs", "rest"], "pairs")
+    check("progress", progress, Callable[..., Any] | None)
+    level = check("level", level, Level, 0.95)
     sure = Sureness(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
@@ -117,7 +121,7 @@ def by_group(
     rows = preds if isinstance(preds, Tally) else resolved(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
-    _check(rows, against, aggregate)
+    _check(rows)
     chosen = lens_for(rows, lens, member)
     combine = aggregate or chosen.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
@@ -149,14 +153,8 @@ def by_group(
     )  # fmt: skip
 
 
-def _check(rows: Predictions, against: Any, aggregate: str | None) -> None:
+def _check(rows: Predictions) -> None:
     if not rows.group:
         raise InputError(
             "TO409", "There is no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."
-        )
-    if against not in ("pairs", "rest"):
-        raise InputError("TO203", "against is 'pairs' or 'rest'.", repr(against), near(str(against), ("pairs", "rest")))
-    if aggregate is not None and aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
         )

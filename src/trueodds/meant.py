@@ -10,6 +10,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import listed
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
+from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.problem.lens import Lens, as_lens, default_lens
 from trueodds.problem.plausibility import doubts
@@ -70,6 +71,14 @@ def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.ran
     return settings | {"rng": seed}
 
 
+def seeded_test(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The settings of a test, with the seed where its statistic deals folds or the like."""
+    if isinstance(test, str) and test == "consistency":
+        return seeded(settings.get("statistic", "ece"), settings, rng, generator)
+    takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
+    return seeded(test, settings, rng, generator) if takes else settings
+
+
 def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | Recipe | None) -> Lens:
     """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
     if lens is not None:
@@ -85,7 +94,10 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
         return rows
     if isinstance(rows, Tally):
         raise InputError(
-            "TO403", "A region of the simplex needs the rows.", f"region={region!r} of a tally", "Use mode='exact'."
+            "TO403",
+            "A region of the simplex needs the rows.",
+            f"region={describe(region)} of a tally",
+            "Use mode='exact'.",
         )
     return within(rows, region)
 
@@ -94,7 +106,7 @@ def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any =
     """What the call itself said, for the settings of its result."""
     said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
-        said["region"] = getattr(region, "__name__", None) or str(region)
+        said["region"] = region if isinstance(region, str) else getattr(region, "__name__", None) or describe(region)
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
         said["weight_kind"] = weight_kind
     return said

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from trueodds.ask import measure
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
+from trueodds.core.settings import check
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 
@@ -102,8 +103,5 @@ def scorer(
         )
     if lens is not None:
         as_lens(lens)
-    if aggregate is not None and aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203", "There is no aggregate of that name.", repr(aggregate), f"One of {', '.join(AGGREGATES)}."
-        )
+    aggregate = check("aggregate", aggregate, Aggregate | None)
     return Scorer(estimator, lens, aggregate, region, weight_kind, rng, settings)

@@ -10,10 +10,10 @@ import numpy as np
 
 from trueodds.core.comparison import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import Sureness
 from trueodds.meant import lens_for, member_of, said_of, seeded
@@ -107,15 +107,13 @@ def compare(
     ('a', 'b')
     """
     several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a)
+    names = check("names", names, Sequence[str | int | float] | None)
     if several and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
         b = (a[0], b)  # of the same outcomes
-    sure = Sureness(interval, level, 2000 if resamples is None else resamples, resample)
-    if aggregate is not None and aggregate not in AGGREGATES:
-        raise InputError(
-            "TO203", "There is no aggregate of that name.", repr(aggregate), near(str(aggregate), AGGREGATES)
-        )
+    sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
+    aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
     member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     models = _rows(_named(a, b, names, several=several), weight_kind)

@@ -158,6 +158,14 @@ def test_answers_of_a_question_asked_several_times_are_not_called_questions(run:
     valid(told[1], "answers")
 
 
+def test_an_error_of_one_bin_says_so(run: Run, folder: Path) -> None:
+    """120 answers of different confidence make one bin of 100 rows and more: the mean confidence beside the accuracy."""
+    file = folder / "short.jsonl"
+    file.write_text("".join(json.dumps({"c": i / 120, "ok": int(i % 3 > 0)}) + "\n" for i in range(120)))
+    done = run("answers", file, "--confidence", "c", "--correct", "ok")
+    assert "[TN109] All 120 rows share one bin" in done.output
+
+
 def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
     file.write_text("".join(f'{{"q": "q{i // 2}", "c": 0.{i + 2}, "ok": {i % 2}}}\n' for i in range(6)))

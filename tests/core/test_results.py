@@ -6,7 +6,7 @@ import json
 import math
 import pickle
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ import pytest
 
 import trueodds as to
 from trueodds.by_group import by_group
+from trueodds.core.comparison import Comparison
 from trueodds.core.errors import Note
+from trueodds.core.groups import ByGroup, Gap, Group
 from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
 from trueodds.diagrams.base import Diagram
 from trueodds.sources.answers import answers
@@ -60,13 +62,47 @@ def test_results_are_frozen_small_and_copied_whole(result: Any) -> None:
     assert pickle.loads(pickle.dumps(result)) == result
 
 
+def test_nan_has_a_note_and_no_interval_however_a_result_is_made() -> None:
+    lost = replace(ESTIMATE, value=math.nan)
+    assert (lost.interval, [note.code for note in lost.notes]) == (None, ["TN105", "TN155"])
+    assert replace(lost, settings={}).notes == lost.notes  # said once
+    assert "p-value and effect are undefined" in replace(VERDICT, pvalue=math.nan, effect=math.nan).notes[0].text
+    assert "noise floor is undefined" in replace(ESTIMATE, noise_floor=math.nan).notes[-1].text
+
+
+def test_an_interval_without_an_end_is_none() -> None:
+    lost = replace(ESTIMATE, interval=Interval(math.nan, 0.1, 0.95, "redraw"))
+    assert (lost.value, lost.interval, lost.notes[-1].code) == (0.0398, None, "TN155")
+
+
+def test_an_undefined_difference_has_neither_p_value_nor_interval() -> None:
+    models = {"a": ESTIMATE, "b": ESTIMATE}
+    lost = Comparison("ece", "confidence", math.nan, 9, True, models, "", Interval(0, 1, 0.95, "mover"), 0.5)
+    assert (lost.interval, lost.pvalue, lost.better, [note.code for note in lost.notes]) == (
+        None,
+        None,
+        None,
+        ["TN155"],
+    )
+
+
+def test_an_undefined_gap_has_no_interval_and_an_undefined_group_a_note() -> None:
+    assert Gap("sex", "f", "m", math.nan, Interval(0, 1, 0.95, "mover")).interval is None
+    groups = tuple(
+        Group("sex", x, f"sex={x}", ESTIMATE, p, 1.0, None, "undecided") for x, p in (("f", math.nan), ("m", 0.5))
+    )
+    (note,) = ByGroup("ece", "confidence", groups, ESTIMATE, (), (), None, 0.95, "").notes
+    assert note.code == "TN155"
+    assert "of sex=f is undefined" in note.text
+
+
 def test_json_is_strict() -> None:
     odd = Estimate(
         "log_loss",
         "canonical",
         math.inf,
         3,
-        Interval(-math.inf, math.nan, 0.95, "x"),
+        Interval(-math.inf, math.inf, 0.95, "x"),
         math.nan,
         parts={"class:0": math.inf},
         settings={"a": np.float64("nan"), "b": np.arange(2), "c": (1, np.int64(2)), "d": {"e": np.bool_(True)}},

@@ -64,7 +64,7 @@ def test_the_table_is_the_same_in_both_styles(settings):
 
 
 def test_a_style_that_is_none_is_refused_with_those_that_are():
-    with pytest.raises(InputError, match=r"TO203.*'diagonal', 'deviation'.*'classic'"):
+    with pytest.raises(InputError, match=r"TO203.*'diagonal' or 'deviation'.*'classic'"):
         Reliability(style="classic")
 
 

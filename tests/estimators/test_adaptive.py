@@ -289,6 +289,13 @@ def test_a_class_without_a_kept_score_adds_nothing_and_is_named() -> None:
     assert "2 of 3 views" in note.text
 
 
+@pytest.mark.parametrize("partition", ["uniform", "equal-mass", "mass:2", "sweep", "distinct", "median-variance"])
+def test_a_class_without_a_kept_score_adds_nothing_in_any_partition(partition: str) -> None:
+    few = Predictions([0, 1, 0, 1], [[0.8, 0.2, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
+    found = to.measure(few, "tace", lens="classwise", partition=partition, interval=None)
+    assert found.parts["class:2"] == 0
+
+
 def test_a_tally_gives_the_average_error_of_its_rows() -> None:
     rng = np.random.default_rng(10)
     data = Predictions(rng.integers(0, 2, 500), rng.random(500))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import trueodds as to
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import InputError, Predictions
@@ -214,6 +216,30 @@ def test_order_two_is_never_below_order_one_nor_above_the_worst() -> None:
     assert values == sorted(values)
     assert float(RootMeanSquareError(U10)(view)) == values[1]
     assert float(MaxError(U10)(view)) == values[3]
+
+
+@pytest.mark.parametrize("order", [100.0, 1e4, 1e300, 10**300])
+def test_a_high_order_comes_to_the_worst_bin_and_never_to_0(order: float) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    preds = Predictions((rng.random(200) < p**2).astype(int), p)
+    for name in ("ece", "sweep"):
+        high, worst = (to.measure(preds, name, order=q, interval=None).value for q in (order, math.inf))
+        # (Σ share gap^q)^(1/q) lies between share^(1/q) of the worst gap and the worst gap; its bin has a row or more.
+        assert worst * 200 ** (-1 / order) * (1 - 1e-12) <= high <= worst * (1 + 1e-12)
+
+
+def test_rows_that_share_one_bin_are_noted() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(120)
+    y = rng.random(120) < p
+    notes = [
+        [note.code for note in to.measure(Predictions(y, x), "rmsce", partition="mass:100").notes]
+        for x in (p, p * 0 + 0.5)
+    ]
+    assert ["TN109" in each for each in notes] == [True, False]  # equal predictions have no second bin to go to
+    assert "TN109" not in [note.code for note in to.measure(Predictions(y, p), "rmsce", partition="mass:50").notes]
+    assert "TN109" in [note.code for note in to.measure(Predictions(y, p), "debiased_l2", bins=1).notes]
 
 
 def test_min_count_leaves_small_bins_out_of_the_search_for_the_worst() -> None:

@@ -371,7 +371,7 @@ def test_without_a_pair_of_rows_there_is_no_number_and_a_note() -> None:
     for form in FORMS:
         answer = DebiasedL2(form=form)(View([0.3], [1]))
         assert np.isnan(answer.value)
-        assert [note.code for note in answer.notes] == ["TN112"]
+        assert [note.code for note in answer.notes] == ["TN112", "TN155"]
         assert answer.to_dict()["value"] is None
     found = to.measure(Predictions([1], [0.3]), "debiased_l2")
     assert np.isnan(found.value)

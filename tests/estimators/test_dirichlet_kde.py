@@ -224,7 +224,7 @@ def test_one_row_has_no_neighbor() -> None:
     for view in (View([0.7], [1.0]), View([[0.2, 0.3, 0.5]], [[0.0, 0.0, 1.0]]), View([0.7, 0.2], [1, 0], [1, 0])):
         estimate = DirichletError()(view)
         assert math.isnan(estimate.value)
-        assert [note.code for note in estimate.notes] == ["TN118"]
+        assert [note.code for note in estimate.notes] == ["TN118", "TN155"]
         assert estimate.to_dict()["value"] is None
 
 
@@ -301,7 +301,7 @@ def test_meaningless_settings_are_refused() -> None:
         with refused("TO203", repr(order), fix="order"):
             DirichletError(order=order)  # type: ignore[arg-type]
     for bandwidth in (0, -0.1, "median", True, math.inf):
-        with refused("TO203", repr(bandwidth), fix="0.05"):
+        with refused("TO203", repr(bandwidth), fix="auto"):
             DirichletError(bandwidth=bandwidth)
     cells = View([0.2, 0.4], [0, 1]).pool(np.array([0, 0]), 1)
     with refused("TO205", fix="rows"):

@@ -209,7 +209,7 @@ def test_the_worst_data_give_the_number_that_belongs_to_them() -> None:
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, 1.5, float("nan"), True, None, "best", [0.1]])
 def test_a_width_that_is_none_is_refused(bandwidth: Any) -> None:
-    with refused("TO203", fix="0.125"):
+    with refused("TO203", fix="auto"):
         IntervalError(bandwidth)
 
 

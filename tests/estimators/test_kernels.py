@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from tests import reference
 from tests.problem.refused import refused
 from trueodds.core.kernels.pairs import along, apart
+from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
-from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, check, median_distance
+from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -169,7 +170,7 @@ def test_a_function_may_be_the_kernel() -> None:
 
 def test_meaningless_kernels_and_bandwidths_are_refused() -> None:
     with refused("TO203", "'gauss'", fix="gaussian"):
-        check("gauss", "median")
+        SquaredKernelError(kernel="gauss")
     for bandwidth in (0, -1.0, "mean", None, True, math.nan, math.inf):
         with refused("TO203", repr(bandwidth), fix="median"):
-            check("exponential", bandwidth)
+            SquaredKernelError(bandwidth=bandwidth)

@@ -270,7 +270,7 @@ def test_one_row_has_no_pairs() -> None:
     for form in ("auto", "unbiased", "block"):
         estimate = skce(form)(View([[0.2, 0.8]], [[0.0, 1.0]]))
         assert math.isnan(estimate.value)
-        assert [note.code for note in estimate.notes] == ["TN118"]
+        assert [note.code for note in estimate.notes] == ["TN118", "TN155"]
         assert estimate.to_dict()["value"] is None
     assert skce("biased").value(View([0.7], [1.0])) == pytest.approx(2 * 0.3**2, rel=1e-13)
     assert not skce("biased")(View([0.7], [1.0])).notes
@@ -309,7 +309,7 @@ def test_meaningless_settings_are_refused() -> None:
     with refused("TO203", "'biasd'", fix="biased"):
         SquaredKernelError(form="biasd")
     for size in (1, 2.5, True, "20"):
-        with refused("TO203", repr(size), fix="block_size"):
+        with refused("TO203", repr(size), fix="Leave it out"):
             SquaredKernelError(block_size=size)  # type: ignore[arg-type]
     with refused("TO205", fix="rows"):
         skce().value(scores(40).pool(np.zeros(40, dtype=int), 1))

@@ -204,15 +204,17 @@ def test_what_was_used_is_told() -> None:
 
 
 def test_meaningless_settings_are_refused() -> None:
-    for bad in (0, True, 2.5, "5", (1, 2, 3)):
-        with refused("TO203", "locations" if bad is None else repr(bad)):
+    for bad, got in ((0, "0"), (True, "True"), (2.5, "2.5"), ("5", "'5'"), (None, "None"), ((1, 2, 3), "3 of them")):
+        with refused("TO203", got):
             MeanEmbedding(locations=bad)
     with refused("TO203", "'gausian'", fix="gaussian"):
         MeanEmbedding(kernel="gausian")
     view = one_hot(np.full((20, 3), 1 / 3), np.zeros(20))
-    for locations in (([[0.5, 0.5]], [0]), (np.eye(3), [0, 1]), (0.5, 1)):
+    for locations in (([[0.5, 0.5]], [0]), (np.eye(3), [0, 1])):
         with refused("TO205", "places"):
             MeanEmbedding(locations=locations).on(view)
+    with refused("TO101", "0.5"):
+        MeanEmbedding(locations=(0.5, 1)).on(view)
     with refused("TO203", "outside"):
         MeanEmbedding(locations=([[2.0, -1.0, 0.0]], [0])).on(view)
     for outcome in ([3], [-1], [0.5]):

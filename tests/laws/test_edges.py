@@ -13,8 +13,10 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions
+from trueodds.by_group import by_group
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
 from trueodds.problem.lens import default_lens
 
 RNG = np.random.default_rng(0)
@@ -32,6 +34,14 @@ def votes(n: int = 40) -> Predictions:
 
 SETS = {
     "one row": Predictions([1], [0.7]),
+    "two rows": Predictions([0, 1], [0.3, 0.8]),
+    "two rows of one label": Predictions([1, 1], [0.3, 0.8]),
+    "three rows of fifty classes": Predictions([0, 7, 49], RNG.dirichlet(np.ones(50), 3)),
+    "two rows of votes": votes(2),
+    "one cluster": Predictions([0, 1] * 15, RNG.random(30), cluster=[0] * 30),
+    "every score 0": Predictions([0, 1] * 15, [0.0] * 30),
+    "every score 1": Predictions([0, 1] * 15, [1.0] * 30),
+    "one row of weight": Predictions([0, 1, 1], [0.2, 0.7, 0.9], weight=[0, 1e-9, 0]),
     "one row of three classes": Predictions([2], [[0.2, 0.5, 0.3]]),
     "one class came": Predictions([1] * 30, RNG.random(30)),
     "the other class came": Predictions([0] * 30, RNG.random(30)),
@@ -73,6 +83,9 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, wh
         return
     if not math.isfinite(found.value):
         assert found.notes, f"{found.value} without a note"
+    if math.isnan(found.value):
+        assert found.interval is None
+        assert "TN155" in [note.code for note in found.notes]
     for each in (found.noise_floor, found.debiased, *found.parts.values()):
         assert each is None or not math.isnan(each) or found.notes
     if found.interval:
@@ -82,6 +95,48 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, wh
         assert found.notes, "no interval, and no note that says why"
     json.dumps(found.to_dict(), allow_nan=False)
     assert "nan" not in str(found) or not math.isfinite(found.value)
+
+
+@pytest.mark.parametrize("what", SETS)
+@pytest.mark.parametrize("name", TESTS.names())
+def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str, what: str) -> None:
+    few = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    try:
+        found = to.test(SETS[what], name, **few)
+    except InputError:
+        return
+    lost = [each for each in (found.pvalue, found.statistic, found.effect) if each is not None and math.isnan(each)]
+    assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_a_difference_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
+    for what, preds in SETS.items():
+        try:
+            found = to.compare(preds, preds[::-1], name, resamples=20)
+        except InputError:
+            continue
+        if math.isnan(found.difference):
+            assert (found.interval, found.pvalue) == (None, None), what
+            assert "TN155" in [note.code for note in found.notes], what
+
+
+@pytest.mark.parametrize("name", ["ece", "debiased_l2", "brier", "macroce", "o_e", "skce"])
+def test_a_group_of_the_worst_data_has_a_number_or_a_note(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 12):
+        preds = Predictions(np.arange(n) % 2, rng.random(n), group=np.arange(n) // 2)
+        found = by_group(preds, name, resamples=9)
+        lost = [each.label for each in found.groups if math.isnan(each.estimate.value + each.pvalue + each.joint)]
+        assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
+        assert all(each.interval is None for each in found.gaps if math.isnan(each.difference))
+
+
+def test_a_debiased_error_of_two_rows_is_undefined_and_has_no_interval() -> None:
+    found = to.measure(Predictions([0, 1], [0.3, 0.8]), "debiased_l2")
+    assert (str(found.value), found.interval) == ("nan", None)
+    assert {"TN112", "TN155"} <= {note.code for note in found.notes}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

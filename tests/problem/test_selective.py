@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from tests.problem.refused import refused
 from trueodds import Predictions
@@ -104,7 +105,7 @@ def test_clusters_are_resampled_whole() -> None:
     assert copies == pytest.approx(single / np.sqrt(5), rel=0.25)
 
 
-def test_a_weight_of_two_is_two_rows_and_between_whole_numbers_the_sum_goes_on() -> None:
+def test_a_weight_of_two_is_two_rows_and_of_other_weights_the_ratios_count() -> None:
     c, z, w = [0.9, 0.7, 0.7, 0.4], [0, 1, 0, 1], [2.0, 1.0, 2.0, 1.0]
     weighted = selective_risk(Predictions.from_confidence(c, z, weight=w), at=[0.5, 1.0], resamples=0)
     rows = np.repeat(np.arange(4), [2, 1, 2, 1])
@@ -113,10 +114,16 @@ def test_a_weight_of_two_is_two_rows_and_between_whole_numbers_the_sum_goes_on()
     )
     assert float(weighted) == pytest.approx(float(copies), rel=1e-14)
     np.testing.assert_allclose(weighted.at["risk"], copies.at["risk"], rtol=1e-14)
-    # One right answer of weight 1, one wrong of 1/2: (H(3/2) − H(1) times the errors before, less what they replace)
-    # = e + (E − N e/g)(H(1.5) − H(1)) = .5 + (0 − 1)(H(1.5) − 1) with H(1.5) = 8/3 − 2 log 2, divided by 1.5.
-    half = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[1.0, 0.5]), resamples=0)
-    assert float(half) == pytest.approx((0.5 - (8 / 3 - 2 * np.log(2) - 1)) / 1.5, rel=1e-12)
+    # Of weights that are multiples of the smallest that one is a row: two right answers, then a wrong one, 1/3 of 1/3.
+    # Those of 1 and .7 are worth 1.7²/1.49 rows: a, and b of a wrong answer; with e = b, E = 0 and N = a the sum is
+    # e + (E − N e/g)(H(a + b) − H(a)) = b − a (ψ(a + b + 1) − ψ(a + 1)), divided by a + b.
+    a, b = 1.7 / 1.49, 0.7 * 1.7 / 1.49
+    between = (b - a * (digamma(a + b + 1) - digamma(a + 1))) / (a + b)
+    for last, known in ((0.5, 1 / 9), (0.7, between)):
+        for scale in (1.0, 1e-20, 3e18):
+            weight = [scale, scale * last]
+            found = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=weight), resamples=0)
+            assert float(found) == pytest.approx(known, rel=1e-12)
 
 
 def test_the_risk_at_a_coverage_by_hand() -> None:
@@ -174,7 +181,7 @@ def test_settings_out_of_range_are_refused() -> None:
 
 @pytest.mark.parametrize("at", [[0.5, -0.1], [0.0], [80], [np.nan], ["half"], 0.5], ids=str)
 def test_what_is_no_coverage_is_refused(at: Any) -> None:
-    with refused("TO203", "at=", fix="at=[0.8]"):
+    with refused("TO203", fix="at=[0.8]"):
         selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0]), at=at)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict, figure, strict
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Resamples, check
 from trueodds.diagrams.base import Diagram
-from trueodds.hypotests.consistency import Consistency
-from trueodds.inference.estimate import Sureness
 from trueodds.problem.complements import two_columns
 from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
 from trueodds.problem.plausibility import doubts
@@ -139,18 +138,17 @@ def audit(
     >>> found.verdict["state"]
     'no evidence'
     """
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise InputError("TO203", "alpha must lie between 0 and 1.", repr(alpha), "Use alpha=0.05.")
-    if resamples is not None:
-        Consistency(resamples=resamples)
-        if 1 / (1 + resamples) > alpha:
-            raise InputError(
-                "TO203",
-                f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at alpha {alpha:g}.",
-                f"resamples={resamples}",
-                f"Give at least {math.ceil(1 / alpha) - 1}.",
-            )
-    Sureness(level=level)
+    alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
+    resamples = check("resamples", resamples, Resamples | None)
+    check("progress", progress, Callable[..., Any] | None)
+    generator = as_generator(rng)
+    if resamples is not None and 1 / (1 + resamples) > alpha:
+        raise InputError(
+            "TO203",
+            f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at alpha {alpha:g}.",
+            f"resamples={resamples}",
+            f"Give at least {math.ceil(1 / alpha) - 1}.",
+        )
     say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
         Path(data.name).name
@@ -169,7 +167,6 @@ def audit(
     whom = Whom.of(data, rows, crossings, least, rng)
     say(0.02, "pricing what is done")
     decided = priced(rows, cost, actions, level, rng)
-    generator = as_generator(rng)
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
     if isinstance(rows, Tally):

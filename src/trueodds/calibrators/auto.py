@@ -17,9 +17,10 @@ from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.report import Recalibration
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, probabilities
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Folds, Level, Probability, Seed
 
 Array = NDArray[Any]
 
@@ -54,19 +55,13 @@ class AutoRule(Rule):
         "which rows fit and which confirm is drawn over the rows in their order",
     )
     candidates: tuple[str | Rule, ...] | None = None
-    folds: int = 5
-    share: float = 0.3
-    alpha: float = 0.05
-    rng: int | np.random.Generator = 0
+    folds: Folds = 5
+    share: Probability = 0.3
+    alpha: Level = 0.05
+    rng: Seed | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        for name in ("share", "alpha"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
-        if isinstance(self.folds, bool) or not isinstance(self.folds, (int, np.integer)) or self.folds < 2:
-            raise InputError("TO203", "folds must be a whole number of at least 2.", repr(self.folds), "Leave it out.")
-        as_generator(self.rng)
+        super().__post_init__()
         self._rules()
 
     def settings(self) -> dict[str, Any]:
@@ -90,14 +85,14 @@ class AutoRule(Rule):
             raise InputError(
                 "TO203",
                 "candidates must be a list of names or rules.",
-                repr(given),
+                describe(given),
                 "For instance ['temperature'].",
             )
         rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
         if any(isinstance(rule, AutoRule) for rule in rules):
-            raise InputError("TO203", "auto cannot be its own candidate.", repr(given), "Leave it out.")
+            raise InputError("TO203", "auto cannot be its own candidate.", describe(given), "Leave it out.")
         if len({(rule.name, repr(rule)) for rule in rules}) < len(rules):
-            raise InputError("TO203", "A candidate is given twice.", repr(given)[:60], "Name each once.")
+            raise InputError("TO203", "A candidate is given twice.", describe(given), "Name each once.")
         if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
             raise InputError(
                 "TO203",

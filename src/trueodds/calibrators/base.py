@@ -13,6 +13,7 @@ from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS, Probabilities, probabilities
 from trueodds.calibrators.likelihood.passes import Here, Passes
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Settings
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -75,7 +76,7 @@ class Map(ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule(ABC):
+class Rule(Settings, ABC):
     """How a map is fitted: settings in fields."""
 
     name: ClassVar[str]

@@ -15,6 +15,7 @@ from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class
 from trueodds.calibrators.histogram import Steps, midway
 from trueodds.problem.by_score import ByScore
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 
@@ -113,7 +114,7 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
     n, w = as_rows(w)
     rising = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, came = rising.sums()
-    groups = _groups(n, bool((w == np.rint(w)).all()), rising, scores)
+    groups = _groups(n, are_counts(w), rising, scores)
     first = np.cumsum([0, *(len(each) + 1 for each in groups)])[:-1]
     # Bin after bin: at which score it begins, and at which the next one does.
     starts = np.concatenate([np.concatenate(([0], each)) for each in groups])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,14 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, of_score, sides
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.calibrators.platt import Iterated
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.results import figure
+from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
@@ -109,18 +110,8 @@ class BetaRule(SummedRule):
     complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = BetaMap
-    parameters: str = "abm"
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
-        if self.parameters not in _PARAMETERS:
-            raise InputError(
-                "TO203",
-                f"parameters is one of {', '.join(_PARAMETERS)}.",
-                repr(self.parameters),
-                "Leave it out for abm.",
-            )
+    parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
+    floor: Floor = FLOOR
 
     def over(self, data: Passes) -> BetaMap:
         """The curves of these rows."""

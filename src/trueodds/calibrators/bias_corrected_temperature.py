@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
 
@@ -54,10 +54,7 @@ class BiasCorrectedTemperatureRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BiasCorrectedTemperatureMap
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
+    floor: Floor = FLOOR
 
     def suits(self, n: int, k: int) -> bool:
         """For more than two classes: for two it is `llo`."""

@@ -13,10 +13,11 @@ from scipy.special import expit, logit
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, log_ratio, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, log_ratio, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
+from trueodds.core.settings import Probability
 
 Array = NDArray[Any]
 
@@ -63,16 +64,9 @@ class BoldnessRule(Rule):
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "of two equally bold maps that mirror each other one is taken"
     }
-    posterior: float = 0.95
-    prior: float = 0.5
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
-        for name in ("posterior", "prior"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
+    posterior: Probability = 0.95
+    prior: Probability = 0.5
+    floor: Floor = FLOOR
 
     def slack(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""

@@ -17,6 +17,7 @@ from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
 from trueodds.core.errors import InputError
 from trueodds.core.results import strict
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Folds, check
 
 Array = NDArray[Any]
 
@@ -77,8 +78,7 @@ def choose(
     TemperatureRule(floor=1e-12)
     """
     rules = _ordered(candidates)
-    if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
-        raise InputError("TO203", "folds must be a whole number of at least 2.", repr(folds), "For instance folds=5.")
+    folds = check("folds", folds, Folds, 5)
     available = units(len(P), cluster)
     if available < 2:
         raise InputError(

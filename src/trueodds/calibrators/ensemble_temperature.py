@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,20 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, logs_of, probabilities, touched
+from trueodds.calibrators.likelihood.logs import (
+    FLOOR,
+    Floor,
+    Probabilities,
+    logs_of,
+    probabilities,
+    touched,
+)
 from trueodds.calibrators.likelihood.parts import as_shares, in_parts
 from trueodds.calibrators.likelihood.shares import likeliest, nearest
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends, in_words
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
@@ -112,13 +120,8 @@ class EnsembleTemperatureRule(Rule):
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
     as_given: ClassVar[bool] = True
-    loss: str = "log"
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        if self.loss not in _LOSSES:
-            raise InputError("TO203", "loss is 'log' or 'brier'.", repr(self.loss), "Leave it out for log.")
-        check_floor(self.floor)
+    loss: Annotated[str, OneOf(tuple(_LOSSES))] = "log"
+    floor: Floor = FLOOR
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
 from trueodds.calibrators.likelihood.binary_logistic import held, line, tame
 from trueodds.calibrators.likelihood.logs import (
     FLOOR,
+    Floor,
     Probabilities,
-    check_floor,
     floored,
     log_ratio,
     logs_of,
@@ -29,6 +29,7 @@ from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.llo import falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
+from trueodds.core.settings import OneOf
 from trueodds.tally.likelihood import Likelihood, softmax_linear
 
 Array = NDArray[Any]
@@ -147,20 +148,10 @@ class EvidentialRule(Rule):
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "sets of classes are made from cumulative probabilities, so neighbours share what is open"
     }
-    on: str = "log p"
-    output: str = "pignistic"
-    parameters: int | None = None
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
-        for name, known in (("on", _ON), ("output", _OUTPUT)):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    "TO203", f"{name} is one of {', '.join(known)}.", repr(getattr(self, name)), "Leave it out."
-                )
-        if self.parameters is not None and (isinstance(self.parameters, bool) or self.parameters not in (1, 2)):
-            raise InputError("TO203", "parameters is 1 or 2.", repr(self.parameters), "Leave it out.")
+    on: Annotated[str, OneOf(_ON)] = "log p"
+    output: Annotated[str, OneOf(_OUTPUT)] = "pignistic"
+    parameters: Literal[1, 2] | None = None
+    floor: Floor = FLOOR
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EvidentialMap:
         """The parameters that fit these rows nearly as well as the best."""

@@ -22,6 +22,7 @@ from trueodds.problem.complements import two_columns
 from trueodds.problem.log_probabilities import log_softmax
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 
@@ -293,7 +294,7 @@ def names(classes: tuple[Any, ...]) -> Array:
 
 def whole(weight: Array | None) -> bool:
     """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
-    return weight is not None and bool((weight == np.rint(weight)).all())
+    return weight is not None and are_counts(weight)
 
 
 def never_seen(came: Array, classes: tuple[Any, ...]) -> list[Note]:

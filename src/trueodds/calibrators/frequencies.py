@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.nonnegative import NonnegativeMinimum, minimize_nonnegative
-from trueodds.core.errors import InputError
 from trueodds.core.results import figure
+from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
@@ -127,9 +127,4 @@ ESTIMATES: dict[str, Callable[[Array, Array, Array, Array], Frequencies]] = {
     "bbse": unmixed,
     "bbse-soft": unmixed_softly,
 }
-
-
-def check_how(how: Any) -> None:
-    """Refuse another way of estimating frequencies."""
-    if how not in ESTIMATES:
-        raise InputError("TO203", f"how is one of {', '.join(ESTIMATES)}.", repr(how), "Leave it out for em.")
+How = Annotated[str, OneOf(tuple(ESTIMATES))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, TalliedRule
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.partition import Bins, EqualMass, Partition, Uniform
+from trueodds.core.settings import BinCount, OneOf
+from trueodds.problem.partition import BinRule, Bins, EqualMass, Partition, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -98,20 +99,10 @@ class HistogramRule(TalliedRule):
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
-    bins: int | str = 15
-    partition: str = "uniform"
-
-    def __post_init__(self) -> None:
-        self._partition()
+    bins: BinCount | BinRule = 15
+    partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
 
     def _partition(self) -> Partition:
-        if self.partition not in _PARTITIONS:
-            raise InputError(
-                "TO203",
-                "A histogram's partition is 'uniform' or 'equal-mass'.",
-                repr(self.partition),
-                "Leave it out for uniform.",
-            )
         return _PARTITIONS[self.partition](self.bins)
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:

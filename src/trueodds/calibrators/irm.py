@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import Monotone, monotone
 from trueodds.calibrators.likelihood.parts import in_parts
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 
 Array = NDArray[Any]
 
@@ -81,11 +82,7 @@ class IrmRule(Rule):
     complexity: ClassVar[int] = 20
     keeps_argmax: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = IrmMap
-    tilt: float = 1e-9
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.tilt, (int, float)) or isinstance(self.tilt, bool) or not 1e-15 <= self.tilt <= 1:
-            raise InputError("TO203", "tilt must lie between 1e-15 and 1.", repr(self.tilt), "For instance 1e-9.")
+    tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
         """The curve of these rows."""

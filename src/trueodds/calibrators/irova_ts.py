@@ -13,7 +13,14 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
-from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, logs_of, touched
+from trueodds.calibrators.likelihood.logs import (
+    FLOOR,
+    Floor,
+    LogProbabilities,
+    Probabilities,
+    logs_of,
+    touched,
+)
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
 from trueodds.core.errors import Note
 
@@ -82,10 +89,7 @@ class IrovaTsRule(Rule):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = IrovaTsMap
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
+    floor: Floor = FLOOR
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """The temperature of these rows, then the curves of the tempered ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zero
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import pooled, sort
 from trueodds.core.kernels.knots import Knots, none_at
+from trueodds.core.settings import OneOf
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -116,11 +117,7 @@ class IsotonicRule(TalliedRule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = IsotonicMap
     as_given: ClassVar[bool] = True
-    between: str = "linear"
-
-    def __post_init__(self) -> None:
-        if self.between not in _BETWEEN:
-            raise InputError("TO203", "between is 'linear' or 'step'.", repr(self.between), "Leave it out for linear.")
+    between: Annotated[str, OneOf(_BETWEEN)] = "linear"
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""

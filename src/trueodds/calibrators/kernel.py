@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,16 @@ from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
 from trueodds.calibrators.curves.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, of_score, probabilities, touched
+from trueodds.calibrators.likelihood.logs import (
+    FLOOR,
+    Floor,
+    Probabilities,
+    of_score,
+    probabilities,
+    touched,
+)
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf, Range, check
 from trueodds.problem.by_score import ByScore
 
 Array = NDArray[Any]
@@ -140,25 +148,16 @@ class KernelRule(Rule):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = KernelMap
-    bandwidth: float | str = "silverman"
-    scale: str = "logit"
+    bandwidth: float | Annotated[str, OneOf(tuple(RULES))] = "silverman"
+    scale: Annotated[str, OneOf(tuple(NARROWEST))] = "logit"
     monotone: bool = True
-    floor: float = FLOOR
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
-        if self.scale not in NARROWEST:
-            raise InputError("TO203", "scale is 'probability' or 'logit'.", repr(self.scale), "Leave it out for logit.")
-        least, most = NARROWEST[self.scale], WIDEST[self.scale]
-        if self.bandwidth not in RULES and not (_number(self.bandwidth) and least <= float(self.bandwidth) <= most):
-            raise InputError(
-                "TO203",
-                f"bandwidth is 'silverman', 'normal', or a number from {least:g} to {most:g} on the {self.scale} scale.",
-                repr(self.bandwidth),
-                "Leave it out for silverman.",
-            )
-        if not isinstance(self.monotone, (bool, np.bool_)):
-            raise InputError("TO203", "monotone is True or False.", repr(self.monotone), "Leave it out for True.")
-        check_floor(self.floor)
+        super().__post_init__()
+        if not isinstance(self.bandwidth, str):
+            limits = Range(NARROWEST[self.scale], WIDEST[self.scale])
+            check("bandwidth", self.bandwidth, Annotated[float, limits], "silverman")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """The curves of these rows."""

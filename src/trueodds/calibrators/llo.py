@@ -18,7 +18,7 @@ from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, l
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, log_ratio, logs_of
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, log_ratio, logs_of
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
@@ -112,10 +112,7 @@ class LloRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = LloMap
     two_classes: ClassVar[bool] = True
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
+    floor: Floor = FLOOR
 
     def over(self, data: Passes) -> LloMap:
         """Shift and slope of these rows."""

@@ -9,7 +9,6 @@ import numpy as np  # noqa: F401 - of the example
 
 from trueodds.calibrators.base import Map
 from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixRule
-from trueodds.calibrators.likelihood.penalties import check_flag
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,3 @@ class MatrixRule(FullMatrixRule):
     map: ClassVar[type[Map] | None] = MatrixMap
     candidate: ClassVar[bool] = False
     logits: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_flag("logits", self.logits)

@@ -18,11 +18,11 @@ from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out
 from trueodds.calibrators.likelihood.contrasts import contrasts
 from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, logs_of, softmax
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, logs_of, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
-from trueodds.calibrators.likelihood.penalties import check_penalty
 from trueodds.core.errors import Note
+from trueodds.core.settings import Integer, NonNegative
 
 Array = NDArray[Any]
 
@@ -155,14 +155,13 @@ class MclloRule(SummedRule):
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "the baseline is part of the model, and the default is the last class, of two the first"
     }
-    baseline: int | str | None = None
-    penalty: float = 0.0
-    floor: float = FLOOR
+    baseline: Integer | str | None = None
+    penalty: NonNegative = 0.0
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_baseline(self.baseline)
-        check_penalty("penalty", self.penalty)
-        check_floor(self.floor)
 
     def of_classes(self, classes: Sequence[Any]) -> MclloRule:
         """The same with the baseline's number for its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,13 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, of_score, sides
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
+from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
@@ -144,16 +145,9 @@ class PlattRule(SummedRule):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = PlattMap
-    on: str = "logit"
+    on: Annotated[str, OneOf(_ON)] = "logit"
     smooth: bool = True
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
-        if self.on not in _ON:
-            raise InputError("TO203", "on is 'logit' or 'raw'.", repr(self.on), "Leave it out for logit.")
-        if not isinstance(self.smooth, (bool, np.bool_)):
-            raise InputError("TO203", "smooth is True or False.", repr(self.smooth), "Leave it out for True.")
+    floor: Floor = FLOOR
 
     def over(self, data: Passes) -> PlattMap:
         """The sigmoids of these rows."""

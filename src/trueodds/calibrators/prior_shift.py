@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.fitted import columns, matrix
-from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, check_how
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure
+from trueodds.core.settings import OWN
 from trueodds.problem.arrays import as_array
 from trueodds.problem.predictions import Predictions
 
@@ -100,20 +101,18 @@ class PriorShiftRule(Rule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = PriorShiftMap
     candidate: ClassVar[bool] = False
-    priors: Priors | None = None
-    target: ArrayLike | None = None
-    how: str = "em"
+    priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
+    target: Annotated[ArrayLike | None, OWN] = None
+    how: How = "em"
 
     def __post_init__(self) -> None:
-        check_how(self.how)
+        super().__post_init__()
         if self.priors is not None and self.target is not None:
             raise InputError(
                 "TO205", "Frequencies are given or estimated.", "priors and target", "Leave one of them out."
             )
-        if (isinstance(self.priors, str) and self.priors != "uniform") or isinstance(self.priors, (int, float)):
-            raise InputError(
-                "TO203", "priors are numbers, or 'uniform'.", repr(self.priors), "One number per class: [0.7, 0.3]."
-            )
+        if self.target is not None:
+            as_array(self.target, "target")
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the target's size in place of its rows."""
@@ -161,7 +160,7 @@ def class_weights(
     source_prob: ArrayLike,
     source_true: ArrayLike,
     target_prob: ArrayLike,
-    how: str = "bbse-soft",
+    how: How = "bbse-soft",
     *,
     weight: ArrayLike | None = None,
 ) -> Array:
@@ -179,7 +178,6 @@ def class_weights(
     >>> class_weights(source, labels, [0.2] * 7 + [0.8] * 3, how="bbse").round(2).tolist()
     [1.67, 0.33]
     """
-    check_how(how)
     preds = Predictions(source_true, source_prob, weight=weight)
     rule = PriorShiftRule(target=as_array(target_prob, "target_prob"), how=how)
     return rule.fit(columns(preds.p), preds.Y, preds.w).ratios
@@ -194,21 +192,21 @@ def _numbers(priors: Priors, k: int) -> Array:
         given = list(priors)
     try:
         shares = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shares = np.empty(0)
     if shares.shape != (k,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-6:
         raise InputError(
             "TO203",
             f"priors must be {k} frequencies, one per class in the order of the columns, that sum to 1.",
-            repr(priors)[:60],
+            describe(priors),
             "Divide counts by their sum.",
         )
     return shares / shares.sum()
 
 
 def _told(shares: Array) -> str:
-    shown = " ".join(map(figure, shares[:5].tolist()))
-    return shown + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
+    first = " ".join(map(figure, shares[:5].tolist()))
+    return first + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 
 
 def _no_frequencies(target: Any, k: int) -> None:
@@ -218,6 +216,6 @@ def _no_frequencies(target: Any, k: int) -> None:
         raise InputError(
             "TO203",
             "target holds the predictions of unlabelled rows, and these look like the shares of the classes.",
-            str(rows.tolist())[:60],
+            describe(rows.tolist()),
             "Pass them as priors=.",
         )

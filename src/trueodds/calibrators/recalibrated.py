@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from trueodds.calibrators.choosing.folds import fold_of, held_out, units
 from trueodds.calibrators.estimator import Calibrator
 from trueodds.calibrators.fitted import Fitted, fit, whole
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
 
@@ -97,15 +98,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Weights reach the calibrator, and the classifier where its fit takes them.
         Raises InputError: TO203 for settings, TO507 for a single row, TO508 for an estimator that cannot be calibrated, TO1xx for its output.
         """
-        if isinstance(self.test_size, bool) or not 0 < self.test_size < 1:
-            raise InputError("TO203", "test_size must lie between 0 and 1.", repr(self.test_size), "For instance 0.25.")
-        if self.mode not in _MODES:
-            raise InputError(
-                "TO203",
-                "mode is one of cross-fit, split, frozen.",
-                repr(self.mode),
-                "Use 'frozen' for an estimator that is fitted already; leave it out to have it cross-fitted.",
-            )
+        check("test_size", self.test_size, Probability, 0.25)
+        check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
         rule = self._rule()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
@@ -173,9 +167,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
-        if self.cv < 2:
-            raise InputError("TO203", "cv must be at least 2, or a splitter.", repr(self.cv), "For instance cv=5.")
-        size = min(int(self.cv), units(len(y), groups))
+        size = min(check("cv", self.cv, Folds, 5), units(len(y), groups))
         fold = fold_of(_one_hot(y), size, groups, self._rng())
         for f in range(size):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)

@@ -14,11 +14,12 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, each_class_logs, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
-from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, LogProbabilities, Probabilities, touched
 from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
 from trueodds.core.errors import Note
-from trueodds.problem.partition import Bins, EqualMass
+from trueodds.core.settings import BinCount
+from trueodds.problem.partition import BinRule, Bins, EqualMass
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -107,12 +108,8 @@ class ScalingBinningRule(Rule):
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "where rows do not divide by bins the lower bins are the larger ones"
     }
-    bins: int | str = 15
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        EqualMass(self.bins)
-        check_floor(self.floor)
+    bins: BinCount | BinRule = 15
+    floor: Floor = FLOOR
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """The binned sigmoids of these rows."""

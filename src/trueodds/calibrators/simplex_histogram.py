@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import as_rows, exact_zeros
 from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.results import percent
-from trueodds.problem.partition import MedianVariance, SimplexGrid
+from trueodds.core.settings import Count, OneOf, Range
 from trueodds.problem.tree import grow
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 
@@ -94,24 +95,9 @@ class SimplexHistogramRule(Rule):
         "class order": "of axes with equal variances the first is split",
         "two classes swapped": "a score on an edge or median changes its side when mirrored",
     }
-    partition: str = "median-variance"
-    min_size: int = 10
-    bins: int = 15
-
-    def __post_init__(self) -> None:
-        if self.partition not in _PARTITIONS:
-            raise InputError(
-                "TO203",
-                "A partition of the simplex is 'median-variance' or 'simplex-grid'.",
-                repr(self.partition),
-                "Leave it out for median-variance.",
-            )
-        MedianVariance(self.min_size)
-        SimplexGrid(self.bins)
-        if self.bins > FINEST:
-            raise InputError(
-                "TO203", f"A grid has at most {FINEST:,} bins per axis.", repr(self.bins), "For instance bins=15."
-            )
+    partition: Annotated[str, OneOf(_PARTITIONS)] = "median-variance"
+    min_size: Count = 10
+    bins: Annotated[int, Range(1, FINEST)] = 15
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
         """The mean outcomes of these rows."""
@@ -130,7 +116,7 @@ class SimplexHistogramRule(Rule):
         said = []
         if isinstance(fitted.cells, Grid):
             P, w = P[w > 0], w[w > 0]
-            rows = w if (w == np.rint(w)).all() else np.ones(len(w))
+            rows = w if are_counts(w) else np.ones(len(w))
             held = np.bincount(fitted.cells.index(_axes(P)), rows)
             # Good and Turing: as often as a row is alone in its cell a new one finds a cell where there was none.
             alone = float((held == 1).sum() / held.sum())

@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class_logs
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor, probabilities, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, probabilities, touched
 from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf, Positive, Range
 
 Array = NDArray[Any]
 
@@ -93,25 +94,15 @@ class SplineRule(Rule):
     complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = SplineMap
-    kind: str = "natural"
-    knots: int | None = None
-    penalty: float | str = "auto"
-    floor: float = FLOOR
+    kind: Annotated[str, OneOf(tuple(_KNOTS))] = "natural"
+    knots: Annotated[int, Range(3, 100)] | None = None
+    penalty: Positive | Literal["auto"] = "auto"
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
-        if self.kind not in _KNOTS:
-            raise InputError("TO203", "kind is 'natural' or 'gupta'.", repr(self.kind), "Leave it out for natural.")
-        whole = isinstance(self.knots, (int, np.integer)) and not isinstance(self.knots, bool)
-        if self.knots is not None and not (whole and 3 <= self.knots <= 100):
-            raise InputError("TO203", "knots must be a whole number from 3 to 100.", repr(self.knots), "Leave it out.")
-        if self.penalty != "auto" and (self.kind == "gupta" or not _positive(self.penalty)):
-            raise InputError(
-                "TO203",
-                "penalty is 'auto' or a number above 0, and kind='gupta' has none.",
-                repr(self.penalty),
-                "Leave it out.",
-            )
-        check_floor(self.floor)
+        super().__post_init__()
+        if self.kind == "gupta" and self.penalty != "auto":
+            raise InputError("TO203", "kind='gupta' has no penalty.", repr(self.penalty), "Leave it out.")
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the knots of the kind where none are given."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,13 @@ from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.likeliest import fitted, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
-from trueodds.calibrators.likelihood.logs import FLOOR, Probabilities, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities
 from trueodds.calibrators.likelihood.passes import Passes
-from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, scaled
+from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
 from trueodds.core.errors import Note
+from trueodds.core.settings import NonNegative
 
 Array = NDArray[Any]
 
@@ -111,14 +112,9 @@ class StructuredRule(SummedRule):
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = StructuredMap
-    form: str = "auto"
-    penalty: float = 1.0
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_choice("form", self.form, ("auto", "vector", "matrix"))
-        check_penalty("penalty", self.penalty)
-        check_floor(self.floor)
+    form: Literal["auto", "vector", "matrix"] = "auto"
+    penalty: NonNegative = 1.0
+    floor: Floor = FLOOR
 
     def over(self, data: Passes) -> StructuredMap:
         """The temperature of these rows, and what is left."""

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, LogProbabilities, Probabilities, check_floor, floored, softmax
+from trueodds.calibrators.likelihood.logs import (
+    FLOOR,
+    Floor,
+    LogProbabilities,
+    Probabilities,
+    floored,
+    softmax,
+)
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
@@ -89,10 +96,7 @@ class TemperatureRule(SummedRule):
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TemperatureMap
     as_given: ClassVar[bool] = True
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_floor(self.floor)
+    floor: Floor = FLOOR
 
     def over(self, data: Passes) -> TemperatureMap:
         """The temperature of these rows."""

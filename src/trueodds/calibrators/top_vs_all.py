@@ -19,7 +19,7 @@ from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.problem.complements import log_sum
 
 Array = NDArray[Any]
@@ -131,6 +131,7 @@ class TopVsAllRule(Rule):
     calibrator: str | Rule = "temperature"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rule = self._rule()
         if rule.map is None or rule.name == self.name or getattr(rule, "logits", False):
             raise InputError(
@@ -149,7 +150,7 @@ class TopVsAllRule(Rule):
             return self.calibrator
         if not isinstance(self.calibrator, str):
             raise InputError(
-                "TO203", "calibrator is a name or a rule.", repr(self.calibrator), "For instance 'isotonic'."
+                "TO203", "calibrator is a name or a rule.", describe(self.calibrator), "For instance 'isotonic'."
             )
         made: Rule = CALIBRATORS.make(self.calibrator, {})
         return made

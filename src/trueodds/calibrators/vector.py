@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor
 from trueodds.calibrators.likelihood.passes import Passes
-from trueodds.calibrators.likelihood.penalties import check_flag, check_penalty
 from trueodds.core.errors import Note
+from trueodds.core.settings import NonNegative
 
 Array = NDArray[Any]
 
@@ -54,13 +54,8 @@ class VectorRule(SummedRule):
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = VectorMap
     logits: bool = False
-    penalty: float = 0.5
-    floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        check_flag("logits", self.logits)
-        check_penalty("penalty", self.penalty)
-        check_floor(self.floor)
+    penalty: NonNegative = 0.5
+    floor: Floor = FLOOR
 
     def suits(self, n: int, k: int) -> bool:
         """Where there are few classes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from trueodds.calibrators.curves.by_score import each_counted, in_row_blocks, on
 from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.curves.pairs import coupled, each_pair
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
@@ -105,16 +106,7 @@ class VennAbersRule(Rule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = VennAbersMap
     as_given: ClassVar[bool] = True
-    multiclass: str = _REST
-
-    def __post_init__(self) -> None:
-        if self.multiclass not in (_REST, _PAIRS):
-            raise InputError(
-                "TO203",
-                "multiclass is 'one-vs-rest' or 'one-vs-one'.",
-                repr(self.multiclass),
-                "Leave it out for one-vs-rest.",
-            )
+    multiclass: Annotated[str, OneOf((_REST, _PAIRS))] = _REST
 
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
         """The brackets of these rows."""

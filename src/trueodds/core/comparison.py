@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
 from trueodds.core.printable import printable
-from trueodds.core.results import Estimate, Interval, Result, figure, in_words, percent, strict
+from trueodds.core.results import Estimate, Interval, Result, figure, in_words, keep_defined, percent, strict
 
 TOLD = 6  # pairs named in one line; a table of all is in `pairs`
 
@@ -29,6 +30,11 @@ class Comparison(Result):
     floor: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.difference):
+            object.__setattr__(self, "pvalue", None)
+        keep_defined(self, "difference", ("pvalue",))
 
     def __float__(self) -> float:
         return float(self.difference)

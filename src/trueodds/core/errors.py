@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from trueodds.core.printable import printable
 
-LONGEST, LONGEST_GOT = 400, 160  # characters of a message, and of what was got in it
+LONGEST, LONGEST_GOT, LONGEST_VALUE = 400, 160, 80  # characters of a message, of what was got, of one value
+LONGEST_ITEMS = 8  # items of a list that are written out
 
 
 class InputError(ValueError):
@@ -36,18 +37,24 @@ class InputError(ValueError):
 
 
 def describe(value: object) -> str:
-    """A value in a few words: as it is written where that is short, else its type and size.
+    """A value in a message: as it is written where that is short, else its type and size.
 
-    >>> describe("eec"), describe([0.5] * 300)
-    ("'eec'", 'list of 300')
+    >>> describe("eec"), describe([0.5] * 300), describe(10**400)
+    ("'eec'", 'list of 300', 'an integer of 1,329 bits')
     """
     kind = type(value).__name__
-    if (shape := getattr(value, "shape", ())) and isinstance(shape, tuple):
+    if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
         return f"{kind} of shape {shape}"
-    if isinstance(value, (list, tuple, dict, set)) and len(value) > 8:
-        return f"{kind} of {len(value):,}"
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else kind
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length():,} bits"
+    items = len(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else 0
+    try:
+        text = "" if items > LONGEST_ITEMS else " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the value
+        text = ""
+    if not text or (items and len(text) > LONGEST_VALUE):
+        return f"{kind} of {items:,}" if items else kind
+    return shortened(text, LONGEST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
 from trueodds.core.groups_told import same, told
-from trueodds.core.results import Estimate, Interval, Result, strict
+from trueodds.core.results import Estimate, Interval, Result, strict, undefined
 
 
 class Told(Protocol):
@@ -70,6 +71,10 @@ class Gap:
     difference: float
     interval: Interval | None
 
+    def __post_init__(self) -> None:
+        if math.isnan(self.difference):
+            object.__setattr__(self, "interval", None)
+
     @property
     def settled(self) -> bool:
         """Whether the interval leaves no doubt which error is larger."""
@@ -108,6 +113,15 @@ class ByGroup(Result):
     null: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        lost = [
+            each.label for each in self.groups if any(map(math.isnan, (each.estimate.value, each.pvalue, each.joint)))
+        ]
+        if lost:
+            more = f" and {len(lost) - 5:,} more" if len(lost) > 5 else ""
+            note = undefined(f"The error or p-value of {'; '.join(lost[:5])}{more} is")
+            object.__setattr__(self, "notes", (*self.notes, note))
 
     @property
     def n(self) -> int:

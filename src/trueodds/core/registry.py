@@ -66,7 +66,8 @@ class Registry:
     def load(self, name: str) -> Any:
         """The member's class; an unknown name is an InputError that lists the near ones."""
         if name not in self._table:
-            raise InputError("TO201", f"There is no {self.kind} of that name.", repr(name), self._hint(str(name)))
+            name = str(name)[:80]
+            raise InputError("TO201", f"There is no {self.kind} of that name.", repr(name), self._hint(name))
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
@@ -95,8 +96,8 @@ class Registry:
         known = (*self._accepted(name), *also)
         for key in settings:
             if key not in known:
-                fix = near(key, known) if known else "It has no settings."
-                raise InputError("TO202", f"{self.kind} {name} takes no setting of that name.", repr(key), fix)
+                fix = near(key[:80], known) if known else "It has no settings."
+                raise InputError("TO202", f"{self.kind} {name} takes no setting of that name.", repr(key[:80]), fix)
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""

@@ -49,6 +49,28 @@ class Interval:
         return {"low": strict(self.low), "high": strict(self.high), "level": self.level, "method": self.method}
 
 
+def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
+    """Leave out the interval of a number that is undefined, and say in a note what is; for results as they are made."""
+    interval: Interval | None = getattr(result, "interval", None)
+    named = [name for name in (value, *others) if _undefined(getattr(result, name))]
+    if interval is not None and (value in named or _undefined(interval.low) or _undefined(interval.high)):
+        object.__setattr__(result, "interval", None)
+        named = named or ["interval"]
+    words = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in named)
+    note = undefined(f"The {words} {'is' if len(named) == 1 else 'are'}")
+    if named and note not in result.notes:
+        object.__setattr__(result, "notes", (*result.notes, note))
+
+
+def undefined(what: str) -> Note:
+    """The note on numbers that are NaN."""
+    return Note("TN155", f"{what} undefined on these rows (NaN); another note says why where more is known.")
+
+
+def _undefined(x: Any) -> bool:
+    return isinstance(x, float) and math.isnan(x)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(Result):
     """How large an error is, with its interval, its noise floor and the settings that made it."""
@@ -64,13 +86,16 @@ class Estimate(Result):
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
+    def __post_init__(self) -> None:
+        keep_defined(self, "value", ("noise_floor", "debiased"))
+
     def __float__(self) -> float:
         return float(self.value)
 
     def describe(self) -> str:
         """Value, interval, noise floor, rows and settings, in one line."""
         pieces = [f"{self.estimator} {figure(self.value)}" + (f" {self.interval}" if self.interval else "")]
-        if self.noise_floor is not None:
+        if self.noise_floor is not None and not math.isnan(self.noise_floor):
             pieces.append(f"noise floor {figure(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
@@ -109,6 +134,9 @@ class Verdict(Result):
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_defined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
 
     def __float__(self) -> float:
         return float(self.pvalue)

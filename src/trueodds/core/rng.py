@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.core.errors import InputError
-
-_PROBLEM = "rng must be a non-negative integer or a numpy Generator."
+from trueodds.core.settings import Seed, check
 
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
@@ -17,9 +15,7 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """
     if isinstance(rng, np.random.Generator):
         return rng
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    raise InputError("TO203", _PROBLEM, repr(rng), "Pass rng=0, or numpy.random.default_rng(0).")
+    return np.random.default_rng(check("rng", rng, Seed | np.random.Generator, 0))
 
 
 def stream_key(rng: np.random.Generator) -> int:

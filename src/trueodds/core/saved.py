@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
+from trueodds.core.settings import check
 
 
 def write(path: str | os.PathLike[str], text: str, code: str) -> None:
     """Write a text file; another process sees the old file or the whole new one, never a part."""
-    with replacing(path, code) as file:
+    with replacing(check("path", path, str | os.PathLike), code) as file:
         file.write(text.encode())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.atomic import replacing
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.extras import install
 from trueodds.core.printable import printable, printable_lines, printable_tree
 from trueodds.core.results import strict, with_notes
+from trueodds.core.settings import check
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.presentation import Presentation
 from trueodds.diagrams.drawing.svg import embedded
@@ -115,7 +117,7 @@ class Diagram:
         for layer in layers:
             if layer not in (known := (*self.layers, "legend", "finding")):
                 fix = f"One of {', '.join(known)}."
-                raise InputError("TO203", f"The diagram {self.name} has no such layer.", repr(layer), fix)
+                raise InputError("TO203", f"The diagram {self.name} has no such layer.", describe(layer), fix)
         return replace(self, without=self.without | set(layers))
 
     def printable(self) -> Self:
@@ -244,9 +246,7 @@ class Diagram:
             raise InputError(
                 "TO203",
                 "ax is one matplotlib Axes.",
-                f"{type(ax).__name__} of shape {np.shape(ax)}"
-                if isinstance(ax, (np.ndarray, list, tuple))
-                else repr(ax),
+                describe(ax),
                 "Pass one of them, such as ax=axes[0].",
             )
         if ax is not None and getattr(ax, _DRAWN, None) in [*ax.collections, *ax.lines, *ax.child_axes]:
@@ -290,7 +290,9 @@ class Diagram:
         `title`, `figsize`, `dpi` and `legend` are those of `draw`; a .png has 200 pixels per inch if not said.
         Raises TO203 for another ending and for values that they cannot have, TO703 where the file cannot be written.
         """
-        self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)._write(Path(path))
+        self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)._write(
+            Path(check("path", path, str | os.PathLike))
+        )
 
     def _write(self, path: Path) -> None:
         kind = path.suffix.lower().removeprefix(".")

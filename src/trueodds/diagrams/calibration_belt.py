@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import ONE, Integer, Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.belts.belt_plot import BeltPlot
 from trueodds.diagrams.belts.condensed import condensed
 from trueodds.diagrams.belts.words import gathered, joined, p_said, places, sides
 from trueodds.diagrams.binned.bins import Binned, stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.recipe import IMPORTANCE, Recipe, check_level, lens_of
+from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
 from trueodds.hypotests.by_view import Found
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import Belt, belt
-from trueodds.hypotests.likelihood.logits import Logits
+from trueodds.hypotests.likelihood.logits import Floor, Logits
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 
@@ -77,18 +78,18 @@ class CalibrationBelt(Recipe):
 
     name: ClassVar[str] = "calibration_belt"
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    levels: Sequence[float] = (0.8, 0.95)
+    levels: Annotated[Sequence[Level], ONE] = (0.8, 0.95)
     fitted: bool = False
-    max_degree: int = 4
-    floor: float = 0.0
+    max_degree: Integer = 4
+    floor: Floor = 0.0
 
     def __post_init__(self) -> None:
-        given = self.levels if isinstance(self.levels, (tuple, list, np.ndarray)) else (self.levels,)
-        for level in given:
-            check_level(level)
-        if not 1 <= len(set(given)) <= 4:
-            raise InputError("TO203", "levels are one to four.", repr(self.levels), "For instance levels=[0.8, 0.95].")
-        object.__setattr__(self, "levels", tuple(sorted({float(level) for level in given})))
+        super().__post_init__()
+        if not 1 <= len(set(self.levels)) <= 4:
+            raise InputError(
+                "TO203", "levels are one to four.", describe(self.levels), "For instance levels=[0.8, 0.95]."
+            )
+        object.__setattr__(self, "levels", tuple(sorted({float(level) for level in self.levels})))
         self._test()
 
     @classmethod
@@ -101,7 +102,7 @@ class CalibrationBelt(Recipe):
         """The recipe; one level instead of several."""
         if "level" in settings:
             if "levels" in settings:
-                said = f"level={settings['level']!r}, levels={settings['levels']!r}"
+                said = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
                 raise InputError("TO203", "level is one of levels.", said, "Give one of the two.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)

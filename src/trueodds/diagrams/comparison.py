@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.binned.styles import STYLES
@@ -17,7 +18,7 @@ from trueodds.diagrams.models import comparison_rows as rows
 from trueodds.diagrams.models.comparison_picture import ComparisonDiagram
 from trueodds.diagrams.models.lineup import Models, views_by_model
 from trueodds.diagrams.models.standing import Standing, standings
-from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of, one_of
+from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
 from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
 from trueodds.inference.estimate import Sureness
@@ -80,15 +81,9 @@ class Comparison(BinnedRecipe):
         "difference_high",
     )
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    style: str = "deviation"
-    bars: str | None = "confidence"
+    style: Annotated[str, OneOf(STYLES)] = "deviation"
+    bars: Literal["confidence", "consistency"] | None = "confidence"
     paired: bool | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self.style, "style", STYLES[::-1])
-        one_of(self.bars, "bars", ("confidence", "consistency", None))
-        one_of(self.paired, "paired", (None, True, False))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without floor and interval, which need its rows."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
-from trueodds.diagrams.curves.draws import DRAWS, at_least
+from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.monotone import bands, honest
 from trueodds.diagrams.monotone.beyond import stretches
@@ -20,7 +21,7 @@ from trueodds.diagrams.monotone.finding import finding
 from trueodds.diagrams.monotone.parts import Parts
 from trueodds.diagrams.monotone.picture import CorpDiagram
 from trueodds.diagrams.monotone.strip import bins_for
-from trueodds.diagrams.recipe import IMPORTANCE, Recipe, check_level, lens_of, one_of
+from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
 from trueodds.estimators.corp import SCORES
 from trueodds.problem.view import View
 
@@ -97,25 +98,17 @@ class Corp(Recipe):
 
     name: ClassVar[str] = "corp"
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    band: str | None = "consistency"
-    level: float = 0.9
-    style: str = "miscalibration"
-    score: str = "brier"
-    how: str = "auto"
-    redraw: str = "labels"
-    resamples: int = 999
-    bins: int | None = None
+    band: Literal["consistency", "confidence", "honest"] | None = "consistency"
+    level: Level = 0.9
+    style: Literal["miscalibration", "discrimination"] = "miscalibration"
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
+    how: Literal["auto", "paper", "discrete", "continuous"] = "auto"
+    redraw: Literal["labels", "both"] = "labels"
+    resamples: BandDraws = 999
+    bins: BinCount | None = None
 
     def __post_init__(self) -> None:
-        check_level(self.level)
-        one_of(self.band, "band", ("consistency", "confidence", "honest", None))
-        one_of(self.style, "style", ("miscalibration", "discrimination"))
-        one_of(self.score, "score", tuple(SCORES))
-        one_of(self.how, "how", ("auto", "paper", "discrete", "continuous"))
-        one_of(self.redraw, "redraw", ("labels", "both"))
-        at_least(self.resamples, "resamples", DRAWS, 999)
-        if self.bins is not None:
-            at_least(self.bins, "bins", 1, 10)
+        super().__post_init__()
         if self.how != "auto" and self.band not in ("consistency", "confidence"):
             problem = "how is for bands that hold score by score."
             raise InputError("TO203", problem, f"how={self.how!r}, band={self.band!r}", "Leave how out.")

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.belts.walk import VERTICES, Walk
 from trueodds.diagrams.belts.walk_plot import WalkPlot
 from trueodds.diagrams.belts.words import gathered, p_said, places, sides
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.recipe import Recipe, check_level, lens_of
+from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.problem.view import View
 
 # Scores that may be ticked; where two would meet the one that stands first is.
@@ -66,10 +67,7 @@ class Cumulative(Recipe):
     """
 
     name: ClassVar[str] = "cumulative"
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
+    level: Level = 0.95
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The walks of binary views."""

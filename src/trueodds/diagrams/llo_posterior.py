@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floor_of, touched
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, floor_of, touched
+from trueodds.core.errors import Note
+from trueodds.core.settings import ONE, Probability, Range
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.odds.posterior_map import PosteriorMap
-from trueodds.diagrams.odds.shift_and_slope import Plane, check_share, counted, probable, shares
+from trueodds.diagrams.odds.shift_and_slope import Plane, counted, probable
 from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.problem.view import View
 
@@ -64,18 +65,14 @@ class LloPosterior(Recipe):
     """
 
     name: ClassVar[str] = "llo_posterior"
-    posteriors: Sequence[float] = (0.95, 0.9, 0.8)
-    prior: float = 0.5
-    resolution: int = 61
-    floor: float = FLOOR
+    posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
+    prior: Probability = 0.5
+    resolution: Annotated[int, Range(2, 1000)] = 61
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "posteriors", shares("posteriors", self.posteriors))
-        check_share("prior", self.prior)
-        check_floor(self.floor)
-        size = self.resolution
-        if isinstance(size, bool) or not isinstance(size, int) or not 2 <= size <= 1000:
-            raise InputError("TO203", "resolution is a number from 2 to 1000.", repr(size), "Leave it out for 61.")
+        super().__post_init__()
+        object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least believable first."""

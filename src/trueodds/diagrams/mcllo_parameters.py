@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor, floor_of, touched
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor, floor_of, touched
 from trueodds.core.errors import Note
+from trueodds.core.settings import Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
@@ -17,7 +18,7 @@ from trueodds.diagrams.odds.class_names import Named
 from trueodds.diagrams.odds.estimates import drawable, estimates, reach_of, sides_of
 from trueodds.diagrams.odds.parameter_plot import ParameterPlot
 from trueodds.diagrams.odds.shift_and_slope import counted
-from trueodds.diagrams.recipe import IMPORTANCE, check_level, lens_of, one_of
+from trueodds.diagrams.recipe import IMPORTANCE, lens_of
 from trueodds.hypotests.likelihood.odds import NEAR, Odds
 from trueodds.problem.view import View
 
@@ -65,15 +66,9 @@ class MclloParameters(Named):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    floor: float = FLOOR
-    level: float = 0.95
+    floor: Floor = FLOOR
+    level: Level = 0.95
     ellipses: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_floor(self.floor)
-        check_level(self.level)
-        one_of(self.ellipses, "ellipses", (True, False))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The parameters of each view, the farthest off first."""
@@ -116,7 +111,7 @@ class MclloParameters(Named):
         theta = np.asarray(odds.best.theta).reshape(-1, 2)
         spread = np.full((len(theta), 2, 2), np.nan)
         # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
-        if odds.spread is not None and odds.best.at.value > NEAR * max(float(odds.w.sum()), 1.0):
+        if odds.spread is not None and odds.best.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
             spread = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not drawable(theta, spread, self.level):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, OneOf, Range
 from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.decisions import Drawing
 from trueodds.diagrams.models.lineup import Models, views_by_model
 from trueodds.diagrams.models.standing import Standing, standings
-from trueodds.diagrams.recipe import IMPORTANCE, Recipe, check_level, one_of
+from trueodds.diagrams.recipe import IMPORTANCE, Recipe
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
@@ -24,7 +26,6 @@ from trueodds.inference.estimate import Sureness
 from trueodds.problem.lens import Lens
 from trueodds.problem.view import View
 
-DRAWS = 99  # fewer cannot tell the quantiles of a band
 SCORE: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
 
 
@@ -97,26 +98,20 @@ class Murphy(Recipe):
     exempt: ClassVar[dict[str, str]] = IMPORTANCE | {
         "tally": "a threshold is a score, of a tally the mean of a cell, and at the score itself a cost is halved",
     }
-    style: str = "murphy"
-    score: str = "brier"
-    thresholds: int | Sequence[float] | None = None
-    band: str | None = "auto"
+    style: Literal["murphy", "plane"] = "murphy"
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
+    thresholds: Annotated[int, Range(2, 1_000_000)] | Sequence[Annotated[float, Range(0, 1)]] | None = None
+    band: Literal["auto", "bootstrap"] | None = "auto"
     parts: bool | None = None
-    level: float = 0.9
-    resamples: int = 999
+    level: Level = 0.9
+    resamples: BandDraws = 999
     paired: bool | None = None
 
     def __post_init__(self) -> None:
-        check_level(self.level)
-        one_of(self.style, "style", ("murphy", "plane"))
-        one_of(self.score, "score", tuple(SCORES))
-        one_of(self.band, "band", ("auto", "bootstrap", None))
-        one_of(self.parts, "parts", (None, True, False))
-        one_of(self.paired, "paired", (None, True, False))
-        if not _whole(self.resamples, DRAWS):
-            fix = "For instance resamples=999."
-            raise InputError("TO203", f"resamples is a whole number of at least {DRAWS}.", repr(self.resamples), fix)
-        _asked(self.thresholds)
+        super().__post_init__()
+        if self.thresholds == ():
+            problem = "thresholds are numbers from 0 to 1, or how many steps from 0 to 1."
+            raise InputError("TO203", problem, "none", "For instance thresholds=100 or [0.1, 0.5].")
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without intervals of its score, which need its rows."""
@@ -150,20 +145,6 @@ def _asked(thresholds: Any) -> Array | None:
     """The thresholds asked for, rising; None where the curves decide."""
     if thresholds is None:
         return None
-    if isinstance(thresholds, (int, np.integer)):
-        if not _whole(thresholds, 2):
-            problem = "thresholds is a whole number of at least 2 steps."
-            raise InputError("TO203", problem, repr(thresholds), "For instance thresholds=100.")
-        return np.arange(int(thresholds) + 1) / int(thresholds)
-    try:
-        found = np.unique(np.asarray(thresholds, dtype=np.float64))
-    except (TypeError, ValueError):
-        found = np.array([np.nan])
-    if found.ndim != 1 or not len(found) or not ((found >= 0) & (found <= 1)).all():
-        problem = "thresholds are numbers from 0 to 1, or how many steps from 0 to 1."
-        raise InputError("TO203", problem, repr(thresholds), "For instance thresholds=100 or [0.1, 0.5].")
-    return found
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
+    if isinstance(thresholds, int):
+        return np.arange(thresholds + 1) / thresholds
+    return np.unique(np.asarray(thresholds, dtype=np.float64))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor
 from trueodds.core.errors import Note
+from trueodds.core.settings import ONE, Probability
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.odds import stations
 from trueodds.diagrams.odds.class_names import Named
 from trueodds.diagrams.odds.line_plot import LinePlot
-from trueodds.diagrams.odds.shift_and_slope import check_share, probable, shares
+from trueodds.diagrams.odds.shift_and_slope import probable
 from trueodds.diagrams.odds.stations import FEWER, LINES, Stations
 from trueodds.diagrams.recipe import lens_of
 from trueodds.problem.view import View
@@ -71,15 +72,13 @@ class RecalibrationLines(Named):
 
     name: ClassVar[str] = "recalibration_lines"
     vectors: ClassVar[bool] = True
-    posteriors: Sequence[float] = (0.95, 0.9, 0.8)
-    prior: float = 0.5
-    floor: float = FLOOR
+    posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
+    prior: Probability = 0.5
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "posteriors", shares("posteriors", self.posteriors))
-        check_share("prior", self.prior)
-        check_floor(self.floor)
+        object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Lines of every view, the most moved first."""

@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Settings
 from trueodds.diagrams.base import Diagram
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.problem.lens import Lens
@@ -23,7 +24,7 @@ IMPORTANCE = {"weight two": "weights are importance weights: chance grows with t
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Settings):
     """A diagram's settings; called on the views of a lens it gives the Diagram."""
 
     name: ClassVar[str]
@@ -83,10 +84,7 @@ class BinnedRecipe(Recipe):
     """One that pools rows: bins and partition may be words."""
 
     partition: Partition | None = None
-    level: float = 0.9
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
+    level: Level = 0.9
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
@@ -100,12 +98,6 @@ class BinnedRecipe(Recipe):
         return cls(partition=as_partition(**asked), **settings)
 
 
-def check_level(level: Any) -> None:
-    """A probability between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError("TO203", "level must lie between 0 and 1.", repr(level), "For instance level=0.9.")
-
-
 def views_of(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
     """What a lens sees of rows, or of a tally's cells."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
@@ -116,10 +108,3 @@ def lens_of(views: Sequence[View]) -> str:
     if len(views) == 1:
         return views[0].name
     return "classwise" if all(view.name.startswith("class:") for view in views) else "several"
-
-
-def one_of(value: Any, name: str, known: Sequence[Any]) -> None:
-    """Refuse a setting that is none of the known values."""
-    if value not in known:
-        said = ", ".join(repr(each) for each in known)
-        raise InputError("TO203", f"{name} is one of {said}.", repr(value), f"Leave it out for {known[0]!r}.")

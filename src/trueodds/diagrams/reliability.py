@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned import bins, chance, redrawn
 from trueodds.diagrams.binned.crosses import ReliabilityDiagram
 from trueodds.diagrams.binned.stretches import finding, told
 from trueodds.diagrams.binned.styles import STYLES, limits
 from trueodds.diagrams.drawing import ink, layout
-from trueodds.diagrams.recipe import BinnedRecipe, lens_of, one_of
-from trueodds.hypotests.judging import check_draws
+from trueodds.diagrams.recipe import BinnedRecipe, lens_of
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 
@@ -72,21 +72,12 @@ class Reliability(BinnedRecipe):
 
     name: ClassVar[str] = "reliability"
     by_count: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
-    style: str = "diagonal"
-    bars: str | None = "consistency"
-    by: str = "exact"
-    resamples: int = 999
-    interval: str = "wilson"
+    style: Annotated[str, OneOf(STYLES)] = "diagonal"
+    bars: Literal["consistency", "confidence"] | None = "consistency"
+    by: Literal["exact", "redraw"] = "exact"
+    resamples: Resamples = 999
+    interval: Literal["wilson", "clopper-pearson"] = "wilson"
     simultaneous: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self.style, "style", STYLES)
-        one_of(self.bars, "bars", ("consistency", "confidence", None))
-        one_of(self.by, "by", ("exact", "redraw"))
-        one_of(self.interval, "interval", tuple(_INTERVALS))
-        one_of(self.simultaneous, "simultaneous", (False, True))
-        check_draws("labels", self.resamples)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of binary views."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from trueodds.calibrators.kernel import KernelRule
 from trueodds.core.errors import Note
+from trueodds.core.settings import BinCount, Level
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
-from trueodds.diagrams.curves.draws import DRAWS, at_least
+from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.curves.parts import Parts
 from trueodds.diagrams.curves.picture import ReliabilityCurveDiagram
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.monotone.strip import strip
-from trueodds.diagrams.recipe import Recipe, check_level, lens_of, one_of
+from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.problem.view import View
 
 BY_COUNT = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
@@ -95,24 +96,18 @@ class ReliabilityCurve(Recipe):
 
     name: ClassVar[str] = "reliability_curve"
     by_count: ClassVar[tuple[str, ...]] = BY_COUNT
-    band: str | None = "confidence"
-    level: float = 0.9
+    band: Literal["confidence", "consistency"] | None = "confidence"
+    level: Level = 0.9
     simultaneous: bool = False
     bandwidth: float | str = "silverman"
     scale: str = "logit"
-    range: str | None = "auto"
-    resamples: int = 200
-    bins: int | None = None
+    range: Literal["auto", "1/K"] | None = "auto"
+    resamples: BandDraws = 200
+    bins: BinCount | None = None
 
     def __post_init__(self) -> None:
-        check_level(self.level)
+        super().__post_init__()
         KernelRule(bandwidth=self.bandwidth, scale=self.scale)  # the same two settings, refused alike
-        one_of(self.band, "band", ("confidence", "consistency", None))
-        one_of(self.simultaneous, "simultaneous", (False, True))
-        one_of(self.range, "range", ("auto", None, "1/K"))
-        at_least(self.resamples, "resamples", DRAWS, 200)
-        if self.bins is not None:
-            at_least(self.bins, "bins", 1, 10)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of binary views."""

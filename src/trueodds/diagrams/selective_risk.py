@@ -11,10 +11,12 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator
+from trueodds.core.settings import Count, Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
+from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.drawing import ink
-from trueodds.diagrams.recipe import Recipe, check_level, views_of
+from trueodds.diagrams.recipe import Recipe, views_of
 from trueodds.diagrams.selective.risk_plot import RiskPlot
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -66,18 +68,9 @@ class RiskOverCoverage(Recipe):
     clusters: ClassVar[bool] = True
     by_chance: ClassVar[tuple[str, ...]] = ("low", "high")
     exempt: ClassVar[dict[str, str]] = {"class order": "it is of the answer given, whichever class that is"}
-    asked: int | None = None
-    level: float = 0.95
-    resamples: int = 1000
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
-        for name, value, least in (("asked", self.asked, 1), ("resamples", self.resamples, 99)):
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
-            if not whole and (name, value) != ("asked", None):
-                raise InputError(
-                    "TO203", f"{name} is a whole number of at least {least}.", repr(value), "Leave it out."
-                )
+    asked: Count | None = None
+    level: Level = 0.95
+    resamples: BandDraws = 1000
 
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0

@@ -9,7 +9,7 @@ from trueodds.core.errors import Note
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.recipe import lens_of, one_of
+from trueodds.diagrams.recipe import lens_of
 from trueodds.diagrams.simplicial import corners
 from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, law_notes, with_verdicts
 from trueodds.diagrams.simplicial.panels import panels
@@ -75,10 +75,6 @@ class Simplex(SimplexRecipe):
 
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self.ellipses, "ellipses", (False, True))
 
     def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Range
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.simplicial import corners
@@ -61,20 +62,8 @@ class Tetrahedron(SimplexRecipe):
     """
 
     name: ClassVar[str] = "tetrahedron"
-    azimuth: float = 40.0
-    elevation: float = 18.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, most in (("azimuth", 360.0), ("elevation", 90.0)):
-            angle = getattr(self, name)
-            if isinstance(angle, bool) or not isinstance(angle, (int, float)) or not abs(angle) <= most:
-                raise InputError(
-                    "TO203",
-                    f"{name} is in degrees, from -{most:g} to {most:g}.",
-                    repr(angle),
-                    f"For instance {name}=20.",
-                )
+    azimuth: Annotated[float, Range(-360, 360)] = 40.0
+    elevation: Annotated[float, Range(-90, 90)] = 18.0
 
     def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""

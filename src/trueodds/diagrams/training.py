@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator, stream_key
+from trueodds.core.settings import Level, Resamples
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.chance import beyond, wilson
 from trueodds.diagrams.learning.epochs import Epoch, check, epoch_of, impossible, loss_of, right_of, unnamed
@@ -21,7 +22,6 @@ from trueodds.diagrams.learning.training_plot import TrainingPlot
 from trueodds.diagrams.recipe import BinnedRecipe
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests.consistency import Consistency
-from trueodds.hypotests.judging import check_draws
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -78,12 +78,8 @@ class Training(BinnedRecipe):
     exempt: ClassVar[dict[str, str]] = {
         "class order": "all classes make one row for each epoch, and of tied probabilities the first class is predicted"
     }
-    level: float = 0.95
-    resamples: int = 999
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_draws("labels", self.resamples)
+    level: Level = 0.95
+    resamples: Resamples = 999
 
     def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
         """Refused: views alone belong to no epoch."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 from trueodds.estimators.base import ProperScore, one_score, single_rows
 from trueodds.problem.view import View
 
@@ -48,11 +49,7 @@ class AnswerOrAbstain(ProperScore):
     lens: ClassVar[str | None] = "confidence"
     needs_rows: ClassVar[bool] = True
     best: ClassVar[float] = 1.0
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.floor, (str, bool)) or not 0 <= self.floor < 1:
-            raise InputError("TO203", "floor must lie in [0, 1).", repr(self.floor), "For instance floor=0.001.")
+    floor: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:
         """The utility of each row."""

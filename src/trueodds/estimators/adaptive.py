@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
+from trueodds.core.settings import Range, check
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
-from trueodds.problem.partition import EqualMass, Partition, as_partition
+from trueodds.problem.bins import Bins
+from trueodds.problem.partition import BinsOrEdges, EqualMass, Partition, as_partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -23,7 +25,8 @@ RANGES = EqualMass(15)
 def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
     """The façade's settings with words of a partition made into one; `bins` alone means those of the `usual` rule."""
     asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-    if asked and "partition" not in asked and np.ndim(asked.get("bins", 0)) == 0:
+    edges = isinstance(check("bins", asked.get("bins"), BinsOrEdges | None, 15), tuple)
+    if asked and "partition" not in asked and not edges:
         asked["partition"] = usual
     return settings | {"partition": as_partition(**asked)} if asked else settings
 
@@ -183,18 +186,8 @@ class ThresholdedError(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     exempt: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
     partition: Partition = RANGES
-    threshold: float | str = 0.01
-    normalize: str = "kept"
-
-    def __post_init__(self) -> None:
-        BinnedError(self.partition)  # refuses what is no partition
-        low = self.threshold
-        if low != "1/K" and (isinstance(low, (str, bool)) or not 0 <= low < 1):
-            raise InputError(
-                "TO203", "threshold must lie in [0, 1), or be '1/K'.", repr(low), "For instance threshold=0.01."
-            )
-        if self.normalize not in ("kept", "all"):
-            raise InputError("TO203", "normalize is 'kept' or 'all'.", repr(self.normalize), "Leave it out for 'kept'.")
+    threshold: Annotated[float, Range(0, 1, closed="left")] | Literal["1/K"] = 0.01
+    normalize: Literal["kept", "all"] = "kept"
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
@@ -265,7 +258,8 @@ class KeptSums:
         self.share = error.normalize == "kept"
         rows = np.flatnonzero((view.at.astype(np.float64, copy=False) > low) & (view.w > 0))
         p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.at))
-        cells = error.partition.freeze(View(p, y, w, n=n, at=at, classes=view.classes))
+        kept = View(p, y, w, n=n, at=at, classes=view.classes)
+        cells = error.partition.freeze(kept) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
         self.index[rows] = cells.index(at)

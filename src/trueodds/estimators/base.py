@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
+from trueodds.core.settings import OneOf, Settings
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -49,7 +50,7 @@ class Linear(Protocol):
 
 
 @dataclass(frozen=True)
-class Estimator:
+class Estimator(Settings):
     """An estimator: settings in fields, a value for a View."""
 
     name: ClassVar[str]
@@ -145,7 +146,7 @@ class Mean(Estimator):
     def value(self, view: View) -> float:
         """The weighted mean."""
         kept = view.w > 0
-        return float(view.w[kept] @ self.rows(view)[kept] / view.total)
+        return float(view.w[kept] @ self.rows(view)[kept] / view.total) if kept.any() else math.nan
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def single_rows(view: View, name: str) -> None:
 
 
 AGGREGATES = ("mean", "max", "sum", "prevalence", "weight")
+Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 
 def shares(views: Sequence[View], aggregate: str) -> Array:
@@ -203,7 +205,7 @@ def _known(aggregate: str) -> None:
         raise InputError(
             "TO203",
             "aggregate is one of mean, max, sum, prevalence, weight.",
-            repr(aggregate),
+            describe(aggregate),
             "Leave it out for the mean.",
         )
 
@@ -212,6 +214,8 @@ def combine(values: Array, shares: Array, aggregate: str) -> Array:
     """Values of several views (views, …) as one number along the first axis."""
     if aggregate == "max":
         return np.asarray(values.max(axis=0))
+    if not shares.all():  # a view that counts for nothing may have no number
+        shares, values = shares[shares != 0], values[shares != 0]
     return np.tensordot(shares, values, axes=1)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
+from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit, Smoother
@@ -61,17 +61,13 @@ class IntegratedIndex(ScoredError):
 
     name: ClassVar[str] = "ici"
     exempt: ClassVar[dict[str, str]] = {"cells": "a smooth curve moves with each score, and cells keep only their mean"}
-    smoother: str = "loess"
-    span: float | None = None
+    smoother: Annotated[str, OneOf(KINDS)] = "loess"
+    span: Annotated[float, Range(0, 1, closed="right")] | None = None
 
     def __post_init__(self) -> None:
-        if self.smoother not in KINDS:
-            fix = near(str(self.smoother), KINDS)
-            raise InputError("TO203", "smoother is loess, lowess or isotonic.", repr(self.smoother), fix)
+        super().__post_init__()
         if self.span is not None and self.smoother == "isotonic":
             raise InputError("TO203", "The isotonic curve has no span.", repr(self.span), "Leave span out.")
-        if self.span is not None and not _is_share(self.span):
-            raise InputError("TO203", "span is a share of the rows, in (0, 1].", repr(self.span), "For instance 0.75.")
         if self.smoother == "isotonic":  # refitted to every draw, it is not linear in the outcomes
             object.__setattr__(self, "norm", False)
             object.__setattr__(self, "interval", "noise-floor")
@@ -190,14 +186,9 @@ class WorstDistance(IntegratedIndex):
         return np.where(share > 0, gap, 0.0).max(axis=-1)
 
 
-def _is_share(span: Any) -> bool:
-    number = isinstance(span, (int, float, np.integer, np.floating)) and not isinstance(span, bool)
-    return number and bool(0 < span <= 1)
-
-
 def _row(view: View) -> float:
-    """The share of one row where the weights are whole and so count rows; 0 where they do not."""
-    return 1 / view.total if view.whole else 0.0
+    """The share of one row where weights are multiples of one row's; 0 where they are not."""
+    return (view.unit or 0.0) / view.total
 
 
 def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.view import View
@@ -88,11 +88,7 @@ class Corp(ScoredError):
     norm: ClassVar[bool] = False
     power: ClassVar[float] = 2.0  # a squared distance for Brier, and nearly one for log loss
     exempt: ClassVar[dict[str, str]] = {"cells": "scores within a cell differ, and the cell keeps only their mean"}
-    score: str = "brier"
-
-    def __post_init__(self) -> None:
-        if self.score not in tuple(SCORES):
-            raise InputError("TO203", "score is brier or log_loss.", repr(self.score), near(str(self.score), SCORES))
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     def terms(self, s: Array, w: Array, wy: Array, logs: Array) -> tuple[Array, Array, Array]:
         """The score, that of the recalibrated rates and that of the overall rate, from shares (…, m) at s (m,).

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import OWN, Integer
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
@@ -60,8 +61,8 @@ class CostRegret(OutOfSample):
     recovers: ClassVar[str] = "regret"
     at_calibration: ClassVar[str] = "at most 0"
     of_vectors: ClassVar[str] = "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
-    cost: Cost | None = None
-    actions: tuple[str, ...] | None = None
+    cost: Annotated[Cost | None, OWN] = None
+    actions: tuple[str | Integer | float, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,8 +70,10 @@ class CostRegret(OutOfSample):
             object.__setattr__(self, "cost", checked(self.cost))
         if self.actions is not None:
             named = tuple(map(str, self.actions))
-            if isinstance(self.actions, str) or len(set(named)) < len(named):
-                raise InputError("TO203", "actions are names that differ.", repr(self.actions), "One per row of cost.")
+            if len(set(named)) < len(named):
+                raise InputError(
+                    "TO203", "actions are names that differ.", describe(self.actions), "One per row of cost."
+                )
             object.__setattr__(self, "actions", named)
 
     def by_outcome(self, judged: Judged, view: View) -> Array:
@@ -132,7 +135,7 @@ class CostRegret(OutOfSample):
         return Costs(self.cost, judged.P, view, self.name, judged.row)
 
     def _names(self, actions: int) -> tuple[str, ...]:
-        named = self.actions or tuple(map(str, range(actions)))
+        named = tuple(map(str, self.actions or range(actions)))
         if len(named) != actions:
             raise InputError(
                 "TO205", f"The costs have {actions} actions.", f"{len(named)} names", "Give one name per row of cost."

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import settings_of
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.estimators.score_regret import ScoreRegret
@@ -83,7 +83,10 @@ class CrossFitted(OutOfSample):
             return cls(**settings)
         if "distance" in settings:
             raise InputError(
-                "TO203", "A score is no distance.", f"distance={settings['distance']!r}", "Give one of score, distance."
+                "TO203",
+                "A score is no distance.",
+                f"distance={describe(settings['distance'])}",
+                "Give one of score, distance.",
             )
         return ScoreRegret(**settings)
 
@@ -140,6 +143,6 @@ def _power(distance: Any) -> float:
     raise InputError(
         "TO203",
         "A cross-fitted error is measured in a norm.",
-        repr(distance),
+        describe(distance),
         "distance is 'tv', 'l1', 'l2', 'max' or 'lp:3' with a power of at least 1.",
     )

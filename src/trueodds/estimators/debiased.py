@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,10 @@ from scipy.special import ndtr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
+from trueodds.core.settings import OneOf
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError
+from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
 from trueodds.estimators.pairing.pairs import ByBin, Pairs, averaged, over, several
 from trueodds.problem.partition import RULES, EqualMass, Partition
 from trueodds.problem.view import View
@@ -37,7 +38,7 @@ class _Debiased(Estimator):
     partition: Partition = AUTO
 
     def __post_init__(self) -> None:
-        BinnedError(self.partition)  # refuses what is no partition
+        super().__post_init__()
         if self.partition.uses_outcomes:
             raise InputError(
                 "TO203",
@@ -95,7 +96,7 @@ class _Debiased(Estimator):
                     f"{self.below_zero.format(found)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
                 )
             )
-        return said
+        return [*said, *one_bin(view, pooled)]
 
     def notes_together(self, views: Sequence[View]) -> list[Note]:
         """In how many views the number is negative, or not to be had."""
@@ -155,12 +156,7 @@ class DebiasedL2(_Debiased):
 
     name: ClassVar[str] = "debiased_l2"
     below_zero: ClassVar[str] = "The debiased square is {:.3g} and its root shown as 0"
-    form: str = "t_mn"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.form not in FORMS:
-            raise InputError("TO203", f"form is one of {', '.join(FORMS)}.", repr(self.form), "Leave it out for t_mn.")
+    form: Annotated[str, OneOf(FORMS)] = "t_mn"
 
     def signed(self, view: View) -> float:
         """θ with its sign: below zero where the bins are nearer to calibrated than chance lets them be."""

@@ -59,12 +59,6 @@ class DecisionRegret(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
 
-    def __post_init__(self) -> None:
-        if self.partition is not None and not isinstance(self.partition, Partition):
-            raise InputError(
-                "TO203", "partition must be a Partition.", repr(self.partition), "For instance EqualMass(15)."
-            )
-
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
         """The settings the façade may pass."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near, settings_of
+from trueodds.core.registry import settings_of
+from trueodds.core.settings import OneOf, check
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.problem.partition import Partition, as_partition, default_for
@@ -30,21 +31,8 @@ class Decomposed(ProperScore):
     partition: Partition | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.decomposition is not None and self.decomposition not in self.decompositions:
-            known = ", ".join(self.decompositions)
-            raise InputError(
-                "TO203",
-                f"The decomposition of {self.name} is None or one of {known}.",
-                repr(self.decomposition),
-                near(str(self.decomposition), self.decompositions),
-            )
-        if self.partition is not None and not isinstance(self.partition, Partition):
-            raise InputError(
-                "TO203",
-                "partition must be a Partition.",
-                repr(self.partition),
-                "For instance Uniform(15) or Distinct().",
-            )
+        super().__post_init__()
+        check("decomposition", self.decomposition, Annotated[str, OneOf(self.decompositions)] | None, None)
         if self.partition is not None and self.decomposition is None:
             raise InputError(
                 "TO202",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import FiniteOrder, Positive, Range
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.smoothing.dirichlet import below
 from trueodds.estimators.smoothing.neighbors import Neighbors
@@ -64,18 +65,9 @@ class DirichletError(Estimator):
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "a row is left out of its own estimate with all its weight, of two rows one stays",
     }
-    order: float = 1.0
-    bandwidth: float | str = "auto"
-    floor: float = 1e-12
-
-    def __post_init__(self) -> None:
-        b, q = self.bandwidth, self.order
-        if isinstance(q, (str, bool)) or not 1 <= q < np.inf:
-            raise InputError("TO203", "order must be a finite number of at least 1.", repr(q), "Use order=1 or 2.")
-        if not (isinstance(b, str) and b == "auto") and (isinstance(b, (str, bool)) or not 0 < b < np.inf):
-            raise InputError("TO203", "bandwidth is 'auto' or a number above 0.", repr(b), "For instance 0.05.")
-        if isinstance(self.floor, (str, bool)) or not 0 < self.floor <= 1e-3:
-            raise InputError("TO203", "floor must lie in (0, 0.001].", repr(self.floor), "For instance floor=1e-12.")
+    order: FiniteOrder = 1.0
+    bandwidth: Positive | Literal["auto"] = "auto"
+    floor: Annotated[float, Range(0, 1e-3, closed="right")] = 1e-12
 
     @property
     def power(self) -> float:  # type: ignore[override]

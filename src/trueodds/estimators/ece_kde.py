@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.sort import placed
+from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_each
@@ -73,36 +74,11 @@ class KernelDensityError(ScoredError):
         "cells": "scores within a cell are seen at their mean",
         "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
     }
-    bandwidth: str | float = "silverman"
-    kernel: str = "triweight"
-    range: str | None = None
-    order: float = 1.0
-    floor: float = 1e-3
-
-    def __post_init__(self) -> None:
-        if self.kernel not in (*KERNELS, "beta"):
-            raise InputError(
-                "TO203", "There is no kernel of that name.", repr(self.kernel), f"One of {', '.join(KERNELS)}, beta."
-            )
-        if self.bandwidth != "silverman" and not (_number(self.bandwidth) and NARROWEST <= float(self.bandwidth) <= 1):
-            raise InputError(
-                "TO203",
-                f"bandwidth is 'silverman' or a number from {NARROWEST} to 1.",
-                repr(self.bandwidth),
-                "For instance bandwidth=0.05.",
-            )
-        if self.range not in (None, "1/K"):
-            raise InputError(
-                "TO203", "range is None for [0, 1], or '1/K'.", repr(self.range), "Leave it out for [0, 1]."
-            )
-        if not (_number(self.order) and self.order >= 1):
-            raise InputError(
-                "TO203", "order must be at least 1.", repr(self.order), "Use order=1 for ECE, inf for the worst place."
-            )
-        if not (_number(self.floor) and 0 < self.floor < 1):
-            raise InputError(
-                "TO203", "floor is a density between 0 and 1.", repr(self.floor), "For instance floor=0.001."
-            )
+    bandwidth: Annotated[float, Range(NARROWEST, 1)] | Literal["silverman"] = "silverman"
+    kernel: Annotated[str, OneOf((*KERNELS, "beta"))] = "triweight"
+    range: Literal["1/K"] | None = None
+    order: Order = 1.0
+    floor: Probability = 1e-3
 
     def span(self, view: View) -> tuple[float, float]:
         """The interval in which the view's scores lie."""
@@ -276,7 +252,3 @@ def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError
     array([ 0.7, -0.7])
     """
     return calibration_curve(view, at, error) - np.asarray(at, dtype=np.float64)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and not np.isnan(value)

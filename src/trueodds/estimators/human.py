@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,22 +97,12 @@ class EntropyError(VoteMean):
 
     name: ClassVar[str] = "entce"
     signed: bool = False
-    base: str = "e"
-    correction: str | None = None
+    base: Literal["e", "2", 2] = "e"
+    correction: Literal["miller-madow"] | None = None
 
     def off(self, values: Any) -> Any:
         """A signed mean is off on either side."""
         return np.abs(values) if self.signed else values
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.signed, bool):
-            raise InputError("TO203", "signed is True or False.", repr(self.signed), "Leave it out for False.")
-        if str(self.base) not in ("e", "2"):
-            raise InputError("TO203", "base is 'e' or '2'.", repr(self.base), "Leave it out for nats.")
-        if self.correction not in (None, "miller-madow"):
-            raise InputError(
-                "TO203", "correction is None or 'miller-madow'.", repr(self.correction), "Leave it out for none."
-            )
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
         """The difference of each row, or its size."""
@@ -206,11 +196,7 @@ class RankAgreement(VoteMean):
 
     name: ClassVar[str] = "rankcs"
     best: ClassVar[float] = 1.0
-    ties: str = "tolerant"
-
-    def __post_init__(self) -> None:
-        if self.ties not in ("tolerant", "index"):
-            raise InputError("TO203", "ties is 'tolerant' or 'index'.", repr(self.ties), "Leave it out for tolerant.")
+    ties: Literal["tolerant", "index"] = "tolerant"
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
         """1 for each row that agrees."""

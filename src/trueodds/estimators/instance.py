@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.kernels.sort import placed
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.problem.by_score import by_score, grouped
@@ -116,11 +116,7 @@ class MacroError(InstanceError):
     """
 
     name: ClassVar[str] = "macroce"
-    empty: str = "nan"
-
-    def __post_init__(self) -> None:
-        if self.empty not in ("nan", "zero"):
-            raise InputError("TO203", "empty is 'nan' or 'zero'.", repr(self.empty), "Leave it out for NaN.")
+    empty: Literal["nan", "zero"] = "nan"
 
     def of(self, sums: Sums, absent: tuple[float, float]) -> Array:
         """The mean of the two sides."""

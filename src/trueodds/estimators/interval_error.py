@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
 from trueodds.core.kernels.windows import Windows, mean_absolute
+from trueodds.core.settings import Range
 from trueodds.estimators.scored import DISTINCT, Reader, ScoredError, Scores
 from trueodds.problem.view import View
 
@@ -60,16 +60,7 @@ class IntervalError(ScoredError):
     name: ClassVar[str] = "interval_ce"
     smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
-    bandwidth: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        if not _is_width(self.bandwidth):
-            raise InputError(
-                "TO203",
-                "bandwidth is 'auto' or a width above 0 and at most 1.",
-                repr(self.bandwidth),
-                "Leave it out for the best width, or give for instance 0.125.",
-            )
+    bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The sum of both terms, at the best width or the given one."""
@@ -98,13 +89,6 @@ class IntervalError(ScoredError):
             return widths.best(residual)
         width = float(self.bandwidth)
         return widths.error(width, residual), np.full(len(residual), width)
-
-
-def _is_width(asked: Any) -> bool:
-    if isinstance(asked, str):
-        return asked == "auto"
-    number = isinstance(asked, (int, float, np.integer, np.floating)) and not isinstance(asked, bool)
-    return number and bool(0 < asked <= 1)
 
 
 class Widths:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.kernels.moments import moments
+from trueodds.core.settings import FiniteOrder
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.density import KERNELS
 from trueodds.problem.quantiles import spread
@@ -64,14 +65,7 @@ class MixNMatchError(ScoredError):
         "cells": "scores within a cell are seen at their mean",
         "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
     }
-    order: float = 1.0
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.order, (int, float, np.number)) and not isinstance(self.order, bool)
-        if not (number and 1 <= self.order < np.inf):
-            raise InputError(
-                "TO203", "order must be a number of at least 1.", repr(self.order), "Use order=1, or 2 for squares."
-            )
+    order: FiniteOrder = 1.0
 
     @property
     def power(self) -> float:  # type: ignore[override]

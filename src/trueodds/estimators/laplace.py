@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.kernels.pairs import along
-from trueodds.core.registry import near
+from trueodds.core.settings import OneOf, Positive
 from trueodds.estimators.base import Linear
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.scored import Reader, ScoredError
@@ -51,14 +51,7 @@ class LaplaceError(ScoredError):
 
     name: ClassVar[str] = "laplace_kce"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
-    bandwidth: float = 1.0
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.bandwidth, (int, float, np.integer, np.floating))
-        if not number or isinstance(self.bandwidth, bool) or not 0 < self.bandwidth < np.inf:
-            raise InputError(
-                "TO203", "bandwidth must be a number above 0.", repr(self.bandwidth), "For instance bandwidth=1.0."
-            )
+    bandwidth: Positive = 1.0
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The norm of the residuals at the scores."""
@@ -108,13 +101,8 @@ class MeanEmbeddingError(LaplaceError):
     """
 
     name: ClassVar[str] = "mmce"
-    bandwidth: float = 0.4
-    form: str = "biased"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.form not in FORMS:
-            raise InputError("TO203", "There is no form of that name.", repr(self.form), near(str(self.form), FORMS))
+    bandwidth: Positive = 0.4
+    form: Annotated[str, OneOf(tuple(FORMS))] = "biased"
 
     @property
     def interval(self) -> str | None:  # type: ignore[override]

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.rising import part_up, shared
+from trueodds.core.settings import BinCount, check
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.problem.bins import Bins, Closed
 from trueodds.problem.by_score import by_place
-from trueodds.problem.partition import lowest
+from trueodds.problem.partition import BinRule, lowest
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
+
+Base = Literal["uniform", "equal-mass"]
 
 
 @dataclass(frozen=True)
@@ -64,26 +67,15 @@ class LinearBinError(ScoredError):
 
     name: ClassVar[str] = "ece_linear"
     exempt: ClassVar[dict[str, str]] = {"weight two": "the number of bins follows what the weights are worth"}
-    bins: int | str = "auto"
-    base: str = "uniform"
-    range: str | None = None
-    mapping: str = "convex"
+    bins: BinCount | BinRule = "auto"
+    base: Base = "uniform"
+    range: Literal["1/K"] | None = None
+    mapping: Literal["convex", "one-bin"] = "convex"
     closed: Closed = "right"
-    weights: str = "linear"
+    weights: Literal["linear", "swapped"] = "linear"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bins, (int, np.integer)) and not isinstance(self.bins, bool) and self.bins >= 1
-        if not whole and self.bins not in ("auto", "sqrt"):
-            raise InputError(
-                "TO203", "bins is a whole number of at least 1, 'auto' or 'sqrt'.", repr(self.bins), "Try bins=10."
-            )
-        known = {
-            "base": ("uniform", "equal-mass"), "range": (None, "1/K"), "mapping": ("convex", "one-bin"),
-            "closed": ("right", "left"), "weights": ("linear", "swapped"),
-        }  # fmt: skip
-        for name, words in known.items():
-            if (said := getattr(self, name)) not in words:
-                raise InputError("TO203", f"{name} is one of {words}.", repr(said), f"Leave {name} out.")
+        super().__post_init__()
         if self.mapping == "one-bin" and self.weights == "swapped":
             raise InputError(
                 "TO205", "One bin per score leaves no weights to swap.", "weights='swapped'", "Leave weights out."
@@ -97,7 +89,7 @@ class LinearBinError(ScoredError):
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "uniform", **settings: Any) -> LinearBinError:
         """The estimator from the façade's settings, where what is shared out is the partition."""
-        return cls(base=partition, **settings)
+        return cls(base=check("partition", partition, Base, "uniform"), **settings)
 
     def scores(self, view: View) -> LinearSums:
         """The error, exact for rows and for cells that no center divides; for draws at most 4,096 groups of scores."""
@@ -141,7 +133,8 @@ class LinearBinError(ScoredError):
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if of is None else edges[None]
-        step = round(view.total) // k if view.whole else view.total / k
+        unit = view.unit
+        step = view.total / k if unit is None else round(view.total / unit) // k * unit
         before, after = (of or by_place(view)).between(np.arange(1, k) * step)
         ends = np.ones((*before.shape[:-1], 1))
         return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)

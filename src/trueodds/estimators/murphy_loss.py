@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Probability
 from trueodds.estimators.base import ProperScore, one_score, single_rows
 from trueodds.problem.view import View
 
@@ -42,14 +43,7 @@ class MurphyLoss(ProperScore):
 
     name: ClassVar[str] = "murphy_loss"
     needs_rows: ClassVar[bool] = True
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        real = isinstance(self.threshold, (int, float, np.floating)) and not isinstance(self.threshold, bool)
-        if not real or not 0 < self.threshold < 1:
-            raise InputError(
-                "TO203", "threshold must lie strictly between 0 and 1.", repr(self.threshold), "For instance 0.5."
-            )
+    threshold: Probability = 0.5
 
     def rows(self, view: View) -> Array:
         """The score of each row."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Range
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.decomposition import (
     Decomposed,
@@ -67,7 +69,7 @@ class Brier(Decomposed):
         """The weighted mean, from the sums of cells where there are no rows."""
         if view.is_rows or view.joint:
             _rows_only(view)
-            return float(view.w @ self.rows(view) / view.total)
+            return float(view.w @ self.rows(view) / view.total) if view.total > 0 else math.nan
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
 
@@ -120,12 +122,7 @@ class LogLoss(Decomposed):
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.floor, str) or not 0 <= self.floor < 1:
-            raise InputError("TO203", "floor must lie in [0, 1).", repr(self.floor), "For instance floor=1e-12.")
+    floor: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:
         """The score of each row."""

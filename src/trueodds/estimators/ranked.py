@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
 from trueodds.estimators.base import ProperScore, single_rows
 from trueodds.problem.view import View
 
@@ -45,12 +44,6 @@ class RankedProbability(ProperScore):
     lens: ClassVar[str | None] = "canonical"
     exempt: ClassVar[dict[str, str]] = {"class order": "how far apart two classes lie is what the score measures"}
     normalize: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.normalize, (bool, np.bool_)):
-            raise InputError(
-                "TO203", "normalize is True or False.", repr(self.normalize), "Leave it out for the sum over cuts."
-            )
 
     def rows(self, view: View) -> Array:
         """The score of each row."""

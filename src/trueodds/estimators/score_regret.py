@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.choosing.gain import mixed, mixing
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
 from trueodds.problem.view import View
 
@@ -49,12 +50,7 @@ class ScoreRegret(OutOfSample):
     recovers: ClassVar[str] = "loss"
     at_calibration: ClassVar[str] = "at most 0"
     lens: ClassVar[str | None] = "canonical"
-    score: str = "log_loss"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.score not in SCORES:
-            raise InputError("TO203", "score is 'log_loss' or 'brier'.", repr(self.score), "Leave it out for none.")
+    score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
     def by_outcome(self, judged: Judged, view: View) -> Array:
         """What the calibrator wins back on each row, should the outcome come."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.estimators.smoothing import kernels
-from trueodds.estimators.smoothing.kernels import Similarity
+from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -70,20 +69,10 @@ class SquaredKernelError(Estimator):
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "two equal rows are a pair, and the unbiased form counts pairs: weights are importance weights",
     }
-    form: str = "auto"
-    kernel: str | Similarity = "exponential"
-    bandwidth: float | str = "median"
-    block_size: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise InputError("TO203", "There is no form of that name.", repr(self.form), near(str(self.form), FORMS))
-        kernels.check(self.kernel, self.bandwidth)
-        size = self.block_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 2):
-            raise InputError(
-                "TO203", "block_size must be a whole number of at least 2.", repr(size), "For instance block_size=100."
-            )
+    form: Annotated[str, OneOf(FORMS)] = "auto"
+    kernel: KernelName | Similarity = "exponential"
+    bandwidth: Bandwidth = "median"
+    block_size: Annotated[int, Range(2)] | None = None
 
     @property
     def interval(self) -> str:  # type: ignore[override]

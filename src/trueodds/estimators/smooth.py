@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
 from trueodds.core.kernels.moments import moments, residuals
+from trueodds.core.settings import Range
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.reflected import NARROWEST, fixed_point, from_moments, left_over
 from trueodds.problem.view import View
@@ -60,16 +59,7 @@ class SmoothError(ScoredError):
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
-    bandwidth: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        if not _is_width(self.bandwidth):
-            raise InputError(
-                "TO203",
-                f"bandwidth is 'auto' or a number of at least {NARROWEST:g}.",
-                repr(self.bandwidth),
-                "Leave it out for the fixed point, or give for instance 0.05.",
-            )
+    bandwidth: Annotated[float, Range(NARROWEST, closed="left")] | Literal["auto"] = "auto"
 
     def scores(self, view: View) -> Spread:
         """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
@@ -116,10 +106,3 @@ class Spread(Scores):
         if view.rows is not None and not view.read:
             return view.rows.moments(CELLS, 4)
         return moments(view.p, residuals(view.p, view.came, None if view.plain else view.w), CELLS, 4)
-
-
-def _is_width(asked: Any) -> bool:
-    if isinstance(asked, str):
-        return asked == "auto"
-    number = isinstance(asked, (int, float, np.integer, np.floating)) and not isinstance(asked, bool)
-    return number and bool(NARROWEST <= asked < np.inf)

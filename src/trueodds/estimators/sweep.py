@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
 from trueodds.core.kernels.sweep import sweep
+from trueodds.core.settings import Order, check
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-BASES = ("equal-mass", "uniform")
+Base = Literal["equal-mass", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,8 @@ class SweepError(ScoredError):
     interval: ClassVar[str | None] = "noise-floor"
     norm: ClassVar[bool] = False
     exempt: ClassVar[dict[str, str]] = {"cells": "bins are cut between cells and not between rows"}
-    base: str = "equal-mass"
-    order: float = 2.0
-
-    def __post_init__(self) -> None:
-        if self.base not in BASES:
-            raise InputError(
-                "TO203", "A sweep is over 'equal-mass' or 'uniform' bins.", repr(self.base), "Leave it out."
-            )
-        if isinstance(self.order, (str, bool)) or not self.order >= 1:
-            raise InputError("TO203", "order must be at least 1.", repr(self.order), "Use order=1 for the ECE.")
+    base: Base = "equal-mass"
+    order: Order = 2.0
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
@@ -74,7 +66,7 @@ class SweepError(ScoredError):
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "equal-mass", **settings: Any) -> SweepError:
         """The estimator from the façade's settings, where what is swept is the partition."""
-        return cls(base=partition, **settings)
+        return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The sweep over the groups of scores, chosen again for each draw."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import BinCount, OneOf
 from trueodds.estimators.base import Linear, one_score
 from trueodds.estimators.scored import Reader, ScoredError
-from trueodds.problem.partition import EqualMass, count_of_bins
+from trueodds.problem.partition import BinRule, EqualMass, count_of_bins
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -60,16 +61,13 @@ class Truthful(ScoredError):
     norm: ClassVar[bool] = False  # its root is one
     power: ClassVar[float] = 2.0
     exempt: ClassVar[dict[str, str]] = {"cells": "the rows of a cell become one score, which thresholds cannot part"}
-    form: str = "atb"
-    bins: int | str | None = None
+    form: Annotated[str, OneOf(FORMS)] = "atb"
+    bins: BinCount | BinRule | None = None
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise InputError("TO203", "form is 'atb' or 'quantile'.", repr(self.form), "Leave it out for 'atb'.")
-        if self.bins is not None:
-            if self.form == "atb":
-                raise InputError("TO203", "atb has no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
-            EqualMass(self.bins)
+        super().__post_init__()
+        if self.bins is not None and self.form == "atb":
+            raise InputError("TO203", "atb has no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The integral over thresholds: one term for each gap between scores, and the two ends."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OWN
 from trueodds.estimators.acting.actions import Cost
 from trueodds.estimators.acting.actions import checked as checked_cost
 from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
@@ -64,8 +65,8 @@ class UtilityError(Estimator):
     lens: ClassVar[str | None] = "canonical"
     interval: ClassVar[str | None] = "residual-norm"
     needs_rows: ClassVar[bool] = True
-    utility: Utility = "top"
-    cost: Cost | None = None
+    utility: Annotated[Utility, OWN] = "top"
+    cost: Annotated[Cost | None, OWN] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "utility", checked(self.utility))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
+from trueodds.core.settings import Settings
 from trueodds.estimators.base import Estimator
 from trueodds.inference.asked import Asked
 from trueodds.problem.lens import Lens
@@ -22,7 +23,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class HypothesisTest:
+class HypothesisTest(Settings):
     """A test of a hypothesis about the calibration function; its settings are its fields.
 
     Labels are drawn before the lens looks, so that one draw serves every lens: that is why a test takes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.holm import holm
 from trueodds.core.registry import settings_of
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError
+from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.inference.among import pvalue
 from trueodds.inference.tails import CountTails, VectorTails
@@ -74,7 +74,6 @@ class BinByBin(ViewTest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        BinnedError(self.partition)  # refuses what is no partition
         if self.partition is not None and self.partition.uses_outcomes:
             raise InputError(
                 "TO203",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
+from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import check_draws, notes_on, one_label
+from trueodds.hypotests.judging import REDRAWS, notes_on, one_label
 from trueodds.hypotests.several import family
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
@@ -100,13 +101,12 @@ class ViewTest(HypothesisTest):
     jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
 
     null: str = "asymptotic"
-    redraw: str = "labels"
-    resamples: int = 999
+    redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
+    resamples: Resamples = 999
 
     def __post_init__(self) -> None:
-        if self.null not in self.nulls:
-            known = " or ".join(repr(null) for null in self.nulls)
-            raise InputError("TO203", f"null is {known}.", repr(self.null), "Leave it out.")
+        super().__post_init__()
+        check("null", self.null, Annotated[str, OneOf(self.nulls)], type(self).null)
         if self.redraw != "labels" and self.null != "redraw":
             raise InputError(
                 "TO205",
@@ -114,7 +114,6 @@ class ViewTest(HypothesisTest):
                 f"redraw={self.redraw!r} with null={self.null!r}",
                 "Use null='redraw', or leave redraw out.",
             )
-        check_draws(self.redraw, self.resamples)
         if self.redraw == "all":
             raise InputError(
                 "TO205", "All labellings are gone through by consistency only.", "redraw='all'", "Leave it out."

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import BinCount
 from trueodds.estimators.smoothing import kernels
-from trueodds.estimators.smoothing.kernels import Kernel, Similarity, matrix
+from trueodds.estimators.smoothing.kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
 from trueodds.hypotests.by_view import Found, ViewTest
 from trueodds.hypotests.pairing.embedding import Embedding
 from trueodds.hypotests.pairing.places import chosen, given
@@ -70,21 +71,17 @@ class MeanEmbedding(ViewTest):
     law: ClassVar[str] = "Q is χ² with as many degrees of freedom as locations that differ"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
     null: str = "redraw"
-    locations: Any = 5
-    kernel: str | Similarity = "exponential"
-    bandwidth: float | str = "median"
+    locations: BinCount | tuple[Any, ...] = 5
+    kernel: KernelName | Similarity = "exponential"
+    bandwidth: Bandwidth = "median"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kernels.check(self.kernel, self.bandwidth)
-        count = self.locations
-        if isinstance(count, (int, np.integer)) and not isinstance(count, bool) and count >= 1:
-            return
-        if not (isinstance(count, (tuple, list)) and len(count) == 2):
+        if isinstance(self.locations, (tuple, list)) and len(self.locations) != 2:
             raise InputError(
                 "TO203",
-                "locations is a whole number of at least 1, or two arrays.",
-                repr(count),
+                "locations is an integer of at least 1, or two arrays.",
+                f"{len(self.locations)} of them",
                 "For instance 5, or (T, s) with places (J, m) and the number of an outcome for each.",
             )
 
@@ -108,11 +105,7 @@ class MeanEmbedding(ViewTest):
 
     def cells(self, view: View) -> Embedding:
         """Q; large values count."""
-        places = (
-            chosen(view, int(self.locations))
-            if isinstance(self.locations, (int, np.integer))
-            else given(view, self.locations)
-        )
+        places = chosen(view, self.locations) if isinstance(self.locations, int) else given(view, self.locations)
         return Embedding(view, places, self._kernel(view).of(matrix(view), places.at))
 
     def _kernel(self, view: View) -> Kernel:

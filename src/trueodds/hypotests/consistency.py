@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near, settings_of
+from trueodds.core.registry import settings_of
 from trueodds.core.results import Verdict
+from trueodds.core.settings import OneOf, Resamples
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import AGGREGATES, Estimator
+from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import check_draws, claim_on, judged, of_all, one_label, settings_said, verdict_on
+from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, one_label, settings_said, verdict_on
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
@@ -69,19 +70,9 @@ class Consistency(HypothesisTest):
 
     name: ClassVar[str] = "consistency"
     statistic: str | Estimator = "ece"
-    redraw: str = "labels"
-    resamples: int = 999
-    aggregate: str | None = None  # the lens's own, which is the mean of its views for most
-
-    def __post_init__(self) -> None:
-        if self.aggregate is not None and self.aggregate not in AGGREGATES:
-            raise InputError(
-                "TO203",
-                "There is no aggregate of that name.",
-                repr(self.aggregate),
-                near(str(self.aggregate), AGGREGATES),
-            )
-        check_draws(self.redraw, self.resamples)
+    redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
+    resamples: Resamples = 999
+    aggregate: Aggregate | None = None  # the lens's own, which is the mean of its views for most
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
-from trueodds.hypotests.likelihood.logistic import Fit, check_form, highest, statistics
-from trueodds.hypotests.likelihood.logits import Logits, Powers, check_floor
+from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
+from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -72,16 +73,9 @@ class Cox(ViewTest):
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
-    part: str = "joint"
-    form: str | None = None
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.part not in PARTS:
-            raise InputError("TO203", f"part is one of {', '.join(PARTS)}.", repr(self.part), "Leave it out for joint.")
-        check_form(self.form)
-        check_floor(self.floor)
+    part: Annotated[str, OneOf(PARTS)] = "joint"
+    form: Form | None = None
+    floor: Floor = 0.0
 
     @property
     def _form(self) -> str:
@@ -169,10 +163,11 @@ class _Line:
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
+        told = meat > 1e-12 * unit_of(logits.w)  # the columns are in units of 1/√w
         if form == "score":
-            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=meat > 1e-12)
+            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=told)
         more = highest(columns, logits.x, logits.w, wy).gain - shift.gain
-        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=meat > 1e-12)
+        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=told)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:
         """Statistic, degrees of freedom, p-value and estimates of each part."""

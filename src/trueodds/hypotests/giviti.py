@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Integer, Range, check
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.hypotests.likelihood.curve import Curve
-from trueodds.hypotests.likelihood.logistic import check_form, highest
-from trueodds.hypotests.likelihood.logits import Logits, Powers, check_floor
+from trueodds.hypotests.likelihood.logistic import Form, highest
+from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
 from trueodds.hypotests.likelihood.stepwise import Law, climbed, law
 from trueodds.problem.view import View
 
@@ -80,25 +81,13 @@ class GiViTI(ViewTest):
     }
 
     fitted: bool = False
-    max_degree: int = 4
-    form: str | None = None
-    floor: float = 0.0
+    max_degree: Integer = 4
+    form: Form | None = None
+    floor: Floor = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.fitted, bool):
-            raise InputError("TO203", "fitted is True or False.", repr(self.fitted), "Leave it out for False.")
-        least = self.start
-        known = isinstance(self.max_degree, (int, np.integer)) and not isinstance(self.max_degree, bool)
-        if not known or not least <= self.max_degree <= HIGHEST:
-            raise InputError(
-                "TO203",
-                f"max_degree is a whole number from {least} to {HIGHEST}.",
-                repr(self.max_degree),
-                "Leave it out for 4.",
-            )
-        check_form(self.form)
-        check_floor(self.floor)
+        check("max_degree", self.max_degree, Annotated[int, Range(self.start, HIGHEST)], 4)
 
     @property
     def start(self) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.registry import near
+from trueodds.core.settings import BinCount, Integer, OneOf
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.hypotests.grouping.group_residuals import GroupResiduals
 from trueodds.hypotests.surplus import missed
@@ -73,25 +73,13 @@ class HosmerLemeshow(ViewTest):
     vectors: ClassVar[bool] = True
     law: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
-    bins: int = 10
-    form: str = "auto"
-    baseline: int = 0
+    bins: BinCount = 10
+    form: Annotated[str, OneOf(FORMS)] = "auto"
+    baseline: Integer = 0
     fitted: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _whole(self.bins) or self.bins < 1:
-            raise InputError(
-                "TO203", "bins must be a whole number of at least 1.", repr(self.bins), "For instance bins=10."
-            )
-        if self.form not in FORMS:
-            raise InputError("TO203", "There is no form of that name.", repr(self.form), near(str(self.form), FORMS))
-        if not _whole(self.baseline):
-            raise InputError(
-                "TO203", "baseline is the number of a class.", repr(self.baseline), "Leave it out for the first."
-            )
-        if not isinstance(self.fitted, (bool, np.bool_)):
-            raise InputError("TO203", "fitted is True or False.", repr(self.fitted), "Leave it out for False.")
         if self.fitted and (self.null == "redraw" or self.form == "exact"):
             raise InputError(
                 "TO205",

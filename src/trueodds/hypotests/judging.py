@@ -26,16 +26,6 @@ REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
 
 
-def check_draws(redraw: str, resamples: Any) -> None:
-    """Refuse a way of redrawing that is none, and a number of draws that is none."""
-    if redraw not in REDRAWS:
-        raise InputError("TO203", "redraw is 'labels', 'both' or 'all'.", repr(redraw), "Leave it out for labels.")
-    if isinstance(resamples, bool) or not isinstance(resamples, (int, np.integer)) or resamples < 1:
-        raise InputError(
-            "TO203", "resamples must be a whole number of at least 1.", repr(resamples), "For instance 999."
-        )
-
-
 def one_label(preds: Predictions, rng: np.random.Generator, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
     """One vote drawn per row where there are votes: then each row has a label, as the null says."""
     if preds.cluster is not None and redraw == "both":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Verdict
+from trueodds.core.settings import Range
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.inference.estimate import Sureness
@@ -18,16 +19,12 @@ from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.tally import Tally
 
+Margin = Annotated[float, Range(0, 1, closed="right")]
 SQUARED = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
-def error_of(test: HypothesisTest, margin: Any, lenses: Sequence[Lens]) -> Estimator:
+def error_of(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
     """The error that is compared with the margin; refused where there is none, before anything is drawn."""
-    number = isinstance(margin, (int, float, np.number)) and not isinstance(margin, bool)
-    if not (number and 0 < margin <= 1):
-        raise InputError(
-            "TO203", "margin is an error that would not matter, above 0 and at most 1.", repr(margin), "For 2 % 0.02."
-        )
     if len(lenses) != 1:
         raise InputError(
             "TO205", "A margin is judged one lens at a time.", f"margin with {len(lenses)} lenses", "Name one lens."

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.calibrators.likelihood.baseline import check_baseline, numbered
-from trueodds.calibrators.likelihood.penalties import check_flag
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
+from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.hypotests.likelihood.baselines import over_baselines, over_floors
-from trueodds.hypotests.likelihood.logits import check_floor
+from trueodds.hypotests.likelihood.logits import Floor
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.likelihood.odds_notes import doubts, notes, with_degrees
 from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, statistics, subtests, tail, units_of
@@ -114,20 +114,15 @@ class Mcllo(ViewTest):
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
-    form: str | None = None
-    baseline: int | str | None = None
-    floor: float = 0.0
-    variance: str | None = None
+    form: Annotated[str, OneOf(FORMS)] | None = None
+    baseline: Integer | str | None = None
+    floor: Floor = 0.0
+    variance: Annotated[str, OneOf(VARIANCES)] | None = None
     baselines: bool = False
-    prior: float = EVEN
+    prior: Probability = EVEN
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.form is not None and self.form not in FORMS:
-            raise InputError("TO203", f"form is one of {', '.join(FORMS)}.", repr(self.form), "Leave it out.")
-        if self.variance is not None and self.variance not in VARIANCES:
-            known = " or ".join(map(repr, VARIANCES))
-            raise InputError("TO203", f"variance is {known}.", repr(self.variance), "Leave it out.")
         if self.null == "redraw" and (self.form not in (None, "score") or self.variance == "empirical"):
             raise InputError(
                 "TO205",
@@ -136,10 +131,6 @@ class Mcllo(ViewTest):
                 "Leave both out.",
             )
         check_baseline(self.baseline)
-        check_floor(self.floor)
-        check_flag("baselines", self.baselines)
-        if isinstance(self.prior, bool) or not isinstance(self.prior, (int, float)) or not 0 < self.prior < 1:
-            raise InputError("TO203", "prior must lie between 0 and 1.", repr(self.prior), "Leave it out.")
 
     @property
     def law(self) -> str:  # type: ignore[override]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import stdtr
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
 from trueodds.estimators.acting.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
@@ -63,7 +63,7 @@ class CrossFittedTest(ViewTest):
             raise InputError(
                 "TO203",
                 "The test is of a fit on earlier rows, whose terms are new given what came before.",
-                repr(self.statistic)[:60],
+                describe(self.statistic),
                 "Leave fit_on out.",
             )
 

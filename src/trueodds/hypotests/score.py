@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from trueodds.core.errors import InputError
-from trueodds.core.registry import near
+from trueodds.core.settings import OneOf
 from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import Cells, Found, ViewTest
 from trueodds.problem.view import View
@@ -60,17 +59,7 @@ class Score(ViewTest):
     vectors: ClassVar[bool] = True
     law: ClassVar[str] = "z is standard normal"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
-    statistic: str = "brier"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.statistic not in surplus.SCORES:
-            raise InputError(
-                "TO203",
-                "There is no score of that name whose promise is known.",
-                repr(self.statistic),
-                near(str(self.statistic), surplus.SCORES),
-            )
+    statistic: Annotated[str, OneOf(tuple(surplus.SCORES))] = "brier"
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]

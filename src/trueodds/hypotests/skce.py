@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.estimators.skce import SquaredKernelError
-from trueodds.estimators.smoothing.kernels import Similarity
+from trueodds.estimators.skce import FORMS, SquaredKernelError
+from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.hypotests.by_view import Found, ViewTest
 from trueodds.hypotests.pairing import laws as laws
 from trueodds.problem.view import View
@@ -73,14 +74,13 @@ class KernelTest(ViewTest):
     drawing: ClassVar[tuple[str, ...]] = ("redraw", "bootstrap")
     exempt: ClassVar[dict[str, str]] = SquaredKernelError.exempt
     null: str = "redraw"
-    form: str = "auto"
-    kernel: str | Similarity = "exponential"
-    bandwidth: float | str = "median"
-    block_size: int | None = None
+    form: Annotated[str, OneOf(FORMS)] = "auto"
+    kernel: KernelName | Similarity = "exponential"
+    bandwidth: Bandwidth = "median"
+    block_size: Annotated[int, Range(2)] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._error()
         wanted = {"bootstrap": ("auto", "unbiased"), "block": ("auto", "block")}.get(self.null)
         if wanted is not None and self.form not in wanted:
             raise InputError(

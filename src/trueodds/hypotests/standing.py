@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
+from typing import Annotated, Any
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.groups import Gap, Group
 from trueodds.core.results import Estimate, percent
+from trueodds.core.settings import NonNegative, Range, check
 from trueodds.hypotests.among_groups import Judged
 from trueodds.inference.comparing import gaps
 from trueodds.inference.comparing.sides import Side
@@ -27,17 +26,16 @@ def taken(preds: Predictions, crossings: Any, least: Any) -> list[Partition]:
 
 def columns_together(columns: int, crossings: Any, least: Any) -> int:
     """How many of so many group columns are taken together at most."""
-    whole = isinstance(crossings, (bool, int, np.integer)) and 0 <= crossings
-    together = (2 if crossings is True else max(1, int(crossings))) if whole else 0
-    if not whole or together > max(1, columns):
+    crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
+    check("least", least, NonNegative, 0.05)
+    together = 2 if crossings is True else max(1, int(crossings))
+    if together > max(1, columns):
         raise InputError(
             "TO203",
             "crossings is False, True, or how many group columns are taken together at most.",
             f"{crossings!r} with {columns} group columns",
             "Use 2 for every two columns.",
         )
-    if isinstance(least, bool) or not isinstance(least, (int, float, np.number)) or not 0 <= float(least) < np.inf:
-        raise InputError("TO203", "least is the least error that matters, ≥ 0.", repr(least), "For instance 0.05.")
     return together
 
 

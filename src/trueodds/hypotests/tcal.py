@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.holm import holm
+from trueodds.core.settings import BinCount, Positive
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.estimators.pairing.pairs import Pairs, over
@@ -74,8 +75,8 @@ class TCal(ViewTest):
         "cells": "bins beyond 256 are finer than the cells of a tally",
     }
     null: str = "redraw"
-    bins: int | None = None
-    smoothness: float | None = None
+    bins: BinCount | None = None
+    smoothness: Positive | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,13 +87,6 @@ class TCal(ViewTest):
                 f"bins={self.bins!r} with smoothness={self.smoothness!r}",
                 "Leave one of them out; without both, all scales are looked at.",
             )
-        if self.bins is not None and (isinstance(self.bins, (bool, str)) or Uniform(self.bins).bins != self.bins):
-            raise InputError(
-                "TO203", "bins must be a whole number of at least 1.", repr(self.bins), "Leave it out for all scales."
-            )
-        s = self.smoothness
-        if s is not None and (isinstance(s, (bool, str)) or not 0 < s < math.inf):
-            raise InputError("TO203", "smoothness is a positive number.", repr(s), "Leave it out for all scales.")
 
     def on(self, view: View) -> Found:
         """T and its signed root at each scale; which is the strongest is told by the draws."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
@@ -23,38 +24,21 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
+UNDEFINED = "the value is infinite or undefined"
 FEW = 100  # resamples below which the ends of an interval are not to be trusted
 DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
+UNITS = ("auto", "rows", "cells")  # what is resampled
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Sureness(Settings):
     """How the interval is made."""
 
-    interval: str | None = "auto"
-    level: float = 0.95
-    resamples: int = 2000
-    resample: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.interval is not None and self.interval not in METHODS:
-            raise InputError(
-                "TO203",
-                "There is no interval of that name.",
-                repr(self.interval),
-                f"interval is None or one of {', '.join(METHODS)}.",
-            )
-        if not (isinstance(self.level, (int, float)) and 0 < self.level < 1):
-            raise InputError("TO203", "level must lie between 0 and 1.", repr(self.level), "Use 0.95 for 95 %.")
-        if isinstance(self.resamples, bool) or not isinstance(self.resamples, (int, np.integer)) or self.resamples < 2:
-            raise InputError(
-                "TO203", "resamples must be a whole number of at least 2.", repr(self.resamples), "For instance 2000."
-            )
-        if self.resample not in ("auto", "rows", "cells"):
-            raise InputError(
-                "TO203", "resample is 'auto', 'rows' or 'cells'.", repr(self.resample), "Leave it out for auto."
-            )
+    interval: Annotated[str, OneOf(METHODS)] | None = "auto"
+    level: Probability = 0.95
+    resamples: Annotated[int, Range(2, 100_000_000)] = 2000
+    resample: Annotated[str, OneOf(UNITS)] = "auto"
 
 
 def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
@@ -175,6 +159,8 @@ def answer(
     """The estimate of one question from its value, interval (or why there is none) and null draws."""
     estimator, bare = asked.estimator, sure.interval is None
     value = float(asked.combined(asked.values))
+    if interval is not None and np.isnan(value):  # of a debiased error, whose interval is that of its plug-in
+        interval, why = None, UNDEFINED
     settings = estimator.said(asked.views[0])
     parts = {} if bare and len(asked.views) == 1 else parts_of(asked)
     if len(asked.views) > 1:
@@ -253,7 +239,7 @@ def interval_of(
     """The interval of one question by the chosen method, or why there is none."""
     value = float(asked.combined(asked.values))
     if not np.isfinite(value):
-        return None, "the value is infinite or undefined"
+        return None, UNDEFINED
     if method is None:
         return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
     if preds is not None and units_of(preds) < 2:
@@ -263,6 +249,8 @@ def interval_of(
     interval = _made(preds, asked, method, sure, resampled, null, rng, value)
     if interval.low < interval.high:
         return interval, ""
+    if np.isnan(interval.low + interval.high):
+        return None, "some resamples have no row of a class or a group, and so no number"
     return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
 
 

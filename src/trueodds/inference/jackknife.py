@@ -43,7 +43,8 @@ def jackknife(preds: Predictions, asked: Asked) -> Array:
 
 def _mean(score: Array, w: Array, unit: Array) -> Array:
     mass, total = np.bincount(unit, w), np.bincount(unit, w * score)
-    return np.asarray((total.sum() - total) / (mass.sum() - mass))
+    with np.errstate(invalid="ignore"):  # of a view of one row nothing is left
+        return np.asarray((total.sum() - total) / (mass.sum() - mass))
 
 
 def _bins(view: View, one: Linear, unit: Array) -> Array:

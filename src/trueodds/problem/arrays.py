@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.printable import has_surrogates
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ def as_array(x: Any, name: str) -> Array:
     if array.dtype.kind == "U":
         _encodable(array, name)
     if array.ndim == 0:
-        raise InputError("TO101", f"{name} must be an array.", repr(x), "Pass one value per row.")
+        raise InputError("TO101", f"{name} must be an array.", describe(x), "Pass one value per row.")
     if len(array) == 0:
         raise InputError("TO108", f"{name} is empty.", f"shape {array.shape}", "Pass at least one row.")
     return array
@@ -59,7 +59,7 @@ def _from_objects(array: Array, name: str) -> Array:
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{flat[missing[0]]!r} in row {_row(array, missing[0])}{such(len(missing))}",
+            f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
             "Fill or remove those rows.",
         )
     kinds = {type(each) for each in flat}
@@ -108,7 +108,7 @@ def _encodable(array: Array, name: str) -> None:
 def _missing(each: Any) -> bool:
     try:
         return each is None or bool(each != each)
-    except (TypeError, ValueError):  # pandas.NA has no truth value; an array inside an array is not missing
+    except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
         return type(each).__name__ == "NAType"
 
 
@@ -183,7 +183,7 @@ def same_shape(y: Array, p: Array) -> None:
 
 
 def _row(array: Array, flat_index: int) -> int:
-    return int(np.unravel_index(flat_index, array.shape)[0])
+    return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
 
 
 def such(count: int) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import has_surrogates
+from trueodds.core.settings import EXACT, NonNegative, check
 from trueodds.problem.arrays import LOGITS
 from trueodds.problem.arrays import as_array as as_array
 from trueodds.problem.arrays import numbers as numbers
@@ -21,12 +22,12 @@ from trueodds.problem.arrays import shape as shape
 from trueodds.problem.arrays import such as such
 from trueodds.problem.arrays import two_dimensional as two_dimensional
 from trueodds.problem.arrays import with_argument as with_argument
+from trueodds.problem.weights import WEIGHTLESS as WEIGHTLESS
+from trueodds.problem.weights import weights as weights
 
 Array = NDArray[Any]
 
-EXACT = 2**53  # up to here a float tells each whole number from the next
 LARGE = 2**18  # values from which on a compiled loop is worth loading
-WEIGHTLESS = "Every weight is zero."
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -34,13 +35,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
     """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(given).eps) if given.kind == "f" else float(np.finfo(np.float64).eps)
-    if sum_tolerance is not None and (isinstance(sum_tolerance, str) or not 0 <= sum_tolerance < np.inf):
-        raise InputError(
-            "TO203",
-            "sum_tolerance must be a number of at least 0.",
-            repr(sum_tolerance),
-            "For percentages rounded to whole ones, sum_tolerance=0.02.",
-        )
+    sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
     low, high, rows = _look(p, k * eps, sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
@@ -166,9 +161,9 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     if classes is None:
         return tuple(range(k))
     names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(each) for each in classes)
-    if not names or not all(isinstance(name, (str, int, float)) for name in names):
+    if not names or not all(map(_is_name, names)):
         raise InputError(
-            "TO113", "classes must be a list of names.", repr(classes), "For instance classes=['no', 'yes']."
+            "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
         )
     if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
@@ -183,6 +178,11 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     if len(set(names)) != k or len({str(name) for name in names}) != k:
         raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
     return names
+
+
+def _is_name(name: Any) -> bool:
+    """Text or a number of at most 64 bits, as arrays of labels hold them."""
+    return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
 
 
 def _plain(name: Any) -> Any:
@@ -236,7 +236,7 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
         raise InputError(
             "TO106",
             "Labels are names, and the columns have none.",
-            f"{str(y[0])!r} in row 0",
+            f"{describe(str(y[0]))} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
     # Names given as text, such as those of a command line, are matched by what a number is written as.
@@ -252,7 +252,7 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
             raise InputError(
                 "TO105",
                 "A label is no class.",
-                f"{each!r} in row {row}{such(int((inverse == i).sum()))}",
+                f"{describe(each)} in row {row}{such(int((inverse == i).sum()))}",
                 f"The classes are {list(names)}; give the labels as they are written there.",
             )
         codes[i] = number[each]
@@ -269,7 +269,7 @@ def looks_like_a_number(name: Any) -> bool:
     """Whether a class name could be mistaken for the number of a column."""
     try:
         float(name)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     return True
 
@@ -335,29 +335,6 @@ def yes_or_no(y: Array, name: str = "Y") -> Array:
     return y.astype(np.int64)
 
 
-def weights(weight: ArrayLike | None, n: int) -> Array | None:
-    """Finite weights ≥ 0, not all zero."""
-    if weight is None:
-        return None
-    w = numbers(as_array(weight, "weight"), "weight").astype(np.float64)
-    if w.shape != (n,):
-        raise InputError(
-            "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
-        )
-    bad = ~np.isfinite(w) | (w < 0)
-    if bad.any():
-        refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
-    if not w.any():
-        raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
-    with np.errstate(over="ignore"):
-        total = w.sum()
-    if not np.isfinite(total):
-        raise InputError(
-            "TO110", "The weights add up to infinity.", f"{np.max(w)} at most", "Divide them by their mean."
-        )
-    return w
-
-
 def groups(group: Any, n: int) -> dict[str, Array]:
     """Each group column as an array."""
     if group is None:
@@ -367,6 +344,7 @@ def groups(group: Any, n: int) -> dict[str, Array]:
     columns = dict(group) if isinstance(group, Mapping) else {"group": group}
     checked = {}
     for name, column in columns.items():
+        check("the name of a group column", name, str | bool | int | float)
         values = as_array(column, str(name))
         if values.shape != (n,):
             raise InputError(

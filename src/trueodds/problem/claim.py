@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Settings
 from trueodds.problem.log_probabilities import Induced
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import Exact, Rows, View
@@ -50,7 +51,7 @@ class Outcomes:
         return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
 
 
-class Lens:
+class Lens(Settings):
     """A claim about predictions. `said` gives the probabilities of each view, `outcomes` how labels are read."""
 
     name: str = ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import ONE, Integer, check
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
 
@@ -57,6 +58,9 @@ def from_dense(
     >>> from_dense([[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]]).p.tolist()
     [0.1, 0.8, 0.9, 0.6]
     """
+    axis = check("axis", axis, Integer | None, 1)
+    logits = check("logits", logits, bool, False)
+    ignore = check("ignore", ignore, Annotated[Sequence[Integer], ONE] | None)
     y, p = checks.as_array(labels, "labels"), checks.as_array(probs, "probs")
     given = p.shape
     if p.shape == y.shape:
@@ -71,9 +75,11 @@ def from_dense(
         if p.shape[-1] == 1:
             raise _unlike(y, given, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground.")
     image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.atleast_1d(ignore))
+    kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not kept.any():
-        raise InputError("TO108", "Every label is one to ignore.", f"ignore={ignore!r}", "Give labels of classes too.")
+        raise InputError(
+            "TO108", "Every label is one to ignore.", f"ignore={describe(ignore)}", "Give labels of classes too."
+        )
     one, said = y.reshape(-1)[kept], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[kept]
     try:
         if logits:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
+from trueodds.core.settings import Order, call, check
 
 Array = NDArray[Any]
 
@@ -47,6 +48,21 @@ def _kl(said: Array, seen: Array) -> Array:
     return total
 
 
+def power_mean(weights: Array, sizes: Array, power: float) -> Array:
+    """(Σ w x^q)^(1/q) of sizes x ≥ 0 along the last axis, for powers whose terms would underflow too.
+
+    >>> float(power_mean(np.array([0.5, 0.5]), np.array([1e-3, 1e-3]), 1000.0))
+    0.001
+    """
+    if power <= 2:
+        return np.asarray((weights * sizes**power).sum(axis=-1) ** (1 / power))
+    largest = sizes.max(axis=-1, keepdims=True)
+    relative = np.divide(
+        sizes, largest, out=(sizes == largest).astype(np.float64), where=(largest > 0) & np.isfinite(largest)
+    )
+    return np.asarray(largest[..., 0] * (weights * relative**power).sum(axis=-1) ** (1 / power))
+
+
 def _pair(x: Array) -> Array:
     return np.stack([1 - x, x], axis=-1)
 
@@ -57,13 +73,12 @@ def lp(power: float) -> Distance:
     >>> float(lp(2).vectors(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
     1.0
     """
-    if isinstance(power, str) or not power >= 1:
-        raise InputError("TO203", "The power of lp must be at least 1.", repr(power), "Use distance='l2' or 'lp:3'.")
+    power = check("the power of lp", power, Order)
     if np.isinf(power):
         return MAX
     return Distance(
         f"lp:{power:g}",
-        lambda said, seen: (np.abs(said - seen) ** power).sum(axis=-1) ** (1 / power),
+        lambda said, seen: power_mean(np.ones(1), np.abs(said - seen), power),
         lambda p, y: 2 ** (1 / power) * np.abs(p - y),
     )
 
@@ -94,12 +109,15 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         return _user(distance)
     if isinstance(distance, str) and distance in NAMED:
         return NAMED[distance]
-    if distance == "lp":
+    if isinstance(distance, str) and distance == "lp":
         return lp(order)
     if isinstance(distance, str) and re.fullmatch(r"lp:(\d+\.?\d*|inf)", distance):
         return lp(float(distance[3:]))
     raise InputError(
-        "TO203", "There is no distance of that name.", repr(distance), near(str(distance), [*NAMED, "lp", "lp:3"])
+        "TO203",
+        "There is no distance of that name.",
+        describe(distance),
+        near(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
     )
 
 
@@ -107,14 +125,14 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
     def one(said: Array, seen: Array) -> float:
-        found = d(said, seen)
+        found = call("distance", d, said, seen)
         try:
             return float(found)
         except (TypeError, ValueError):
             raise InputError(
                 "TO203",
                 "A distance must give one number for two vectors.",
-                f"{found!r} from {name}",
+                f"{describe(found)} from {name}",
                 "It is called as d(said, seen).",
             ) from None
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import call
 from trueodds.problem.claim import Lens, Outcomes
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -17,7 +18,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 
-def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predictions, list[Lens]]:
+def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") -> tuple[Predictions, list[Lens]]:
     r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
 
     ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
@@ -30,6 +31,15 @@ def under(preds: Predictions, rho: Any, lenses: Sequence[Lens]) -> tuple[Predict
     >>> view.p.tolist(), view.at.tolist()
     ([0.1, 0.3], [0.2, 0.6])
     """
+    if not isinstance(preds, Predictions):
+        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
+    if redraw == "both":
+        raise InputError(
+            "TO205",
+            "redraw='both' draws rows of the model's own predictions.",
+            "redraw='both' with hypothesis=",
+            "Leave redraw out: labels are drawn from the given function.",
+        )
     said = _said(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None
@@ -107,10 +117,10 @@ def _said(preds: Predictions, rho: Any) -> Array:
         raise InputError(
             "TO203",
             "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
-            repr(rho),
+            describe(rho),
             "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
         )
-    given = np.asarray(function(preds.P))
+    given = np.asarray(call("hypothesis", function, preds.P))
     if given.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
         given = np.stack([1 - given, given], axis=1)
     if given.shape != preds.P.shape or given.dtype.kind not in "fiub":

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
+from trueodds.core.settings import Integer, check, digits
 from trueodds.problem.checks import looks_like_a_number
 from trueodds.problem.claim import Lens as Lens
 from trueodds.problem.claim import Outcomes as Outcomes
@@ -32,6 +33,7 @@ from trueodds.problem.rows import Classes, Column, OneOfClasses
 from trueodds.problem.view import Exact, Rows
 
 Array = NDArray[Any]
+ClassName = str | bool | Integer | float
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class Positive(Lens):
 class Class(Lens):
     """The probability of one class, by number or name, against whether it came."""
 
-    which: Any
+    which: ClassName
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -164,7 +166,7 @@ class Classwise(Lens):
 class Groups(Lens):
     """Blocks of classes as one outcome each, `groups:[[0,1],[2]]`; two blocks make it binary (the second)."""
 
-    blocks: tuple[tuple[Any, ...], ...]
+    blocks: tuple[tuple[ClassName, ...], ...]
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -208,17 +210,18 @@ def _against_rest(preds: Predictions, y: Array, c: int) -> Rows:
 
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:
     """The column of a class given by name; or by number, where no name could be mistaken for one."""
-    for number, name in enumerate(classes):
+    for place, name in enumerate(classes):
         if str(which) == str(name):
-            return number
+            return place
     words = not any(looks_like_a_number(name) for name in classes)
-    if words and re.fullmatch(r"[0-9]+", str(which)) and int(which) < len(classes):
-        return int(which)
+    number = digits(str(which))
+    if words and number is not None and number < len(classes):
+        return number
     raise InputError(
         "TO204",
         "There is no class of that name or number.",
-        repr(which),
-        near(str(which), [str(name) for name in classes]),
+        describe(which),
+        near(str(which)[:80], [str(name) for name in classes]),
     )
 
 
@@ -245,32 +248,33 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return lens
     if callable(lens):
         return Custom(lens)
+    if not isinstance(lens, str):
+        raise InputError(
+            "TO204", "A lens is a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(NAMES)}."
+        )
     plain: dict[str, type[Lens]] = {
         "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
         "top-label": TopLabel,
     }  # fmt: skip
-    if isinstance(lens, str) and lens in plain:
+    if lens in plain:
         return plain[lens]()
-    if found := re.fullmatch(r"top-(\d{1,9})", str(lens)):
-        return TopK(int(found[1]))
-    if found := re.fullmatch(r"rank:(\d{1,9})", str(lens)):
-        return Rank(int(found[1]))
-    if found := re.fullmatch(r"class:(.+)", str(lens)):
+    for prefix, kind in (("top-", TopK), ("rank:", Rank)):
+        if lens.startswith(prefix) and (number := digits(lens.removeprefix(prefix))) is not None:
+            return kind(number)
+    if found := re.fullmatch(r"class:(.+)", lens):
         return Class(found[1])
-    if str(lens).startswith("groups:"):
-        return Groups(_blocks(str(lens)))
-    raise InputError("TO204", "There is no lens of that name.", repr(lens)[:80], near(str(lens), NAMES))
+    if lens.startswith("groups:"):
+        return Groups(_blocks(lens))
+    raise InputError("TO204", "There is no lens of that name.", describe(lens), near(lens[:80], NAMES))
 
 
 def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
     try:
         blocks = json.loads(text.removeprefix("groups:"))
-        if not all(isinstance(block, list) for block in blocks):
-            raise TypeError
-        return tuple(tuple(block) for block in blocks)
-    except (ValueError, TypeError, RecursionError):
+        return check("groups:", blocks, tuple[tuple[ClassName, ...], ...])
+    except (ValueError, RecursionError):  # of which an InputError is one
         raise InputError(
-            "TO204", "groups: takes a list of lists of classes.", repr(text)[:80], "For instance groups:[[0,1],[2]]."
+            "TO204", "groups: takes a list of lists of classes.", describe(text), "For instance groups:[[0,1],[2]]."
         ) from None
 
 

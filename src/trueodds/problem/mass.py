@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import Count, digits
 from trueodds.problem.bins import Bins, Closed, Frozen
 from trueodds.problem.by_score import by_place
-from trueodds.problem.partition import Partition, _binary_only, _closed, _count, _mass_edges, _midway
+from trueodds.problem.partition import Partition, _binary_only, _mass_edges, _midway
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -32,17 +33,19 @@ class Mass(Partition):
     ('mass 100', 2)
     """
 
-    rows: int = 100
+    rows: Count = 100
     closed: Closed = "right"
-
-    def __post_init__(self) -> None:
-        _count(self.rows, "rows")
-        _closed(self.closed)
 
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
         _binary_only(view, "mass")
-        return Bins(_mass_edges(by_place(view), self._cuts(view)), self.closed)
+        rising, n = by_place(view), self._count(view)
+        if n // self.rows <= len(view):
+            return Bins(_mass_edges(rising, self._cuts(view)), self.closed)
+        # Of more groups than there are rows, the last that each row completes tells as much.
+        step = self.rows * view.total / n
+        ends = np.unique(np.floor(np.cumsum(rising.sums()[1]) / step))
+        return Bins(_mass_edges(rising, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums(self, of: Selections) -> Array:
         """The sums of the bins, cut anew for each selection."""
@@ -51,9 +54,13 @@ class Mass(Partition):
 
     def _cuts(self, view: View) -> Array:
         """After which weight each group but the last ends."""
-        n = round(view.total) if view.whole else view.worth
+        n = self._count(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
+
+    def _count(self, view: View) -> float:
+        """How many rows the weights stand for."""
+        return round(view.total) if view.whole else view.worth
 
     def __str__(self) -> str:
         return f"mass {self.rows}" + (", left-closed" if self.closed == "left" else "")
@@ -61,7 +68,7 @@ class Mass(Partition):
 
 def named(name: str, closed: Closed) -> Mass:
     """The partition behind `mass:100`."""
-    rows = name.removeprefix("mass:")
-    if not (rows.isascii() and rows.isdigit()):
-        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", repr(name), "For instance mass:100.")
-    return Mass(int(rows), closed)
+    rows = digits(name.removeprefix("mass:"))
+    if rows is None:
+        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", describe(name), "For instance mass:100.")
+    return Mass(rows, closed)

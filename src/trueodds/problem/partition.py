@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.kernels.sweep import sweep
-from trueodds.core.registry import near
+from trueodds.core.settings import BinCount, Count, OneOf, Settings, check
 from trueodds.problem.bins import Bins as Bins
 from trueodds.problem.bins import Closed as Closed
 from trueodds.problem.bins import Frozen as Frozen
@@ -26,9 +26,11 @@ Array = NDArray[Any]
 
 
 RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
+BinRule = Annotated[str, OneOf(RULES)]
+BinsOrEdges = BinCount | BinRule | Sequence[float]
 
 
-class Partition:
+class Partition(Settings):
     """A rule that chooses which rows are pooled; `freeze` looks at a view and fixes the cells."""
 
     blind = False  # whether the edges are the same whatever the scores are
@@ -60,19 +62,10 @@ class Uniform(Partition):
     `bins="sqrt"` is ⌊√n⌋ of them, `"auto"` ⌈n^(2/5)⌉: few enough for their noise to fall as rows come in.
     """
 
-    bins: int | str = 15
+    bins: BinCount | BinRule = 15
     closed: Closed = "right"
-    range: str | None = None
+    range: Literal["1/K"] | None = None
     blind = True
-
-    def __post_init__(self) -> None:
-        if self.bins not in RULES:
-            _count(self.bins, "bins")
-        _closed(self.closed)
-        if self.range not in (None, "1/K"):
-            raise InputError(
-                "TO203", "range is None for [0, 1], or '1/K'.", repr(self.range), "Leave it out for [0, 1]."
-            )
 
     def freeze(self, view: View) -> Frozen:
         """The edges; on a joint view, the grid on all axes."""
@@ -106,15 +99,12 @@ class Given(Partition):
     blind = True
 
     def __post_init__(self) -> None:
-        try:
-            e = np.asarray(self.edges, dtype=np.float64)
-        except (TypeError, ValueError):
-            e = np.empty(0)
-        if e.ndim != 1 or len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
+        super().__post_init__()
+        e = np.asarray(self.edges, dtype=np.float64)
+        if len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
             raise InputError(
-                "TO203", "Edges must rise from 0 to 1.", repr(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
+                "TO203", "Edges must rise from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
             )
-        _closed(self.closed)
 
     def freeze(self, view: View) -> Frozen:
         """The given edges."""
@@ -137,18 +127,11 @@ class EqualMass(Partition):
     of the neighbouring scores. A weight of two counts as two rows.
     """
 
-    bins: int | str = 15
+    bins: BinCount | BinRule = 15
     closed: Closed = "right"
-    cut: str = "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
-
-    def __post_init__(self) -> None:
-        if self.bins not in RULES:
-            _count(self.bins, "bins")
-        _closed(self.closed)
-        if self.cut not in ("first", "floor"):
-            raise InputError(
-                "TO203", "cut is 'first' or 'floor'.", repr(self.cut), "Leave it out for larger groups first."
-            )
+    cut: Literal["first", "floor"] = (
+        "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
+    )
 
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
@@ -174,14 +157,8 @@ class Sweep(Partition):
     fall. The labels choose the bins, so a redraw chooses again. Source: Roelofs et al. (2022).
     """
 
-    base: str = "equal-mass"
+    base: Literal["equal-mass", "uniform"] = "equal-mass"
     uses_outcomes = True
-
-    def __post_init__(self) -> None:
-        if self.base not in ("equal-mass", "uniform"):
-            raise InputError(
-                "TO203", "A sweep is over 'equal-mass' or 'uniform' bins.", repr(self.base), "Use base='equal-mass'."
-            )
 
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores and outcomes."""
@@ -203,12 +180,8 @@ class Sweep(Partition):
 class SimplexGrid(Partition):
     """A grid on all axes of the simplex: rows whose every probability falls into the same uniform bin."""
 
-    bins: int = 15
+    bins: BinCount = 15
     closed: Closed = "right"
-
-    def __post_init__(self) -> None:
-        _count(self.bins, "bins")
-        _closed(self.closed)
 
     def freeze(self, view: View) -> Frozen:
         """The grid; a binary view is the line."""
@@ -239,13 +212,8 @@ class MedianVariance(Partition):
     go to the upper child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
     """
 
-    min_size: int = 10
-    max_bins: int | None = None
-
-    def __post_init__(self) -> None:
-        _count(self.min_size, "min_size")
-        if self.max_bins is not None:
-            _count(self.max_bins, "max_bins")
+    min_size: Count = 10
+    max_bins: Count | None = None
 
     def freeze(self, view: View) -> Frozen:
         """The tree for these predictions; a binary view is split along its one score."""
@@ -257,6 +225,14 @@ class MedianVariance(Partition):
         return f"median-variance min {self.min_size}" + (f" max {self.max_bins}" if self.max_bins else "")
 
 
+RULED: dict[str, tuple[type[Partition], tuple[str, ...]]] = {  # by name, with the settings of each
+    "uniform": (Uniform, ("bins", "closed", "range")),
+    "equal-mass": (EqualMass, ("bins", "closed")),
+    "sweep": (Sweep, ()),
+    "median-variance": (MedianVariance, ("min_size",)),
+    "simplex-grid": (SimplexGrid, ("bins", "closed")),
+    "distinct": (Distinct, ()),
+}
 NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
 
 
@@ -273,7 +249,12 @@ def as_partition(
     >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
     ('equal-mass 10', 'edges 0 0.5 1')
     """
-    given = {"bins": bins, "min_size": min_size, "closed": closed, "range": range}
+    given = {
+        "bins": check("bins", bins, BinsOrEdges | None, 15),
+        "min_size": check("min_size", min_size, Count | None, 10),
+        "closed": check("closed", closed, Closed | None, "right"),
+        "range": check("range", range, Literal["1/K"] | None, None),
+    }
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(partition, Partition):
         _no_others(given, f"a partition that is given as {type(partition).__name__}", ())
@@ -282,33 +263,25 @@ def as_partition(
         from trueodds.problem.mass import named  # it is a partition, and made of what stands here
 
         _no_others(given, f"partition {partition}", ("closed",))
-        return named(partition, closed or "right")
-    edges: Any = () if bins is None else bins
-    if partition == "edges" or (bins is not None and np.ndim(edges) == 1 and partition in (None, "uniform")):
+        return named(partition, given.get("closed", "right"))
+    partition = check("partition", partition, Annotated[str, OneOf(NAMES)] | Partition | None)
+    if partition == "edges" or (isinstance(given.get("bins"), tuple) and partition in (None, "uniform")):
         _no_others(given, "given edges", ("bins", "closed"))
-        return Given(tuple(np.ravel(edges).tolist()), closed or "right")
+        return Given(given.get("bins", ()), given.get("closed", "right"))
     if partition is None and not given:
         return None
-    if partition is None:
-        partition = "median-variance" if "min_size" in given else "uniform"
-    rules: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
-        "uniform": (Uniform, ("bins", "closed", "range")),
-        "equal-mass": (EqualMass, ("bins", "closed")),
-        "sweep": (Sweep, ()),
-        "median-variance": (MedianVariance, ("min_size",)),
-        "simplex-grid": (SimplexGrid, ("bins", "closed")),
-        "distinct": (Distinct, ()),
-    }
-    if not isinstance(partition, str) or partition not in rules:
-        raise InputError("TO203", "There is no partition of that name.", repr(partition), near(str(partition), NAMES))
-    rule, takes = rules[partition]
-    _no_others(given, f"partition {partition}", takes)
+    name = str(partition or ("median-variance" if "min_size" in given else "uniform"))
+    rule, takes = RULED[name]
+    _no_others(given, f"partition {name}", takes)
     return rule(**given)
 
 
 def default_for(view: View) -> Partition:
     """15 uniform bins for one score; the median-variance tree for vectors."""
-    return MedianVariance() if view.joint else Uniform()
+    return _TREE if view.joint else _UNIFORM
+
+
+_TREE, _UNIFORM = MedianVariance(), Uniform()
 
 
 def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
@@ -317,21 +290,9 @@ def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None
             raise InputError(
                 "TO202",
                 f"{what[0].upper() + what[1:]} takes no {name}.",
-                f"{name}={given[name]!r}",
+                f"{name}={describe(given[name])}",
                 f"It takes: {', '.join(takes) or 'nothing'}.",
             )
-
-
-def _count(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(
-            "TO203", f"{name} must be a whole number of at least 1.", repr(value), f"For instance {name}=15."
-        )
-
-
-def _closed(value: Any) -> None:
-    if value not in ("left", "right"):
-        raise InputError("TO203", "closed is 'right' or 'left'.", repr(value), "Leave it out for right-closed bins.")
 
 
 def lowest(view: View, range: str | None) -> float:
@@ -358,14 +319,17 @@ def count_of_bins(bins: int | str, view: View) -> int:
 
 
 def _cuts(view: View, k: int, rule: str) -> Array:
-    """After how many rows each of k groups but the last ends; weights that are no counts are cut evenly."""
-    j = np.arange(1, k)
-    if not view.whole:
+    """After which weight each of k groups but the last ends: whole rows, where weights are multiples of one row's."""
+    j, unit = np.arange(1, k), view.unit
+    if unit is None:
         return j * view.total / k
-    n = round(view.total)
+    n = round(view.total / unit)
     if rule == "first":  # sizes differ by at most one, larger groups first
-        return j * (n // k) + np.minimum(j, n % k)
-    return j * n // k if rule == "floor" else -(-j * n // k)  # "ceil": row r is in group floor(r k / n)
+        return (j * (n // k) + np.minimum(j, n % k)) * unit
+    whole, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    return (
+        whole + (rest // k if rule == "floor" else -(-rest // k))
+    ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
 def _mass_edges(rising: ByScore, cuts: Array) -> Array:

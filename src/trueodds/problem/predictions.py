@@ -13,6 +13,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.problem import checks, swapped
 from trueodds.problem.complements import two_columns
+from trueodds.problem.subset import row_numbers
+from trueodds.problem.weights import repeats
 
 Array = NDArray[Any]
 Groups = Mapping[str, Array]
@@ -320,17 +322,7 @@ class Predictions:
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
-        if isinstance(chosen, np.ndarray) and chosen.size == 0:
-            chosen = slice(0)
-        try:
-            where = np.arange(self.n)[chosen]
-        except IndexError as problem:
-            raise _no_subset(str(problem)) from None
-        if where.ndim != 1:
-            raise _no_subset(repr(rows))
-        if len(where) == 0:
-            raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
+        where = row_numbers(rows, self.n)
         new = Predictions.__new__(Predictions)
         values = {name: getattr(self, name) for name in FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
@@ -366,15 +358,7 @@ class Predictions:
         """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
         if self.weight is None:
             return self
-        if (self.weight != np.rint(self.weight)).any():
-            row = int(np.argmax(self.weight != np.rint(self.weight)))
-            raise InputError(
-                "TO110",
-                "Frequency weights must be whole numbers.",
-                f"{self.weight[row]} in row {row}",
-                "Leave weight_kind at 'importance' for weights that are no counts.",
-            )
-        many = self[np.repeat(np.arange(self.n), self.weight.astype(np.int64))]
+        many = self[repeats(self.weight)]
         object.__setattr__(many, "weight", None)
         return many
 
@@ -394,15 +378,6 @@ def restored(values: dict[str, Any]) -> Predictions:
     new = Predictions.__new__(Predictions)
     new._fill(values)
     return new
-
-
-def _no_subset(got: str) -> InputError:
-    return InputError(
-        "TO118",
-        "A subset is chosen by a mask of all rows, a slice or a list of row numbers.",
-        got,
-        "For one row pass [i].",
-    )
 
 
 def _one_hot(y: Array, k: int) -> Array:

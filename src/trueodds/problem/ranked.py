@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels.largest import largest
+from trueodds.core.settings import Integer
 from trueodds.problem.claim import Lens, Outcomes, hit
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.rows import Column, Largest
@@ -127,7 +128,7 @@ class TopLabel(Lens):
 class Rank(Lens):
     """The r-th largest probability against whether that class came."""
 
-    rank: int
+    rank: Integer
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -161,7 +162,7 @@ class Rank(Lens):
 class TopK(Lens):
     """The k largest probabilities and the rest, as one vector; `top-1` is confidence."""
 
-    size: int
+    size: Integer
 
     @property
     def name(self) -> str:  # type: ignore[override]

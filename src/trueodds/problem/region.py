@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
+from trueodds.core.settings import call
 from trueodds.problem.lens import Confidence, class_number
 from trueodds.problem.predictions import Predictions
 
@@ -41,25 +42,25 @@ def within(preds: Predictions, region: Region) -> Predictions:
             "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
         )
     if not (inside & (preds.w > 0)).any():
-        raise InputError("TO108", "No row lies in the region.", f"region={region!r}", "Widen it.")
+        raise InputError("TO108", "No row lies in the region.", f"region={describe(region)}", "Widen it.")
     return preds[inside]
 
 
 def _inside(preds: Predictions, region: Region) -> Any:
     if callable(region):
-        return region(preds.P)
+        return call("region", region, preds.P)
     if isinstance(region, Mapping):
         mask = np.ones(preds.n, dtype=bool)
         for name, ends in region.items():
             try:
                 low, high = (float(end) for end in ends)
-            except (TypeError, ValueError):
-                raise _unread(f"{name}: {ends!r}") from None
-            score = _score(preds, str(name))
+            except (TypeError, ValueError, OverflowError):
+                raise _unread(f"{describe(name)}: {describe(ends)}") from None
+            score = _score(preds, name if isinstance(name, str) else describe(name))
             mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
         return mask
     if not isinstance(region, str):
-        raise _unread(repr(region))
+        raise _unread(describe(region))
     mask = np.ones(preds.n, dtype=bool)
     for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
         found = _CONDITION.fullmatch(condition)
@@ -68,7 +69,7 @@ def _inside(preds: Predictions, region: Region) -> Any:
         except ValueError:
             found = None
         if found is None:
-            raise _unread(repr(region))
+            raise _unread(describe(region))
         mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
     return mask
 
@@ -83,8 +84,8 @@ def _score(preds: Predictions, name: str) -> Array:
     raise InputError(
         "TO203",
         "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
-        repr(name),
-        near(name, ["confidence", *(f"class:{each}" for each in preds.classes)]),
+        describe(name),
+        near(name[:80], ["confidence", *(f"class:{each}" for each in preds.classes)]),
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueodds.core.kernels.columns import row_sums
 from trueodds.problem.bins import Bins, Frozen
+from trueodds.problem.weights import are_counts, unit_of
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -247,7 +248,13 @@ class View:
     @property
     def whole(self) -> bool:
         """Whether the weights are counts, so that a weight of two can be two rows exactly."""
-        return self.plain or bool((self.w == np.rint(self.w)).all())
+        return self.plain or are_counts(self.w)
+
+    @property
+    def unit(self) -> float | None:
+        """The weight of one row, where weights are multiples of it; None where they are not."""
+        held = self.n > 0
+        return 1.0 if self.whole else unit_of(self.w[held] / self.n[held])
 
     @property
     def counted(self) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.registry import listed, near
 from trueodds.sources.aligned import aligned
@@ -47,7 +47,9 @@ class Choice:
                 "TO205", "These choices exclude each other.", " and ".join(chosen), "Name one of them for each reading."
             )
         if self.correct is not None and self.confidence is None:
-            raise InputError("TO205", "correct needs a confidence.", f"correct={self.correct!r}", "Pass confidence=.")
+            raise InputError(
+                "TO205", "correct needs a confidence.", f"correct={describe(self.correct)}", "Pass confidence=."
+            )
         return kinds[0] if kinds else "classes"
 
     def settle(self, table: Table) -> Plan:

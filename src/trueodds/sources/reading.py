@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
-from trueodds.core.registry import near
+from trueodds.core.settings import Count, OneOf, check
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
@@ -95,8 +95,7 @@ def read(
     >>> source.collect().classes, source.probabilities
     (('cat', 'dog'), 4)
     """
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
-        raise InputError("TO203", "batch_rows must be a whole number of at least 1.", repr(batch_rows), "Leave it out.")
+    batch_rows = check("batch_rows", batch_rows, Count, 65536)
     if isinstance(data, Source):
         return data
     refuse_several(data)
@@ -115,8 +114,7 @@ def read(
 
 def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
     """A source whose rows are summed up by the workers of an engine; None where this process reads them."""
-    if engine not in (None, *ENGINES):
-        raise InputError("TO203", "There is no such engine.", repr(engine), near(str(engine), ENGINES))
+    engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
     paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
     if paths is None and engine not in (None, home):
         fix = "Leave engine out: what is no file is read by whoever holds it."
@@ -169,7 +167,11 @@ def _named(choice: Choice) -> Choice:
         ("votes", choice.votes),
         ("group", choice.group),
     ):
-        if names is None or isinstance(names, (str, bool)):
+        if (
+            isinstance(names, str)
+            or (names is None and use != "probs")
+            or (isinstance(names, bool) and use == "logits")
+        ):
             continue
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise _no_name(use, names)

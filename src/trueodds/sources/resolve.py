@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import check
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import Source, read
 from trueodds.tally.reservoir import Counted, Reservoir
@@ -40,15 +41,7 @@ def sampled(
 def _looked(
     data: Any, mode: str | None, weight_kind: str, count: Callable[[Source], Tally], progress: Any
 ) -> Predictions | Tally:
-    if mode not in (None, "exact", "tally"):
-        raise InputError("TO203", "mode is 'exact' or 'tally'.", repr(mode), "Leave it out to let the size decide.")
-    if weight_kind not in ("importance", "frequency"):
-        raise InputError(
-            "TO203",
-            "weight_kind is 'importance' or 'frequency'.",
-            repr(weight_kind),
-            "Leave it out for importance weights.",
-        )
+    _check(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
             raise InputError("TO403", "mode='exact' needs the rows.", "a tally", "Give the file of predictions.")
@@ -63,6 +56,11 @@ def _looked(
     if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
         return rows[rows.weight > 0]  # a row of weight 0 is no row: it decides nothing and is not counted
     return rows
+
+
+def _check(mode: Any, weight_kind: Any) -> None:
+    check("mode", mode, Literal["exact", "tally"] | None)
+    check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
 
 
 def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progress: Any) -> Predictions | Tally:
@@ -80,8 +78,9 @@ def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progres
 
 def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
     """Predictions as they are, and rows that are few; else a source that is read in passes, or a tally."""
+    _check(mode, weight_kind)
     held = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
-    if held or mode not in (None, "tally") or weight_kind not in ("importance", "frequency"):
+    if held or mode == "exact":
         return resolved(data, mode, weight_kind)
     source = data if isinstance(data, Source) else read(data)
     found = None if mode == "tally" else source.collect_or(limit)

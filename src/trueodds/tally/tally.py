@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.kernels import in_blocks
 from trueodds.core.kernels.cells import HALVINGS, WIDTH
+from trueodds.core.settings import BinCount, check
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.plausibility import FEW_LABELS, hard_labels_note
@@ -95,11 +96,9 @@ class Tally:
                 "rows in clusters",
                 "Audit the rows themselves: mode='exact' (--mode exact).",
             )
-        _whole(bins, "bins")
+        bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
-        if grid is not None:
-            _whole(grid, "grid")
         count_group = partial(_count, preds, bins=bins, group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
         whole = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
@@ -229,7 +228,9 @@ class Tally:
         Raises TO405 for another score.
         """
         if name not in self.scores:
-            raise InputError("TO405", "The tally does not hold that score.", repr(name), "It holds brier and log_loss.")
+            raise InputError(
+                "TO405", "The tally does not hold that score.", describe(name), "It holds brier and log_loss."
+            )
         sums = self.scores[name]
         said = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}
         return {"mean": sums.mean, "standard_error": sums.standard_error, **said}
@@ -297,13 +298,6 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
         )
 
     return reduce(Tally.__add__, in_blocks(work, total, max(BLOCK, -(-total // blocks))))
-
-
-def _whole(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(
-            "TO203", f"{name} must be a whole number of at least 1.", repr(value), f"For instance {name}=15."
-        )
 
 
 def _short(value: Any) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
@@ -19,6 +18,7 @@ from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probab
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.view import View
+from trueodds.problem.weights import are_counts
 
 Array = NDArray[Any]
 
@@ -119,7 +119,7 @@ def as_rows(w: Array) -> tuple[float, Array]:
     ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
     """
     total = float(w.sum())
-    if (w == np.rint(w)).all():
+    if are_counts(w):
         return total, w
     return float(len(w)), w * (len(w) / total)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 
 _NAMED = "class:"  # as in lens="class:cat"
 _LISTED = 20
@@ -19,7 +19,7 @@ def check_baseline(baseline: Any) -> None:
         return
     if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
         raise InputError(
-            "TO203", "baseline is the number of a class, or class: and its name.", repr(baseline),
+            "TO203", "baseline is the number of a class, or class: and its name.", describe(baseline),
             "For instance -1, or 'class:cat'.",
         )  # fmt: skip
 
@@ -37,7 +37,7 @@ def numbered(baseline: Any, classes: Sequence[Any]) -> Any:
         return named.index(name)
     known = ", ".join(f"{j} is {each}" for j, each in enumerate(named[:_LISTED]))
     more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
-    raise InputError("TO203", f"baseline names no class: {known}{more}.", repr(baseline), "Give one of these.")
+    raise InputError("TO203", f"baseline names no class: {known}{more}.", describe(baseline), "Give one of these.")
 
 
 def baseline_of(baseline: Any, k: int) -> int:
@@ -50,7 +50,7 @@ def baseline_of(baseline: Any, k: int) -> int:
         return 0 if k == 2 else k - 1
     if isinstance(baseline, str):
         raise InputError(
-            "TO203", "The names of the classes are not known here.", repr(baseline), f"Their number: 0 to {k - 1}."
+            "TO203", "The names of the classes are not known here.", describe(baseline), f"Their number: 0 to {k - 1}."
         )
     if not -k <= baseline < k:
         got = f"{baseline} of {k} classes"

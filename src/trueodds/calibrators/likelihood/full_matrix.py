@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, laid_out, sureness, unfinished
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, check_floor
+from trueodds.calibrators.likelihood.logs import FLOOR, Floor
 from trueodds.calibrators.likelihood.newton import Minimum
 from trueodds.calibrators.likelihood.passes import Passes
-from trueodds.calibrators.likelihood.penalties import check_choice, check_penalty, odir, ridge, scaled
+from trueodds.calibrators.likelihood.penalties import odir, ridge, scaled
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import NonNegative
 
 Array = NDArray[Any]
 
@@ -35,19 +36,14 @@ class FullMatrixRule(SummedRule):
 
     map: ClassVar[type[Map] | None] = FullMatrixMap
     keeps_argmax: ClassVar[bool] = False
-    penalty: float | str = "scaled"
-    bias_penalty: float | None = None
-    shrink: str = "odir"
-    target: str = "identity"
-    floor: float = FLOOR
+    penalty: NonNegative | Literal["scaled", "auto"] = "scaled"
+    bias_penalty: NonNegative | None = None
+    shrink: Literal["odir", "l2"] = "odir"
+    target: Literal["identity", "zero"] = "identity"
+    floor: Floor = FLOOR
 
     def __post_init__(self) -> None:
-        check_penalty("penalty", self.penalty, ("scaled", "auto"))
-        if self.bias_penalty is not None:
-            check_penalty("bias_penalty", self.bias_penalty)
-        check_choice("shrink", self.shrink, ("odir", "l2"))
-        check_choice("target", self.target, ("identity", "zero"))
-        check_floor(self.floor)
+        super().__post_init__()
         if isinstance(self.penalty, str) and (self.bias_penalty, self.shrink, self.target) != (
             None,
             "odir",

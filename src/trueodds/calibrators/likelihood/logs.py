@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 from trueodds.problem.complements import complement, log_complement, log_sum
 from trueodds.problem.view import View
 
@@ -17,6 +18,7 @@ Array = NDArray[Any]
 
 FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
 OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
+Floor = Annotated[float, Range(0, 0.5, closed="neither")]
 _VALUES = 2**16  # compared at a time
 
 
@@ -71,12 +73,6 @@ def normalized(P: Probabilities) -> Array:
     """The logarithms (n, K) of rows made to sum to 1, −inf of exact zeros."""
     logs = logs_of(P)
     return logs - log_sum(logs)[:, None]
-
-
-def check_floor(floor: Any) -> None:
-    """Refuse a floor that is none."""
-    if not isinstance(floor, (int, float)) or isinstance(floor, bool) or not 0 < floor < 0.5:
-        raise InputError("TO203", "floor must lie between 0 and 0.5.", repr(floor), "For instance 1e-12.")
 
 
 def floored(P: Probabilities, floor: float) -> Array:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 
@@ -33,24 +30,3 @@ def scaled(k: int, mass: float, factor: float = 1.0, diagonal: float = SHARE) ->
 def laid(beside: float, diagonal: float, bias: float, k: int) -> Array:
     """One strength for the weights beside the diagonal, one for those on it, one for the biases, (K, K + 1)."""
     return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, beside), np.full((k, 1), bias)], axis=1)
-
-
-def check_penalty(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
-    """Refuse a penalty that is none."""
-    if isinstance(value, str) and value in words:
-        return
-    if isinstance(value, (bool, str)) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        said = "".join(f"{word!r} or " for word in words)
-        raise InputError("TO203", f"{name} must be {said}a number of at least 0.", repr(value), "Leave it out.")
-
-
-def check_choice(name: str, value: Any, words: tuple[str, ...]) -> None:
-    """Refuse a word that is not among the known ones."""
-    if value not in words:
-        raise InputError("TO203", f"{name} is {' or '.join(map(repr, words))}.", repr(value), "Leave it out.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError("TO203", f"{name} must be True or False.", repr(value), "Leave it out.")

@@ -127,14 +127,20 @@ def _sweep(w, wp, wy, s, most, by_mass, order, start, stop, values, bins):  # ty
             k = 1
             while k < most and _rises(mass, seen, place, m, k + 1, whole, slack, above, found):
                 k += 1
-        total, t = 0.0, 0
-        while t < m:
-            c = _end(place, _cut(place[t], k, whole, slack), t, m, k, whole, slack)
-            share = (mass[c] - mass[t]) / mass[m]
-            gap = abs((said[c] - said[t]) - (seen[c] - seen[t])) / (mass[c] - mass[t])
-            total = max(total, gap) if np.isinf(order) else total + share * gap**order
-            t = c
-        values[r] = total if np.isinf(order) else total ** (1.0 / order)
+        # High powers of small gaps underflow: the largest gap is found first, and the others are taken relative to it.
+        largest, total = 0.0 if order > 2 else 1.0, 0.0
+        for summed in range(0 if order > 2 else 1, 2):
+            t = 0
+            while t < m and (summed == 0 or (largest > 0 and not np.isinf(order))):
+                c = _end(place, _cut(place[t], k, whole, slack), t, m, k, whole, slack)
+                share = (mass[c] - mass[t]) / mass[m]
+                gap = abs((said[c] - said[t]) - (seen[c] - seen[t])) / (mass[c] - mass[t])
+                if summed == 0:
+                    largest = max(largest, gap)
+                else:
+                    total += share * (gap / largest) ** order
+                t = c
+        values[r] = largest if np.isinf(order) else largest * total ** (1.0 / order)
         bins[r] = k
 
 

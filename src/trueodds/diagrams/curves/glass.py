@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
+Span = Literal["auto", "1/K"]  # where a curve begins: at 0, at 1/K, or where the scores do
 
 FINE = 3  # places in a bandwidth, at least
 COARSEST = 200  # places from 0 to 1, at least
@@ -90,7 +91,7 @@ class Glass:
         return scores.pooled(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
-def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, range: str | None) -> Glass:
+def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, range: Span | None) -> Glass:
     """The glass for a view: by its scores alone, never by what came."""
     w = scores.w * (view.counted / view.total)
     low = _low(view, scores, range) if scale == "probability" else 0.0
@@ -99,7 +100,7 @@ def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, ra
     return Glass(scale, low, width(log_odds(scores.at, FLOOR), w, bandwidth, scale, -math.log(FLOOR)))
 
 
-def seen(view: View, bandwidth: float | str, scale: str, range: str | None) -> tuple[Scores, Glass, dict[str, Array]]:
+def seen(view: View, bandwidth: float | str, scale: str, range: Span | None) -> tuple[Scores, Glass, dict[str, Array]]:
     """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
     scores = scores_of(view)
     glass = glass_for(view, scores, bandwidth, scale, range)
@@ -129,7 +130,7 @@ def freed(rate: Array, score: Array, reference: Array) -> Array:
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
 
 
-def _low(view: View, scores: Scores, range: str | None) -> float:
+def _low(view: View, scores: Scores, range: Span | None) -> float:
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
         return 1 / view.classes if known and scores.at[0] >= 1 / view.classes - BELOW else 0.0

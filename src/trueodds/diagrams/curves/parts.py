@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.diagrams.curves.finding import Stretch, finding, stretches
-from trueodds.diagrams.curves.glass import Glass, freed, seen
+from trueodds.diagrams.curves.glass import Glass, Span, freed, seen
 from trueodds.diagrams.curves.limits import Limits
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
@@ -47,7 +47,7 @@ class Parts:
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
-    def of(cls, view: View, bandwidth: float | str, scale: str, range: str | None) -> Self:
+    def of(cls, view: View, bandwidth: float | str, scale: str, range: Span | None) -> Self:
         """The curve without limits."""
         return cls(view, *seen(view, bandwidth, scale, range))
 

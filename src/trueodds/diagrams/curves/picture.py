@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
 from trueodds.diagrams.drawing import ink
@@ -47,10 +47,12 @@ class ReliabilityCurveDiagram(UnitSquare):
         ([0.75, 0.61, 0.86, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
         """
         if isinstance(score, bool) or not isinstance(score, (int, float, np.number)) or not 0 <= float(score) <= 1:
-            raise InputError("TO203", "score is a probability.", repr(score), "For instance at(0.9).")
+            raise InputError("TO203", "score is a probability.", describe(score), "For instance at(0.9).")
         named = self.panels["view"].tolist()
         if view is not None and view not in named:
-            raise InputError("TO203", "The diagram has no such view.", repr(view), f"One of {', '.join(named[:8])}.")
+            raise InputError(
+                "TO203", "The diagram has no such view.", describe(view), f"One of {', '.join(named[:8])}."
+            )
         panel = 0 if view is None else named.index(view)
         rows = part_of(self.rows(panel), "curve")
         x = float(score)

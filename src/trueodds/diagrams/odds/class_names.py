@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import check_baseline, numbered
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Integer
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe
 from trueodds.problem.lens import Canonical, Lens
@@ -22,16 +23,14 @@ from trueodds.tally.tally import Tally
 class Named(Recipe):
     """A diagram that shows classes of joint views by name, with the odds against one of them."""
 
-    classes: Sequence[str] | None = None
-    baseline: int | str | None = None
+    classes: Sequence[str | int | float] | None = None
+    baseline: Integer | str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_baseline(self.baseline)
-        if self.classes is None:
-            return
-        if isinstance(self.classes, str) or not isinstance(self.classes, (Sequence, np.ndarray)):
-            raise InputError("TO203", "classes is a list of names.", repr(self.classes), "Leave it out.")
-        object.__setattr__(self, "classes", tuple(map(str, self.classes)))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(map(str, self.classes)))
 
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,6 @@ from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
 from trueodds.calibrators.likelihood.binary_logistic import best, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, floor_of, log_ratio, sides
 from trueodds.calibrators.llo import UNCHANGED
-from trueodds.core.errors import InputError
 from trueodds.diagrams.drawing import ink
 from trueodds.problem.by_score import grouped
 from trueodds.problem.view import View
@@ -38,12 +36,6 @@ def counted(view: View) -> tuple[LogProbabilities, Array, Array]:
     return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.counted / view.total)
 
 
-def check_share(name: str, value: Any) -> None:
-    """A probability between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(value), "Leave it out.")
-
-
 def probable(p: float) -> str:
     """A posterior probability as people read it.
 
@@ -53,14 +45,6 @@ def probable(p: float) -> str:
     if p < 1e-4:
         return "under 0.01\u00a0%"
     return "over 99.99\u00a0%" if p > 0.9999 else ink.percent(p)
-
-
-def shares(name: str, values: Any) -> tuple[float, ...]:
-    """Probabilities between 0 and 1, each once, largest first."""
-    given = values if isinstance(values, Sequence) and not isinstance(values, str) else (values,)
-    for value in given:
-        check_share(name, value)
-    return tuple(sorted(set(given), reverse=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, one_of, views_of
+from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, views_of
 from trueodds.diagrams.simplicial import corners
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -24,12 +25,8 @@ class SimplexRecipe(BinnedRecipe):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    level: float = 0.95
+    level: Level = 0.95
     simultaneous: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self.simultaneous, "simultaneous", (True, False))
 
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import call
 from trueodds.problem.complements import two_columns
 from trueodds.problem.view import View
 
@@ -30,13 +31,13 @@ def checked(cost: Cost) -> Any:
         return cost
     try:
         table = np.array(cost, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not np.isfinite(table).all():
         raise InputError(
             "TO203",
             "cost must be a table of finite numbers: a row per action, a column per true class; or one table per row.",
-            repr(cost)[:60],
+            describe(cost),
             "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 where class 1 comes, acting costs 1 where not.",
         )
     if table.ndim == 2:
@@ -53,7 +54,7 @@ class Costs:
 
     def __init__(self, cost: Cost | None, P: Array, view: View, name: str, row: Array | None = None) -> None:
         n, m = P.shape
-        given: Any = 1 - np.eye(m) if cost is None else cost(P) if callable(cost) else cost
+        given: Any = 1 - np.eye(m) if cost is None else call("cost", cost, P) if callable(cost) else cost
         self.table = np.asarray(given, dtype=np.float64)  # (A, m) or (n, A, m)
         if row is not None and not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w):
             self.table = self.table[row]

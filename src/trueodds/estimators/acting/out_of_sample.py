@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Rule, applied, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
-from trueodds.core.errors import InputError, Note
-from trueodds.core.rng import as_generator
+from trueodds.core.errors import Note
+from trueodds.core.settings import Folds, OneOf, Seed
 from trueodds.estimators.base import Mean, single_rows
 from trueodds.problem.view import View
 
@@ -53,24 +53,14 @@ class OutOfSample(Mean):
     at_calibration: ClassVar[str] = "0"
     of_vectors: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
     calibrator: str | Rule | None = None
-    folds: int = 5
-    fit_on: str = "earlier"
-    rng: int = 0
+    folds: Folds = 5
+    fit_on: Annotated[str, OneOf(FIT_ON)] = "earlier"
+    rng: Seed = 0
 
     def __post_init__(self) -> None:
-        if self.calibrator is not None and not isinstance(self.calibrator, Rule):
-            CALIBRATORS.make(str(self.calibrator), {})
-        if isinstance(self.folds, bool) or not isinstance(self.folds, (int, np.integer)) or self.folds < 2:
-            raise InputError(
-                "TO203", "folds must be a whole number of at least 2.", repr(self.folds), "Leave it out for 5."
-            )
-        if self.fit_on not in FIT_ON:
-            raise InputError(
-                "TO203", "fit_on is 'earlier' or 'others'.", repr(self.fit_on), "Leave it out for 'earlier'."
-            )
-        if isinstance(self.rng, np.random.Generator):  # a second call would deal other folds
-            raise InputError("TO203", "The folds are dealt from a seed.", "a Generator", "Pass rng=0.")
-        as_generator(self.rng)
+        super().__post_init__()
+        if isinstance(self.calibrator, str):
+            CALIBRATORS.make(self.calibrator, {})
 
     def expected(self, view: View) -> float | None:
         """0: given the predictions, an outcome is independent of the fit that judges it."""

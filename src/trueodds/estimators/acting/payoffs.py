@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import call
 from trueodds.estimators.acting.actions import Cost, Costs
 from trueodds.problem.ranked import descending
 from trueodds.problem.view import View
@@ -17,7 +18,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-_NAMED = re.compile(r"top(-[1-9]\d*)?|class:\d+")
+_NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
 
 
 def checked(utility: Utility) -> Any:
@@ -26,13 +27,13 @@ def checked(utility: Utility) -> Any:
         return utility
     try:
         table = np.asarray(utility, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim not in (1, 2) or table.shape[-1] < 2 or not len(table) or not np.isfinite(table).all():
         raise InputError(
             "TO203",
             "There is no utility of that form.",
-            repr(utility)[:60],
+            describe(utility),
             "Use 'top', 'top-5', 'class:0', a payoff per class, rows of such payoffs, or a function of P (n, K).",
         )
     return tuple(table.tolist()) if table.ndim == 1 else tuple(map(tuple, table.tolist()))
@@ -45,7 +46,7 @@ def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) ->
         costs = Costs(cost, P, view, name)
         return {"cost": -costs.of(costs.called_for(P))}
     if callable(utility):
-        found = np.asarray(utility(P), dtype=np.float64)
+        found = np.asarray(call("utility", utility, P), dtype=np.float64)
         if found.shape != P.shape or not np.isfinite(found).all():
             raise _unfit(view, m, f"a function that returns shape {found.shape}", f"Return finite payoffs {P.shape}.")
         return {"utility": found}
@@ -64,7 +65,7 @@ def _named(utility: str, P: Array, view: View) -> Array:
     if utility.startswith("class:"):
         c = int(utility.removeprefix("class:"))
         if c >= m:
-            raise _unfit(view, m, repr(utility), f"Classes are numbered from 0 to {m - 1}.")
+            raise _unfit(view, m, describe(utility), f"Classes are numbered from 0 to {m - 1}.")
         return np.eye(m)[c]
     k = int(utility.removeprefix("top-")) if "-" in utility else 1
     if k >= m:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.pairs import apart
-from trueodds.core.registry import near
+from trueodds.core.settings import OneOf, Positive, call
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.problem.view import View
 
@@ -19,6 +19,8 @@ Array = NDArray[Any]
 Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite
 
 KERNELS = ("exponential", "gaussian", "tv-exponential")
+KernelName = Annotated[str, OneOf(KERNELS)]
+Bandwidth = Positive | Literal["median"]
 ROWS = 1_000  # predictions whose distances give the median
 
 
@@ -61,23 +63,6 @@ class Kernel:
             return None
         step = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
         return np.concatenate(([0.0], np.exp(-step / self.bandwidth)))
-
-
-def check(kernel: Any, bandwidth: Any) -> None:
-    """Refuse a kernel or a bandwidth that means nothing."""
-    if not callable(kernel) and kernel not in KERNELS:
-        raise InputError(
-            "TO203",
-            "There is no kernel of that name.",
-            repr(kernel),
-            f"{near(str(kernel), KERNELS)} Or give a function k(P, Q) that returns the matrix of similarities.",
-        )
-    if bandwidth == "median" and isinstance(bandwidth, str):
-        return
-    if isinstance(bandwidth, (str, bool)) or bandwidth is None or not 0 < bandwidth < np.inf:
-        raise InputError(
-            "TO203", "bandwidth is 'median' or a number above 0.", repr(bandwidth), "Leave it out for the median."
-        )
 
 
 def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Kernel:
@@ -138,7 +123,7 @@ def _vectors(P: Array) -> Array:
 
 
 def _given(kernel: Similarity, P: Array, Q: Array) -> Array:
-    k = np.array(kernel(P, Q), dtype=np.float64)
+    k = np.array(call("kernel", kernel, P, Q), dtype=np.float64)
     if k.shape != (len(P), len(Q)) or not np.isfinite(k).all():
         raise InputError(
             "TO203",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.problem.view import View
@@ -136,9 +136,9 @@ def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
         here = (beta * at[going]).sum(1)
         endless = here + offset[going] > ENDLESS
         short = best - value - allowed[going]
-        within = short <= 1e-8 * drop
+        within = short <= 1e-8 * allowed[going]
         reached[going[within]] = np.maximum(reached[going], here)[within]
-        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(here))) & (np.abs(short) <= 1e-8 * drop)
+        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(here))) & (np.abs(short) <= 1e-8 * allowed[going])
         reached[going[endless]] = np.inf
         done = settled | endless
         beta, value, slope, bend, going = beta[~done], value[~done], slope[~done], bend[~done], going[~done]
@@ -167,6 +167,6 @@ def _inside(what: str, values: Any) -> Array:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found) or not ((found > 0) & (found < 1)).all():
         raise InputError(
-            "TO203", f"Every {what} must lie between 0 and 1, both excluded.", repr(values), "For instance 0.95."
+            "TO203", f"Every {what} must lie between 0 and 1, both excluded.", describe(values), "For instance 0.95."
         )
     return found

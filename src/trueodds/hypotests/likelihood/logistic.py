@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.hypotests.likelihood.logits import Logits, Powers
 
 Array = NDArray[Any]
 
-FORMS = ("likelihood-ratio", "score")
+Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
 PASSES = 120
 FAR = 4.0  # times the largest log odds, which no step exceeds
 NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
 ROUNDING = 1e-15  # of the largest curvature, below which another one is noise
 FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
-
-
-def check_form(form: Any) -> None:
-    """Refuse a form that is none."""
-    if form is not None and form not in FORMS:
-        raise InputError("TO203", "form is 'likelihood-ratio' or 'score'.", repr(form), "Leave it out.")
 
 
 def statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:
@@ -76,7 +70,7 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     draws, m = len(wy), columns.shape[1]
     first, second = np.triu_indices(m)
     pairs = columns[:, first] * columns[:, second]
-    base = w * _softplus(offset)
+    base, unit = w * _softplus(offset), unit_of(w)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _started(columns, offset, w, wy)
     for _ in range(PASSES):
@@ -96,20 +90,26 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         for _half in range(60):
             there = eta + far[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
-            worse = ~(risen >= gain[left] - 1e-11 * (1 + gain[left]))
+            worse = ~(risen >= gain[left] - 1e-11 * (unit + gain[left]))
             if not worse.any():
                 break
             far = np.where(worse, far / 2, far)
         beta[left] += far[:, None] * step
         still = risen <= gain[left] * (1 + 1e-13)
         gain[left] = np.maximum(gain[left], risen)
-        done = (promise <= EXACT) | (still & (promise <= NOISE))
+        done = (promise <= EXACT * unit) | (still & (promise <= NOISE * unit))
         finite[left[done]] = values[done, 0] > FLAT
-        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE)]
+        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE * unit)]
         if not len(left):
             break
     gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
     return Fit(gain, beta, finite)
+
+
+def unit_of(w: Array) -> float:
+    """What stands for the weight of one row in a tolerance: 1 where weights are of that order, else the largest."""
+    largest = float(w.max(initial=0.0))
+    return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
 
 
 def _started(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:

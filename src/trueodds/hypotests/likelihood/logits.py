@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Range
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FLOORS = (1e-15, 0.5)  # 1 − floor is no 1
+Floor = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,14 +66,6 @@ class Logits:
             return ()
         text = f"The floor {floor:g} stood in for the probabilities of {self.touched:,} of {view.n_rows:,} rows."
         return (Note("TN106", text),)
-
-
-def check_floor(floor: Any) -> None:
-    """Refuse a floor that is none."""
-    if isinstance(floor, bool) or not isinstance(floor, (int, float)) or (floor and not FLOORS[0] <= floor < FLOORS[1]):
-        raise InputError(
-            "TO203", "floor must be 0, for none, or lie between 1e-15 and 0.5.", repr(floor), "For instance 1e-6."
-        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

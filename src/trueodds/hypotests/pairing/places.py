@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
+from trueodds.problem.arrays import as_array, numbers
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -52,11 +53,11 @@ def chosen(view: View, count: int) -> Places:
 
 def given(view: View, locations: Any) -> Places:
     """The caller's locations, in the shape of the view."""
-    at, outcome = (np.asarray(x) for x in locations)
+    at, outcome = as_array(locations[0], "the places"), as_array(locations[1], "the outcomes")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and at.ndim == 2 and at.shape[1] == 2:
         at = at[:, 1]
-    at = at.reshape(len(at), -1).astype(np.float64) if at.ndim else at
+    at = numbers(at.reshape(len(at), -1), "the places").astype(np.float64)
     if at.ndim != 2 or not len(at) or at.shape[1] != m or outcome.shape != (len(at),):
         raise InputError(
             "TO205",
@@ -68,6 +69,6 @@ def given(view: View, locations: Any) -> Places:
         raise InputError("TO203", "Places are probabilities.", "a value outside [0, 1]", "Give points of the simplex.")
     if outcome.dtype.kind not in "iu" or (outcome < 0).any() or (outcome >= max(m, 2)).any():
         raise InputError(
-            "TO203", "Outcomes are numbers of columns.", repr(outcome.tolist()), f"Count from 0 to {max(m, 2) - 1}."
+            "TO203", "Outcomes are numbers of columns.", describe(outcome.tolist()), f"Count from 0 to {max(m, 2) - 1}."
         )
     return Places(at, outcome.astype(np.int64))

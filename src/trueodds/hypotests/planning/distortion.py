@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from trueodds.core.errors import InputError
-from trueodds.core.registry import near
+from trueodds.core.settings import Settings
 from trueodds.problem.log_probabilities import log_probabilities
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-KINDS = ("temperature", "shift")
-DIRECTIONS = ("over", "under")
+Kind = Literal["temperature", "shift"]
+Direction = Literal["over", "under"]
 MOST = 20.0  # exp(−20) is no confidence at all
 
 
 @dataclass(frozen=True)
-class Distortion:
+class Distortion(Settings):
     r"""True probabilities r around the stated ones p: none at size 0, and the more the larger x > 0.
 
     .. math:: r \propto p^{t}, \quad t = e^{-x} \text{ (over)}, \; e^{x} \text{ (under)}
@@ -36,13 +35,8 @@ class Distortion:
     [0.084, 0.768]
     """
 
-    kind: str = "temperature"
-    direction: str = "over"
-
-    def __post_init__(self) -> None:
-        for name, value, known in (("distortion", self.kind, KINDS), ("direction", self.direction, DIRECTIONS)):
-            if value not in known:
-                raise InputError("TO203", f"There is no {name} of that name.", repr(value), near(str(value), known))
+    kind: Kind = "temperature"
+    direction: Direction = "over"
 
     def truth(self, preds: Predictions, x: float) -> Array:
         """r, (n, K): the probability of every class, or of every independent label."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import chdtri, chndtr, ndtri
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
+from trueodds.core.settings import Level, Probability, Range, Settings
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
-from trueodds.hypotests.planning.distortion import MOST, Distortion
+from trueodds.hypotests.planning.distortion import MOST, Direction, Distortion, Kind
 from trueodds.hypotests.planning.population import Population
 from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.inference.counts import exact_limits
@@ -37,26 +38,23 @@ NEAR = 0.005  # a simulated power so near to the wanted one will do: its own err
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Settings):
     """What is asked: the power that is wanted, at which level, and against which kind of miscalibration.
 
     >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
     (1000, 200, 50)
     """
 
-    n: int | None = None
-    power: float = 0.8
-    effect: float | None = None
-    alpha: float = 0.05
-    simulations: int | None = None
-    distortion: str = "temperature"
-    direction: str = "over"
+    n: Annotated[int, Range(FEWEST, 10**9)] | None = None
+    power: Probability = 0.8
+    effect: Probability | None = None
+    alpha: Level = 0.05
+    simulations: Annotated[int, Range(20, 10**8)] | None = None
+    distortion: Kind = "temperature"
+    direction: Direction = "over"
 
     def __post_init__(self) -> None:
-        shares = {"power": self.power, "alpha": self.alpha, "effect": 0.5 if self.effect is None else self.effect}
-        for name, x in shares.items():
-            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < x < 1:
-                raise InputError("TO203", f"{name} must lie between 0 and 1.", repr(x), "A share, not percent.")
+        super().__post_init__()
         if self.power <= self.alpha:
             raise InputError(
                 "TO205",
@@ -64,13 +62,6 @@ class Plan:
                 f"power={self.power} with alpha={self.alpha}",
                 "For instance power=0.8.",
             )
-        for name, count, least in (("n", self.n, FEWEST), ("simulations", self.simulations, 20)):
-            whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-            if count is not None and not (whole and count >= least):
-                raise InputError(
-                    "TO203", f"{name} must be a whole number of at least {least}.", repr(count), f"Leave {name} out."
-                )
-        Distortion(self.distortion, self.direction)
 
     def count(self, n: int, *, alone: bool) -> int:
         """How many data sets of n rows are simulated: fewer where each of them is dear."""
@@ -93,7 +84,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
     given = [name for name, value in others.items() if value is not None]
     if width is not None and (test != "consistency" or given):
-        got = ", ".join([*given, *([] if test == "consistency" else [f"test {test}"])])
+        got = ", ".join([*given, *([] if test == "consistency" else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
             "A width is that of an interval, which no test has a part in.",
@@ -104,7 +95,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
         raise InputError(
             "TO205",
             "An estimator is planned for by the width of its interval.",
-            f"estimator={estimator!r} without width",
+            f"estimator={describe(estimator)} without width",
             "Give width, or name the statistic of consistency: statistic='ece'.",
         )
 
@@ -120,11 +111,12 @@ def power_of(
     """The smallest error that the test sees at n rows; with an effect the power, and the rows that it takes."""
     population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
     effect = plan.effect
-    if effect is not None and effect > population.largest:
+    if population.largest <= 0 or (effect is not None and effect > population.largest):
+        asked = "any effect" if effect is None else f"effect={effect}"
         raise InputError(
             "TO205",
             "No distortion of this kind makes these predictions so wrong.",
-            f"effect={effect} where the largest is {figure(population.largest)}",
+            f"{asked} where the largest is {figure(population.largest)}",
             "Ask for less, or for distortion='shift'.",
         )
     curve = _Curve(test, population, plan, stream_key(rng), progress)

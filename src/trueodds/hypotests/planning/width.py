@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from trueodds.core.errors import InputError, Note
 from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.settings import Positive, check
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.planning.power import FEWEST, ROWS_AT_MOST, TOLD
 from trueodds.inference.estimate import Sureness
@@ -49,8 +50,7 @@ def rows_for(
             "cluster=",
             "Plan with one row per cluster.",
         )
-    if isinstance(width, bool) or not isinstance(width, (int, float, np.number)) or not 0 < width < math.inf:
-        raise InputError("TO203", "width must be a number above 0.", repr(width), "For instance width=0.02.")
+    width = check("width", width, Positive)
     sure = Sureness(level=1 - alpha)
     here = measured(preds, estimator, lens, aggregate, sure, rng)
     now = _width(here)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from trueodds.core.comparison import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf, Settings
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
@@ -36,22 +37,16 @@ APART = 0.1  # share of a difference that noise floors must explain to be worth 
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Settings):
     """What is asked of every model."""
 
     estimator: Estimator
     lens: Lens
     aggregate: str
     sure: Sureness
-    null: str = "auto"
+    null: Annotated[str, OneOf(NULLS)] = "auto"
     paired: bool | None = None
     swaps: int = SWAPS
-
-    def __post_init__(self) -> None:
-        if self.null not in NULLS:
-            raise InputError("TO203", "null is 'auto' or 'swap'.", repr(self.null), "Leave it out.")
-        if self.paired not in (None, True, False):
-            raise InputError("TO203", "paired is True, False or None.", repr(self.paired), "Leave it out.")
 
     def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """The first model's error minus the second's."""

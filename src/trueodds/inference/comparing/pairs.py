@@ -57,7 +57,8 @@ class Pair:
             return self.a.squares[2] - self.b.squares[2]
         if self.a.draws is None or self.b.draws is None:
             return None
-        return self.a.draws - self.b.draws
+        with np.errstate(invalid="ignore"):  # of two infinite errors NaN
+            return self.a.draws - self.b.draws
 
     @cached_property
     def why(self) -> str:
@@ -153,7 +154,7 @@ class Pair:
     @cached_property
     def floor(self) -> float | None:
         """The smallest p-value that so many resamples can give."""
-        return None if self.by_error or self.draws is None else 1 / (1 + len(self.draws))
+        return None if self.method is None or self.by_error or self.draws is None else 1 / (1 + len(self.draws))
 
 
 def inverted(interval: Callable[[float], Interval | None]) -> float:

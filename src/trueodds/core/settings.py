@@ -1,0 +1,274 @@
+"""Settings checked against their declared types and ranges, once, where an object or a call takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from trueodds.core.errors import LONGEST_VALUE, InputError, describe
+from trueodds.core.registry import near
+
+ONE = "or one of them"  # beside a sequence: a single value stands for a sequence of it
+OWN = "checked by the class"  # beside a type that says too little, such as that of a table
+Reader = Callable[[Any], tuple[bool, Any]]  # whether a value is allowed, and the value as it is kept
+EXACT = 2**53  # up to here a float tells each integer from the next
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from `low` to `high`; `closed` says which of the two ends belong to it.
+
+    >>> 0.0 in Range(0, 1, closed="right"), str(Range(1)), str(Range(0, 1, closed="left"))
+    (False, 'of at least 1', 'in [0, 1)')
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: Literal["both", "left", "right", "neither"] = "both"
+
+    def __contains__(self, x: float) -> bool:
+        above = self.low <= x if self.closed in ("both", "left") else self.low < x
+        below = x <= self.high if self.closed in ("both", "right") else x < self.high
+        return above and below  # NaN is in no range
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        if self.low == self.high:
+            return f"equal to {_end(self.low)}"
+        if self.high < EXACT:
+            return f"in {left}{_end(self.low)}, {_end(self.high)}{right}"
+        if self.low > -math.inf:
+            return f"of at least {_end(self.low)}" if left == "[" else f"above {_end(self.low)}"
+        return ""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The words of a table; a set that stands nowhere else is a `Literal`."""
+
+    words: tuple[str, ...]
+
+
+Integer = Annotated[int, Range()]
+Count = Annotated[int, Range(1)]
+BinCount = Annotated[int, Range(1, 1_000_000)]
+Resamples = Annotated[int, Range(1, 100_000_000)]
+Seed = Annotated[int, Range(0, 2**128 - 1)]
+Level = Annotated[float, Range(1e-9, 1 - 1e-9)]  # nearer to 0 or 1 a normal quantile is infinite, or a count of draws
+Probability = Annotated[float, Range(0, 1, closed="neither")]
+Finite = Annotated[float, Range(closed="neither")]
+NonNegative = Annotated[float, Range(0, closed="left")]
+Order = Annotated[float, Range(1)]
+FiniteOrder = Annotated[float, Range(1, closed="left")]
+Folds = Annotated[int, Range(2)]
+Positive = Annotated[float, Range(0, closed="neither")]
+
+
+class Settings:
+    """A dataclass of settings whose values are checked, whoever makes it; a subclass with more to check calls this."""
+
+    def __post_init__(self) -> None:
+        """Check every setting against its annotation, and keep NumPy's numbers and words as Python's."""
+        check_settings(self)
+
+
+def check_settings(made: Any) -> None:
+    """Check the settings of a frozen dataclass; a sequence becomes a tuple, a NumPy scalar a Python number."""
+    kind: Any = type(made)
+    for name, (hint, default) in declared(kind).items():
+        given = getattr(made, name)
+        if given is default:
+            continue
+        kept = check(name, given, hint, default)
+        if kept is not given:
+            object.__setattr__(made, name, kept)
+
+
+@cache
+def declared(kind: Any) -> Mapping[str, tuple[Any, Any]]:
+    """The type and default of each setting; nothing for a class whose annotations cannot be evaluated."""
+    try:
+        hints = typing.get_type_hints(kind, include_extras=True)
+    except NameError:  # of a class made elsewhere, with names that only a type checker imports
+        return {}
+    return {each.name: (hints[each.name], each.default) for each in dataclasses.fields(kind) if each.init}
+
+
+def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
+    """The value as it is kept, if the annotation allows it.
+
+    >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
+    (5, 2)
+    >>> check("bins", 0, BinCount | Literal["auto"], 15)
+    Traceback (most recent call last):
+    trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000] or 'auto'. Got 0. For instance bins=15.
+    """
+    allowed, kept = _read(hint, value)
+    if allowed:
+        return kept
+    words, others = _described(hint)
+    texts = [
+        *others,
+        *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
+    ]
+    example = default is not dataclasses.MISSING and default is not None
+    fix = (
+        f"For instance {name}={describe(default)}."
+        if example
+        else "Leave it out."
+        if _read(hint, None)[0]
+        else "Pass one."
+    )
+    if isinstance(value, str) and words:
+        fix = near(value[:LONGEST_VALUE], map(str, words))
+    raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
+
+
+def digits(text: str) -> int | None:
+    """The number that decimal digits spell; None for another text, and for more digits than a float keeps."""
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
+
+
+def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function that the user gave returns; one that cannot be called so is an InputError."""
+    try:
+        return function(*args)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            "TO203", f"{name} could not be called.", f"{type(problem).__name__}: {problem}",
+            f"It is called with {len(args)} {'argument' if len(args) == 1 else 'arguments'}.",
+        ) from problem  # fmt: skip
+
+
+def _read(hint: Any, value: Any) -> tuple[bool, Any]:
+    """Whether an annotation allows a value, and the value as it is kept."""
+    try:
+        read = _reader(hint)
+    except TypeError:  # an annotation of somebody's class that is no key of a dict
+        read = _reader.__wrapped__(hint)
+    return read(value)
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """The function that `_read` calls: an annotation is taken apart once, not at every value."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return lambda value: (True, value)
+    if origin in (typing.Union, types.UnionType):
+        return _any_of(tuple(partial(_read, each) for each in args))
+    if origin is Annotated:
+        return (lambda value: (True, value)) if OWN in args[1:] else partial(_annotated, args[0], args[1:])
+    if origin is Literal:
+        return partial(_word, args)
+    if hint is bool:
+        return lambda value: (True, bool(value)) if isinstance(value, (bool, np.bool_)) else (False, value)
+    if hint is str:
+        return lambda value: (True, str(value)) if isinstance(value, str) else (False, value)
+    if hint in (int, float):
+        return partial(_numeric, hint is int)
+    if origin in (tuple, list, Sequence):
+        return partial(_read_each, args[0])
+    if origin is Callable:
+        return lambda value: (callable(value), value)
+    if isinstance(kind := origin or hint, type):
+        return lambda value: (isinstance(value, kind), value)
+    return lambda value: (True, value)  # a type that no value tells
+
+
+def _any_of(readers: Sequence[Reader]) -> Reader:
+    """The first of several annotations that allows the value."""
+
+    def read(value: Any) -> tuple[bool, Any]:
+        for each in readers:
+            if (result := each(value))[0]:
+                return result
+        return False, value
+
+    return read
+
+
+def _annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    allowed, kept = _read(hint, value)
+    if not allowed and ONE in constraints:
+        allowed, kept = _read(hint, (value,))
+    return allowed and all(_holds(each, kept) for each in constraints), kept
+
+
+def _word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    kept = str(value) if isinstance(value, str) else _number(value, whole=True)
+    return kept is not None and kept in words, kept
+
+
+def _numeric(whole: bool, value: Any) -> tuple[bool, Any]:
+    number = _number(value, whole=whole)
+    return number is not None, number
+
+
+def _read_each(hint: Any, values: Any) -> tuple[bool, Any]:
+    """A sequence of allowed values as a tuple."""
+    if getattr(values, "ndim", None) == 1 and hasattr(values, "tolist"):
+        values = values.tolist()
+    if not isinstance(values, (list, tuple, range)):
+        return False, values
+    found = [_read(hint, each) for each in values]
+    return all(allowed for allowed, _ in found), tuple(kept for _, kept in found)
+
+
+def _number(value: Any, *, whole: bool) -> int | float | None:
+    """A number as Python's; None for what is none. What a float cannot tell apart is one, or none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if whole else numbers.Real):
+        return None
+    if isinstance(value, numbers.Integral):
+        exact = int(value)
+        if whole or abs(exact) <= EXACT:
+            return exact
+    try:
+        return float(value) + 0.0  # −0.0 is 0.0
+    except OverflowError:
+        return None
+
+
+def _holds(constraint: Any, value: Any) -> bool:
+    if isinstance(constraint, Range):
+        # An integer that a float cannot hold is no count of anything, unless the range says so.
+        small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= EXACT
+        return small and value in constraint
+    return not isinstance(constraint, OneOf) or value in constraint.words
+
+
+def _described(hint: Any) -> tuple[list[Any], list[str]]:
+    """The words that an annotation allows, and what else it does."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        parts = [_described(each) for each in args]
+        return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
+    if origin is Annotated:
+        words = [word for each in args[1:] if isinstance(each, OneOf) for word in each.words]
+        limits = "".join(f" {each}" for each in args[1:] if isinstance(each, Range)).rstrip()
+        return (words, []) if words else ([], [text + limits for text in _described(args[0])[1]])
+    if origin is Literal:
+        return list(args), []
+    if origin in (tuple, list, Sequence):
+        words, texts = _described(args[0])
+        return [], [f"a sequence, each {' or '.join([*texts, *map(repr, words)])}"]
+    if origin is Callable:
+        return [], ["a callable"]
+    names = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "None"}
+    kind = getattr(hint, "__name__", str(hint))
+    return [], [names.get(hint) or f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"]
+
+
+def _end(x: float) -> str:
+    return str(int(x)) if float(x).is_integer() and abs(x) < EXACT else f"{x:.10g}"

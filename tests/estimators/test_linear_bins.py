@@ -79,9 +79,10 @@ def test_equal_mass_edges_leave_the_rest_to_the_last_bin() -> None:
     assert error.edges(View(p, p)) == pytest.approx([0, 0.25, 0.45, 1])
     weighted = View([0.1, 0.3, 0.5, 0.7], [0, 0, 0, 0], [2, 2, 2, 1])
     assert error.edges(weighted) == pytest.approx([0, 0.2, 0.4, 1])
-    assert error.edges(View(p, p, [0.5] * 7)) == pytest.approx(
-        [0, 0.3, 0.5, 1]
-    )  # no counts: cut evenly, at 7/6 and 7/3
+    assert error.edges(View(p, p, [0.5] * 7)) == pytest.approx([0, 0.25, 0.45, 1])
+    # No multiples of one weight: cut evenly, at 4.3/3 within the third row and at 8.6/3 within the fifth.
+    uneven = View(p, p, [0.7, 0.5, 0.7, 0.5, 0.7, 0.5, 0.7])
+    assert error.edges(uneven) == pytest.approx([0, 0.3, 0.5, 1])
 
 
 def test_centers_as_close_as_rounding_share_no_more_than_there_is() -> None:

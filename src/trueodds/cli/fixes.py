@@ -85,7 +85,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
     on_logits = plan is not None and plan.logits and (fitted.map.logits or fitted.map.takes_logs)
     by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
-    order = _order([str(name) for name in fitted.classes], named)
+    classes = [str(name) for name in fitted.classes]
+    order = _order(classes, named)
 
     def better(P: Any) -> Any:
         if order is None:
@@ -97,6 +98,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
     with Progress() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
     output.show(f"{fitted.describe()}\n{done:,} rows written to {out}")
+    if named and order is None and named != classes:
+        pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
+        output.show(f"  Matched by position, as one side has numbers for names: {pairs}.")
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:

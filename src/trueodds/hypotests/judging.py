@@ -39,11 +39,11 @@ def one_label(preds: Predictions, rng: np.random.Generator, redraw: str = "label
         return preds, []
     u = rng.random(preds.n)
     drawn = np.minimum((np.cumsum(preds.votes, axis=1) < u[:, None]).sum(axis=1), preds.k - 1)
-    note = Note(
-        "TN202",
-        "Each row has several votes: one of them is drawn per row, so that the test asks about a single label.",
-    )
-    return preds.with_labels(drawn), [note]
+    if preds.counts is not None and (preds.counts == 1).all():
+        text = "Every row has one vote. If these are labels as one-hot rows, pass their classes: y_true.argmax(axis=1)."
+    else:
+        text = "Each row has several votes: one of them is drawn per row, so that the test asks about a single label."
+    return preds.with_labels(drawn), [Note("TN202", text)]
 
 
 def settings_said(statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:

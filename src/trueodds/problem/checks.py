@@ -28,6 +28,7 @@ from trueodds.problem.weights import weights as weights
 Array = NDArray[Any]
 
 LARGE = 2**18  # values from which on a compiled loop is worth loading
+SUM_NOTED = 1e-9  # distance of a row sum from 1 below which nobody needs to know of it
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
@@ -37,7 +38,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
     eps = float(np.finfo(given).eps) if given.kind == "f" else float(np.finfo(np.float64).eps)
     sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
-    low, high, rows = _look(p, k * eps, sums=sums)
+    low, high, rows = _look(p, max(k * eps, SUM_NOTED), sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
         refuse(
             p,

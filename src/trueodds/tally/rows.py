@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks, plain, tables
 from trueodds.core.kernels.cells import EDGES
+from trueodds.problem.checks import SUM_NOTED
 from trueodds.problem.complements import two_columns
 from trueodds.problem.log_probabilities import log_observed
 from trueodds.problem.predictions import Predictions
@@ -47,7 +48,7 @@ class Rows:
             P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
         given = np.dtype(preds.dtype)
         eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
-        off_by = P.shape[1] * eps if preds.kind == "classes" and p.ndim == 2 else np.inf
+        off_by = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
         y, shares, w = (None if each is None else plain(each[where]) for each in (preds.y, preds.votes, preds.weight))
         z = logs = None
         if preds.logits is not None:

@@ -21,7 +21,10 @@ def apart(a: Predictions, b: Predictions) -> str:
         return ""  # what came is there whether each model was right, which differs on the same rows
     if a.kind != b.kind:
         return "their outcomes are of different kinds"
-    return "" if _equal(_came(a), _came(b)) else "their outcomes differ"
+    if _equal(_came(a), _came(b)):
+        return ""
+    named_alike = set(map(str, a.classes)) == set(map(str, b.classes))
+    return "their outcomes differ" if named_alike else "their classes have different names"
 
 
 def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:

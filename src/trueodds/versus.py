@@ -19,7 +19,7 @@ from trueodds.inference.estimate import Sureness
 from trueodds.meant import lens_for, member_of, said_of, seeded
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
-from trueodds.sources.models import is_array, is_pair, pairs_arrays
+from trueodds.sources.models import has_label, is_array, is_pair, models_of, pairs_models
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
@@ -30,7 +30,7 @@ def compare(
 ) -> Ranking: ...
 @typing.overload
 def compare(a: Any, b: Any, /, estimator: str | Estimator = "ece", **settings: Any) -> Comparison: ...
-@pairs_arrays
+@pairs_models
 def compare(
     a: Any,
     b: Any = None,
@@ -66,7 +66,7 @@ def compare(
     ----------
     a, b : Predictions, (y_true, y_prob), Source or Tally
         Or, as `a` alone, a list or a mapping of at least two. Of arrays `compare(y_true, p_a, p_b, "brier")` and
-        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same.
+        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same; `compare(y_true, [p_a, p_b, p_c], "brier")` ranks.
     estimator : str or Estimator
         A name of `trueodds list estimators`, or an instance.
     lens : str, Lens or callable, optional
@@ -106,7 +106,11 @@ def compare(
     >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a)
+    columns = has_label(a) and models_of(a) is None  # of one model
+    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
+    if several and isinstance(b, Mapping):
+        fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
+        raise InputError("TO205", "Several models go into one mapping.", "two mappings", fix)
     if several and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
@@ -145,7 +149,8 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
         )
     models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
     if names is None:
-        names = [str(name) for name in a] if isinstance(a, Mapping) else [_letter(i) for i in range(len(models))]
+        named = several and isinstance(a, Mapping)
+        names = [str(name) for name in a] if named else [_letter(i) for i in range(len(models))]
     if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
         raise InputError(
             "TO205",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.problem.class_columns import are_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +55,4 @@ def numbered(k: int) -> tuple[str, ...]:
 
 def numbers_apart(suffixes: tuple[str, ...]) -> bool:
     """Whether the suffixes are numbers, but not 0, 1, … in this order."""
-    numbers = all(each.isascii() and each.isdigit() and str(int(each)) == each for each in suffixes)
-    return numbers and suffixes != numbered(len(suffixes))
+    return are_numbers(suffixes) and suffixes != numbered(len(suffixes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -108,6 +109,7 @@ class MeanEmbeddingError(LaplaceError):
     """
 
     name: ClassVar[str] = "mmce"
+    lower_bound: ClassVar[float] = -math.inf  # `unbiased` is below 0 by chance
     bandwidth: float = 0.4
     form: str = "biased"
 

@@ -41,6 +41,7 @@ class MurphyLoss(ProperScore):
     """
 
     name: ClassVar[str] = "murphy_loss"
+    lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     threshold: float = 0.5
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
 from trueodds.core.errors import InputError
+from trueodds.core.registry import meant
 from trueodds.problem import swapped
 from trueodds.problem.class_columns import column_names
 from trueodds.problem.predictions import Predictions
@@ -127,8 +128,10 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
 
 
 def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
+    parameters = inspect.signature(verb).parameters.items()
+    keywords = [name for name, each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [name for name, each in inspect.signature(verb).parameters.items() if each.kind in kinds]
+    names = [name for name, each in parameters if each.kind in kinds]
     name = getattr(verb, "__name__", "")
 
     @wraps(verb)
@@ -147,7 +150,8 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
         try:
             return verb(*given, **settings)
         except InputError as problem:
-            told = swapped.called(problem, f"{name} takes (y_true, y_prob): swap the two arguments.")
+            order = f"{name} takes (y_true, y_prob): swap the two arguments."
+            told = swapped.called(_hinted(problem, settings, keywords), order)
             if told is problem:
                 raise
             raise told from None
@@ -158,3 +162,11 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
 def _is_method(x: Any) -> bool:
     """Whether it names or is an estimator, a test, a calibrator or a diagram, or a model, and so no array."""
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "made")
+
+
+def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+    """The same refusal of an unknown setting, with the hint that it may be one of the verb's own keywords."""
+    unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
+    if unknown is None or problem.fix.startswith("Did you mean") or not (hint := meant(unknown, keywords)):
+        return problem
+    return InputError(problem.code, problem.problem, problem.got, hint)

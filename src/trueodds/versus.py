@@ -17,6 +17,7 @@ from trueodds.estimators.base import AGGREGATES, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import Sureness
 from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.problem.lens import Canonical, Classwise, Lens
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.models import has_label, is_array, is_pair, models_of, pairs_models
@@ -56,7 +57,8 @@ def compare(
     with every pairwise difference and intervals that hold together. On the same rows both models are resampled
     together, so what chance does to both alike cancels.
 
-    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test); centered at
+    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test), and that of
+    Welch's t-test where tallies keep only their sums; centered at
     the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; else it is
     put together from the models' own intervals (MOVER), and wide near calibration: an error that is biased upward
     cannot be compared more sharply. p is then 1 − the largest level at which the interval excludes 0. Which of two
@@ -96,8 +98,8 @@ def compare(
     Raises
     ------
     InputError
-        TO203 for a setting, TO205 for `paired=True` with different outcomes and for `null="swap"` with different
-        rows, TO403 for either with tallies and for an estimator that needs more than their cells.
+        TO203 for a setting, TO205 for `paired=True` with different outcomes, for `null="swap"` with different rows and
+        for different numbers of classes through `canonical` and `classwise`, TO403 for either with tallies and for an estimator that needs more than their cells.
 
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
     >>> found = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
@@ -125,6 +127,7 @@ def compare(
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = lens_for(first, lens, member)
+    _refuse_other_classes(models, chosen)
     swaps = SWAPS if resamples is None else resamples
     contest = Contest(member, chosen, aggregate or chosen.aggregate, sure, null, paired, swaps)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
@@ -159,6 +162,19 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
             "Give every model one name.",
         )
     return dict(zip(map(str, names), models, strict=True))
+
+
+def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
+    """Refuse models of different classes where the scale depends on them: Brier's score of 2 is half that of 3."""
+    sizes = {name: (each.kind, each.k) for name, each in models.items()}
+    if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
+        words = {"classes": "{k} classes", "multilabel": "{k} independent labels", "confidence": "confidence alone"}
+        raise InputError(
+            "TO205",
+            f"Models of different classes have no common scale through the lens {lens}.",
+            ", ".join(f"{name} with {words[kind].format(k=k)}" for name, (kind, k) in sizes.items()),
+            "Compare models of the same classes, or through a lens such as confidence or class:NAME.",
+        )
 
 
 def _letter(number: int) -> str:

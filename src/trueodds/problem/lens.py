@@ -255,7 +255,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return TopK(int(found[1]))
     if found := re.fullmatch(r"rank:(\d+)", str(lens)):
         return Rank(int(found[1]))
-    if found := re.fullmatch(r"class:(.+)", str(lens)):
+    if found := re.fullmatch(r"class:(.+)", str(lens), re.DOTALL):
         return Class(found[1])
     if str(lens).startswith("groups:"):
         return Groups(_blocks(str(lens)))

@@ -199,12 +199,14 @@ def test_columns_in_another_order_than_the_classes_or_the_votes_are_refused() ->
     for call in (
         lambda: to.Predictions(Y, frame, classes=[0, 1]),
         lambda: to.Predictions(votes, frame),
+        lambda: to.Predictions(votes.to_numpy(), frame),
         lambda: to.Predictions.from_multilabel(labels, pd.DataFrame({"b": 1 - P, "a": P})),
         lambda: to.calibrators.Temperature().fit(frame, Y),
     ):
         with pytest.raises(InputError, match=r"TO113.*another order"):
             call()
     assert to.Predictions(votes, frame[["p_0", "p_1"]]).n == 300
+    assert to.Predictions(votes[["v_1", "v_0"]], frame).classes == (1, 0)
 
 
 def test_columns_whose_names_say_nothing_keep_their_order() -> None:

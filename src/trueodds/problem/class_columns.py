@@ -17,7 +17,8 @@ def column_names(x: Any) -> list[str] | None:
     """The column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
     if not hasattr(x, "__array__") or getattr(x, "ndim", 2) != 2:
         return None
-    names = getattr(x, "column_names", None) or getattr(x, "columns", None)
+    # on the class, for an attribute of a pandas frame may be one of its columns
+    names = x.column_names if hasattr(type(x), "column_names") else getattr(x, "columns", None)
     return None if names is None or callable(names) else [str(name) for name in names]
 
 
@@ -38,8 +39,10 @@ def classes_from_columns(
         given = [str(each) for each in classes] if np.iterable(classes) and not isinstance(classes, str) else []
         _refuse_another_order([given], candidates, "the classes")
         return classes, []
-    if (votes := column_names(y_true)) is not None:
-        _refuse_another_order(_candidates(votes, "v_"), candidates, "those of y_true")
+    if y.ndim == 2:
+        votes = column_names(y_true)
+        by_place = [[str(i) for i in range(y.shape[1])]]
+        _refuse_another_order(_candidates(votes, "v_") if votes else by_place, candidates, "those of y_true")
     if y.ndim == 1 and y.dtype.kind in "US":
         labels = set(y.astype(str).tolist())
         return next((each for each in candidates if labels <= set(each)), candidates[0]), []

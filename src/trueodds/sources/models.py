@@ -167,6 +167,6 @@ def _is_method(x: Any) -> bool:
 def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """The same refusal of an unknown setting, with the hint that it may be one of the verb's own keywords."""
     unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
-    if unknown is None or problem.fix.startswith("Did you mean") or not (hint := meant(unknown, keywords)):
+    if unknown is None or not problem.fix.startswith(("Known", "It has no")) or not (hint := meant(unknown, keywords)):
         return problem
     return InputError(problem.code, problem.problem, problem.got, hint)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import trueodds as to
@@ -144,6 +146,146 @@ def test_groups_of_two_arrays_are_asked_for_by_their_own_name() -> None:
         by_group(Y, P)
     with pytest.raises(InputError, match=r"TO202.*Predictions\(y_true, y_prob, group=…\)"):
         by_group(Y, P, group=np.array(["f", "m"] * 150))
+
+
+TABLES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_two_frames_with_labels_are_two_models(library: str) -> None:
+    one, other = (TABLES[library](pd.DataFrame({"label": Y, "p_0": 1 - p, "p_1": p})) for p in (P, P**2))
+    expected = to.compare(PREDS, OTHER, "brier", resamples=50)
+    assert told(to.compare(one, other, "brier", resamples=50)) == told(expected)
+    ranked = told(to.compare([PREDS, OTHER], "brier", resamples=50))
+    for several in ((one, other), [one, other], {"a": one, "b": other}):
+        assert told(to.compare(several, "brier", resamples=50)) == ranked
+    assert to.measure(one, "ece", interval=None).value == to.measure(PREDS, "ece", interval=None).value
+
+
+def test_two_mappings_of_columns_are_two_models() -> None:
+    one, other = ({"label": Y, "p_0": 1 - p, "p_1": p} for p in (P, P**2))
+    expected = to.compare(PREDS, OTHER, "brier", resamples=50)
+    assert told(to.compare(one, other, "brier", resamples=50)) == told(expected)
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_the_columns_of_a_frame_name_the_classes(library: str) -> None:
+    table = TABLES[library]
+    expected = to.measure(Y, np.stack([1 - P, P], axis=1), "brier", interval=None).value
+    for names in (("p_0", "p_1"), ("0", "1"), ("proba_0", "proba_1")):
+        frame = pd.DataFrame({names[1]: P, names[0]: 1 - P})  # the second class first
+        preds = to.Predictions(Y, table(frame))
+        assert (preds.classes, [note.code for note in preds.notes]) == ((1, 0), ["TN302"])
+        assert to.measure(Y, table(frame), "brier", interval=None).value == pytest.approx(expected, rel=1e-12)
+        assert to.Predictions(Y, table(frame[list(names)])).classes == (0, 1)
+    words = np.where(Y == 1, "yes", "no")
+    for names in (("yes", "no"), ("p_yes", "p_no")):
+        preds = to.Predictions(words, table(pd.DataFrame({names[0]: P, names[1]: 1 - P})))
+        assert preds.classes == ("yes", "no")
+        assert to.measure(preds, "brier", interval=None).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_columns_of_logits_name_the_classes() -> None:
+    z = np.log(P / (1 - P))
+    preds = to.Predictions.from_logits(Y, pd.DataFrame({"p_1": z, "p_0": np.zeros(300)}))
+    assert preds.classes == (1, 0)
+    assert np.allclose(preds.p[:, 0], P)
+
+
+def test_columns_in_another_order_than_the_classes_or_the_votes_are_refused() -> None:
+    frame = pd.DataFrame({"p_1": P, "p_0": 1 - P})
+    votes = pd.DataFrame({"v_0": 1 - Y, "v_1": Y})
+    labels = pd.DataFrame({"a": Y, "b": 1 - Y})
+    for call in (
+        lambda: to.Predictions(Y, frame, classes=[0, 1]),
+        lambda: to.Predictions(votes, frame),
+        lambda: to.Predictions(votes.to_numpy(), frame),
+        lambda: to.Predictions.from_multilabel(labels, pd.DataFrame({"b": 1 - P, "a": P})),
+        lambda: to.calibrators.Temperature().fit(frame, Y),
+    ):
+        with pytest.raises(InputError, match=r"TO113.*another order"):
+            call()
+    assert to.Predictions(votes, frame[["p_0", "p_1"]]).n == 300
+    assert to.Predictions(votes[["v_1", "v_0"]], frame).classes == (1, 0)
+
+
+def test_columns_whose_names_say_nothing_keep_their_order() -> None:
+    for names in (("a", "b"), ("model_1", "model_2")):
+        assert to.Predictions(Y, pd.DataFrame({names[0]: 1 - P, names[1]: P})).classes == (0, 1)
+    with pytest.raises(InputError, match=r"TO105.*'no'"):
+        to.Predictions(["no", "yes"], pd.DataFrame({"a": [0.2, 0.3], "b": [0.8, 0.7]}))
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_prob", "code"),
+    [
+        ([], [], "TO108"),
+        (np.array(1), np.array(0.5), "TO101"),
+        ((each for each in Y), (each for each in P), "TO114"),
+        (Y, None, "TO101"),
+        (Y, {}, "TO114"),
+        (None, P, "TO101"),
+        (Y, 0.5, "TO101"),
+    ],
+    ids=["empty", "scalars", "generators", "no y_prob", "no columns", "no y_true", "a number"],
+)
+def test_what_is_no_array_is_refused_by_a_code(y_true: Any, y_prob: Any, code: str) -> None:
+    with pytest.raises(InputError, match=code):
+        to.measure(y_true, y_prob, "ece")
+    with pytest.raises(InputError, match="TO"):
+        to.compare(y_true, y_prob, P, "ece")
+
+
+def test_tuples_and_ranges_are_arrays() -> None:
+    # two rows, the labels 0 and 1 with the probabilities .8 and .3 of the second class: (.8² + .7²)/2
+    for y_true, y_prob in (((0, 1), ((0.2, 0.8), (0.7, 0.3))), (range(2), [0.8, 0.3])):
+        assert to.measure(y_true, y_prob, "brier", interval=None).value == pytest.approx(0.565)
+        assert to.compare(y_true, y_prob, y_prob, "brier", interval=None).difference == 0
+
+
+def test_arrays_are_taken_by_their_names() -> None:
+    expected = told(to.measure(PREDS, "ece", interval=None))
+    assert told(to.measure(y_true=Y, y_prob=P, interval=None)) == expected
+    assert told(to.measure("ece", y_true=Y, y_prob=P, interval=None)) == expected
+    assert told(to.measure(Y, y_prob=P, estimator="ece", interval=None)) == expected
+    with pytest.raises(InputError, match=r"TO302.*Predictions\(y_true, y_prob\)"):
+        to.measure(y_true=Y)
+
+
+def test_more_positional_arguments_than_a_verb_has_are_refused_by_a_code() -> None:
+    for call in (
+        lambda: to.measure(PREDS, P, "ece"),
+        lambda: to.measure(Y, P, "ece", "positive"),
+        lambda: to.compare(Y, P, P, "ece", "positive"),
+        lambda: to.tally(Y, P, "positive"),
+    ):
+        with pytest.raises(InputError, match=r"TO202.*positional arguments"):
+            call()
+
+
+def test_a_list_of_arrays_is_several_models() -> None:
+    expected = told(to.compare([PREDS, OTHER, (Y, P**3)], "brier", resamples=50))
+    for several in ([P, P**2, P**3], (P, P**2, P**3), [P.tolist(), (P**2).tolist(), (P**3).tolist()]):
+        assert told(to.compare(Y, several, "brier", resamples=50)) == expected
+    assert to.compare(Y, (P, P**2), "brier", resamples=50).order == to.compare([PREDS, OTHER], "brier").order
+    rows = np.stack([1 - P, P], axis=1).tolist()  # a list of rows is one model
+    assert to.compare(Y, rows, P**2, "brier", interval=None).difference == pytest.approx(
+        to.compare(PREDS, OTHER, "brier", interval=None).difference
+    )
+
+
+def test_two_mappings_of_models_are_told_to_be_one() -> None:
+    with pytest.raises(InputError, match=r"TO205.*one mapping.*\{'a': p_a, 'b': p_b\}"):
+        to.compare({"a": (Y, P)}, {"b": (Y, P**2)}, "brier")
+
+
+def test_swapped_arrays_are_told_the_order_of_the_function_that_was_called() -> None:
+    with pytest.raises(InputError, match=r"TO109.* fit takes \(y_true, y_prob\)"):
+        to.fit(P, Y)
+    with pytest.raises(InputError, match=r"TO109.* This fit takes \(y_prob, y_true\)"):
+        to.calibrators.Temperature().fit(Y, P)
+    with pytest.raises(InputError, match=r"TO109.* Predictions take \(y_true, y_prob\)"):
+        to.Predictions(P, Y)
 
 
 def test_names_and_votes_are_outcomes_too() -> None:

@@ -17,9 +17,10 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import Sureness
 from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.problem.lens import Canonical, Classwise, Lens
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
-from trueodds.sources.models import is_array, is_pair, pairs_arrays
+from trueodds.sources.models import has_label, is_array, is_pair, models_of, pairs_models
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
@@ -30,7 +31,7 @@ def compare(
 ) -> Ranking: ...
 @typing.overload
 def compare(a: Any, b: Any, /, estimator: str | Estimator = "ece", **settings: Any) -> Comparison: ...
-@pairs_arrays
+@pairs_models
 def compare(
     a: Any,
     b: Any = None,
@@ -56,7 +57,8 @@ def compare(
     with every pairwise difference and intervals that hold together. On the same rows both models are resampled
     together, so what chance does to both alike cancels.
 
-    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test); centered at
+    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test), and that of
+    Welch's t-test where tallies keep only their sums; centered at
     the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; else it is
     put together from the models' own intervals (MOVER), and wide near calibration: an error that is biased upward
     cannot be compared more sharply. p is then 1 − the largest level at which the interval excludes 0. Which of two
@@ -66,7 +68,7 @@ def compare(
     ----------
     a, b : Predictions, (y_true, y_prob), Source or Tally
         Or, as `a` alone, a list or a mapping of at least two. Of arrays `compare(y_true, p_a, p_b, "brier")` and
-        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same.
+        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same; `compare(y_true, [p_a, p_b, p_c], "brier")` ranks.
     estimator : str or Estimator
         A name of `trueodds list estimators`, or an instance.
     lens : str, Lens or callable, optional
@@ -96,8 +98,8 @@ def compare(
     Raises
     ------
     InputError
-        TO203 for a setting, TO205 for `paired=True` with different outcomes and for `null="swap"` with different
-        rows, TO403 for either with tallies and for an estimator that needs more than their cells.
+        TO203 for a setting, TO205 for `paired=True` with different outcomes, for `null="swap"` with different rows and
+        for different numbers of classes through `canonical` and `classwise`, TO403 for either with tallies and for an estimator that needs more than their cells.
 
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
     >>> found = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
@@ -106,8 +108,12 @@ def compare(
     >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a)
+    columns = has_label(a) and models_of(a) is None  # of one model
+    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
     names = check("names", names, Sequence[str | int | float] | None)
+    if several and isinstance(b, Mapping):
+        fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
+        raise InputError("TO205", "Several models go into one mapping.", "two mappings", fix)
     if several and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
@@ -119,6 +125,7 @@ def compare(
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = lens_for(first, lens, member)
+    _refuse_other_classes(models, chosen)
     swaps = SWAPS if resamples is None else resamples
     contest = Contest(member, chosen, aggregate or chosen.aggregate, sure, null, paired, swaps)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
@@ -143,7 +150,8 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
         )
     models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
     if names is None:
-        names = [str(name) for name in a] if isinstance(a, Mapping) else [_letter(i) for i in range(len(models))]
+        named = several and isinstance(a, Mapping)
+        names = [str(name) for name in a] if named else [_letter(i) for i in range(len(models))]
     if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
         raise InputError(
             "TO205",
@@ -152,6 +160,19 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
             "Give every model one name.",
         )
     return dict(zip(map(str, names), models, strict=True))
+
+
+def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
+    """Refuse models of different classes where the scale depends on them: Brier's score of 2 is half that of 3."""
+    sizes = {name: (each.kind, each.k) for name, each in models.items()}
+    if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
+        words = {"classes": "{k} classes", "multilabel": "{k} independent labels", "confidence": "confidence alone"}
+        raise InputError(
+            "TO205",
+            f"Models of different classes have no common scale through the lens {lens}.",
+            ", ".join(f"{name} with {words[kind].format(k=k)}" for name, (kind, k) in sizes.items()),
+            "Compare models of the same classes, or through a lens such as confidence or class:NAME.",
+        )
 
 
 def _letter(number: int) -> str:

@@ -16,7 +16,7 @@ from tests.cli.test_faults import labelled
 from trueodds import Predictions, audit
 from trueodds.cli import gate_numbers
 from trueodds.cli.audits import MEASURED
-from trueodds.cli.gate import Gate, Scope, judge
+from trueodds.cli.gate import AUDIT, Gate, Scope, judge
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
@@ -226,12 +226,12 @@ def test_a_group_without_a_number_is_no_pass() -> None:
 
 def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
     for text, scope in (
-        ("ece>0.1", gate_numbers.measure_scope("smece", "auto")),
-        ("smece.high>0.1", gate_numbers.measure_scope("smece", None)),
+        ("ece>0.1", gate_numbers.measure_scope("smece", {})),
+        ("smece.high>0.1", gate_numbers.measure_scope("smece", {"interval": None})),
         ("beyond", gate_numbers.test_scope(None)),
         ("ece>0.1", gate_numbers.test_scope(0.1)),
         ("reject", gate_numbers.ANSWERS),
-        ("difference.floor>0", gate_numbers.COMPARE),
+        ("difference.floor>0", gate_numbers.compare_scope("ece", {})),
         ("ece@classwise>0", Scope("groups", estimators=("ece",))),
     ):
         with pytest.raises(InputError) as problem:
@@ -244,6 +244,85 @@ def test_a_bound_in_percent_is_told_as_a_share() -> None:
     with pytest.raises(InputError, match=r"ece>0\.05"):
         Gate.of("ece>5")
     assert Gate.of("brier>1.5").limit == 1.5  # a Brier score reaches 2
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "reason"),
+    [
+        ("ece<0", AUDIT, "at least 0"),
+        ("ece<-1", AUDIT, "at least 0"),
+        ("ece<=-0.1", AUDIT, "at least 0"),
+        ("ece>1", AUDIT, "at most 1"),
+        ("brier<0", AUDIT, "at least 0"),
+        ("pvalue<0", AUDIT, "at least 0"),
+        ("pvalue>1", AUDIT, "at most 1"),
+        ("difference<-1.5", gate_numbers.compare_scope("ece", {}), "at least -1"),
+        ("difference>1.5", gate_numbers.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
+    ],
+)
+def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, scope: Scope, reason: str) -> None:
+    with pytest.raises(InputError, match=f"TO610.*{reason}"):
+        Gate.of(text, scope)
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("ece<=0", AUDIT),
+        ("ece>=1", AUDIT),
+        ("debiased_l1<-0.01", AUDIT),  # below 0 by chance
+        ("bas<-2", AUDIT),
+        ("rmsce.debiased<0", AUDIT),  # less its noise, below 0 by chance
+        ("difference>1.5", gate_numbers.compare_scope("log_loss", {"floor": 1e-9})),
+        ("difference<-1.5", gate_numbers.compare_scope("brier", {})),
+        ("difference.high<-0.5", gate_numbers.compare_scope("ece", {})),
+        ("ece>1.5", gate_numbers.measure_scope("ece", {"distance": "kl", "level": 0.9})),
+        ("statistic<-3", gate_numbers.test_scope(None)),
+    ],
+)
+def test_a_bound_within_the_range_of_the_estimator_is_read(text: str, scope: Scope) -> None:
+    assert Gate.of(text, scope).text == text
+
+
+def test_no_estimator_is_below_its_lower_bound() -> None:
+    rng = np.random.default_rng(0)
+    for n in (6, 40):
+        for p in (rng.random(n), np.full(n, 0.5)):
+            preds = Predictions((rng.random(n) < p).astype(int), p)
+            for name in ESTIMATORS.names():
+                if ESTIMATORS.load(name).lower_bound == -math.inf:
+                    continue
+                try:
+                    found = to.measure(preds, name, resamples=50)
+                except InputError:  # one that needs votes, a cost or more rows
+                    continue
+                lowest = ESTIMATORS.load(name).lower_bound
+                ends = [] if found.interval is None else [found.interval.low]
+                assert all(math.isnan(each) or each >= lowest - 1e-12 for each in [found.value, *ends]), name
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "fix"),
+    [
+        ("ECE>0.5", AUDIT, "Did you mean ece?"),
+        ("log-loss>0.5", AUDIT, "Did you mean log_loss?"),
+        ("Brier Score>0.5", AUDIT, "Did you mean brier?"),
+        ("ECE>0.5", gate_numbers.measure_scope("ece", {}), "Did you mean ece?"),
+        ("P-Value<0.05", gate_numbers.test_scope(None), "Did you mean pvalue?"),
+        ("ece.LOW>0.05", AUDIT, "Did you mean low?"),
+    ],
+)
+def test_a_name_in_another_spelling_is_told_the_right_one(text: str, scope: Scope, fix: str) -> None:
+    with pytest.raises(InputError) as problem:
+        Gate.of(text, scope)
+    assert (problem.value.code, problem.value.fix) == ("TO610", fix)
+
+
+def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
+    found = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
+    with pytest.raises(InputError) as problem:
+        judge(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(found))
+    assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:

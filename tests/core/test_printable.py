@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from typing import Any
 
+import numpy as np
 import pytest
 
+import trueodds as to
+from trueodds.by_group import by_group
+from trueodds.calibrators.choosing.report import Recalibration
+from trueodds.calibrators.fitted import Fitted
+from trueodds.core.errors import Note
 from trueodds.core.printable import (
     has_surrogates,
     printable,
@@ -15,6 +22,7 @@ from trueodds.core.printable import (
     printable_tree,
     without_surrogates,
 )
+from trueodds.problem.selective import selective_risk
 
 CONTROLS = [
     *map(chr, range(0x20)),
@@ -79,3 +87,56 @@ def test_json_without_surrogates_can_be_encoded_and_keeps_all_other_text() -> No
 def test_surrogates_are_told_from_pairs() -> None:
     assert has_surrogates("a\udcff")
     assert not has_surrogates("\U0001f600")
+
+
+# Results
+
+ESCAPE = "\x1b[31mZQ\u202e\n\x85"
+
+
+def results() -> dict[str, Any]:
+    """A result of every kind, whose classes, groups and models are named by controls."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 90)
+    y = (P.cumsum(axis=1) < rng.random((90, 1))).sum(axis=1).clip(max=2)
+    names, lens = [f"{ESCAPE}a", f"{ESCAPE}b", "c"], f"class:{ESCAPE}a"
+    group = {ESCAPE: np.where(rng.random(90) < 0.5, f"{ESCAPE}x", f"{ESCAPE}y")}
+    preds = to.Predictions(y, P, classes=names, group=group)
+    other = to.Predictions(y, P**2 / (P**2).sum(axis=1, keepdims=True), classes=names)
+    models = {f"{ESCAPE}m": preds, f"{ESCAPE}n": other}
+    unseen = to.Predictions(np.where(y == 0, 1, y), P, classes=names)
+    return {
+        "Estimate": to.measure(preds, "ece", lens=lens, resamples=20),
+        "Verdict": to.test(preds, "consistency", lens=lens, resamples=19),
+        "Comparison": to.compare(preds, other, "ece", lens=lens, names=list(models), resamples=20),
+        "Ranking": to.compare(models, "brier", resamples=20),
+        "Power": to.power(preds, effect=0.1, lens=lens, simulations=20, resamples=19),
+        "ByGroup": by_group(preds, "ece", resamples=19),
+        "ByGroup of the rest": by_group(preds, "ece", against="rest", resamples=19),
+        "SelectiveRisk": selective_risk(preds, resamples=19),
+        "Recalibration": Recalibration(None, None, "identity", "", 9, 9, None, notes=(Note("TN501", ESCAPE),)),
+        "Fitted": to.fit(unseen, "temperature"),  # notes the class of which no outcome came
+        "Tally": to.tally(preds),
+        "Predictions": preds,
+    }
+
+
+def test_every_result_shows_names_from_data_without_their_controls() -> None:
+    shown = {}
+    for kind, result in results().items():
+        texts = [str(result)] if kind in ("Recalibration", "SelectiveRisk") else [str(result), repr(result)]
+        told = (getattr(result, name, None) for name in ("describe", "summary", "_repr_html_"))
+        texts += [each() for each in told if callable(each)]
+        shown[kind] = any("\\x1b[31mZQ" in text for text in texts)
+        for text in texts:
+            assert printable_lines(text) == text, kind
+            assert all("ZQ" not in line or "\\x1b[31mZQ\\u202e\\n\\x85" in line for line in text.split("\n")), kind
+    assert {kind for kind, has in shown.items() if not has} <= {"SelectiveRisk", "Tally"}  # these name nothing
+
+
+def test_a_fitted_map_is_described_without_controls() -> None:
+    class Named(type(to.fit(to.Predictions([0, 1] * 9, [0.4, 0.6] * 9), "identity").map)):
+        def said(self) -> str:
+            return f"for {ESCAPE}"
+
+    assert Fitted(Named(), (0, 1), 18).describe() == "identity · for \\x1b[31mZQ\\u202e\\n\\x85 · n=18 · 2 classes"

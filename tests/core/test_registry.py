@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,10 @@ def test_no_name_is_taken_for_another_one() -> None:
         ("measure", "cross-entropy", "Did you mean log_loss?"),
         ("measure", "LogLoss", "Did you mean log_loss?"),
         ("measure", "mse", "Did you mean brier?"),
+        ("measure", "rmse", "Did you mean brier (its root is the RMSE)?"),
+        ("measure", "citl", "cox is a test: to.test(preds, 'cox')."),
+        ("measure", "calibration-in-the-large", "cox is a test: to.test(preds, 'cox')."),
+        ("test", "log_loss", "log_loss is an estimator: to.measure(preds, 'log_loss')."),
         ("measure", "O:E", "Did you mean o_e?"),
         ("measure", "ICI", "Did you mean ici?"),
         ("measure", "hosmer-lemeshow", "hosmer_lemeshow is a test: to.test(preds, 'hosmer_lemeshow')."),
@@ -119,6 +124,24 @@ def test_the_field_s_words_are_told_what_they_are_called_here(verb: str, word: s
     with pytest.raises(to.InputError) as refusal:
         getattr(to, verb)(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
     assert (refusal.value.code, refusal.value.fix) == ("TO201", hint)
+
+
+@pytest.mark.parametrize(
+    ("call", "word", "hint"),
+    [
+        (lambda preds, **given: to.measure(preds, "ece", **given), "n_bootstrap", "Did you mean resamples?"),
+        (lambda preds, **given: to.measure(preds, "ece", **given), "confidence_level", "Did you mean level?"),
+        (lambda preds, **given: to.compare(preds, preds, "ece", **given), "n_boot", "Did you mean resamples?"),
+        (lambda preds, **given: to.compare(preds, preds, "ece", **given), "conf_level", "Did you mean level?"),
+        (lambda preds, **given: to.test(preds, "cox", **given), "confidence_level", "Did you mean level?"),
+        (lambda preds, **given: to.test(preds, "consistency", **given), "n_bootstrap", "Did you mean resamples?"),
+        (lambda preds, **given: to.measure(preds, "ece", **given), "n_bins", "Did you mean bins?"),
+    ],
+)
+def test_a_keyword_of_the_verb_is_found_under_its_other_names(call: Any, word: str, hint: str) -> None:
+    with pytest.raises(to.InputError) as refusal:
+        call(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), **{word: 3})
+    assert (refusal.value.code, refusal.value.fix) == ("TO202", hint)
 
 
 @pytest.mark.parametrize("word", ["auc", "AUROC", "roc_auc", "c-statistic", "accuracy", "F1"])

@@ -16,8 +16,10 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import Rule
 from trueodds.calibrators.fitted import Fitted, fit, names, whole
+from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
+from trueodds.problem.swapped import called
 
 Array = NDArray[Any]
 
@@ -69,7 +71,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
-        preds = made(y, p, weight=sample_weight, classes=classes)
+        try:  # with the columns of a data frame, whose names may tell another order than that of the classes
+            preds = made(y_true, y_prob, weight=sample_weight, classes=classes)
+        except InputError as problem:
+            raise called(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
         _check_feature_names(self, y_prob, reset=True)
         self.fitted_: Fitted = fit(rule, preds, counts=whole(preds.weight))
         self.classes_ = names(preds.classes)

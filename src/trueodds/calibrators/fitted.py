@@ -152,7 +152,7 @@ class Fitted(Result):
 
     def describe(self) -> str:
         """The method, its parameters and the rows, in one line."""
-        told = f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes"
+        told = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return told
         if self.report.choice is None:

@@ -60,12 +60,12 @@ def compare(
     if fail_on and len(files) > 2:
         told = "An order of several models has no difference to bound."
         raise InputError("TO610", told, f"--fail-on with {len(files)} files", "Compare two files.")
-    gates = gate.read(fail_on, gate_numbers.COMPARE)
     called = [name.strip() for name in names.split(",")] if names else _names(files)
     from trueodds.estimators import ESTIMATORS
     from trueodds.versus import compare as compared
 
     ESTIMATORS.check(estimator, said, [name for name in SURENESS if name != "region"])
+    gates = gate.read(fail_on, gate_numbers.compare_scope(estimator, said))
     with Progress() as progress:
         models = []
         for number, file in enumerate(files):

@@ -19,7 +19,7 @@ GATE_FAILED = 1  # the exit code
 
 _HOW = "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance {example}."
 _FORM = re.compile(
-    r"\s*(?P<name>[a-z][a-z0-9_]*)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[a-z_]+))?(?:@(?P<lens>.+?))?"
+    r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
 )
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -44,6 +44,7 @@ class Scope:
     grouped: tuple[str, ...] = ()  # the estimators that are told of every group
     lenses: bool = False  # whether a lens may be named
     bare: bool = False  # whether estimates come without interval and noise floor
+    member: Any = None  # the estimator of the command with its settings, where there is one
     example: str = "'ece>0.05'"
 
     @property
@@ -171,10 +172,6 @@ def _check(gate: Gate, scope: Scope) -> None:
     if parts is None:
         _check_estimator(gate, scope)
         parts = PARTS
-        most = default_of(gate.name).most
-        most = most if isinstance(most, float) else math.inf  # of a class it is no number
-    else:
-        most = math.inf if gate.name in ("statistic", "effect") else 1.0
     if gate.part not in parts:
         fix = near(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
         raise _refused(f"--fail-on names no part of {gate.name}.", gate.part, fix)
@@ -188,16 +185,40 @@ def _check(gate: Gate, scope: Scope) -> None:
         from trueodds.problem.lens import as_lens
 
         as_lens(gate.lens)
-    if gate.from_above and gate.limit > most:
-        share = f" Write '{gate.text[: gate.text.rindex(gate.sign)].strip()}{gate.sign}{gate.limit / 100:g}' for {gate.limit:g} %."
-        raise _refused(f"{gate.name} is at most {most:g}; this bound would never be passed.", gate.text, share.strip())
+    _check_reach(gate, *_range(gate, scope))
+
+
+def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
+    """The smallest and the largest value that the number can have."""
+    if gate.name in ("statistic", "effect"):
+        return -math.inf, math.inf
+    if gate.name in scope.numbers and gate.name != "difference":
+        return 0.0, 1.0
+    member = default_of(gate.name) if scope.member is None else scope.member
+    upper = member.most if isinstance(member.most, float) else math.inf  # of a class it is no number
+    if gate.name == "difference":
+        return member.lower_bound - upper, upper - member.lower_bound
+    return -math.inf if gate.part == "debiased" else member.lower_bound, upper  # a debiased error may be below 0
+
+
+def _check_reach(gate: Gate, lower: float, upper: float) -> None:
+    """Refuse a bound that no value lies beyond: such a gate could not fail."""
+    number, limit = gate.text[: gate.text.rindex(gate.sign)].strip(), gate.limit
+    if _SIGNS[gate.sign](upper if gate.from_above else lower, limit):
+        return
+    bound = f"at most {upper:g}" if gate.from_above else f"at least {lower:g}"
+    is_percentage = gate.from_above and upper == 1 < limit <= 100
+    fix = f"Bound it {'below' if gate.from_above else 'above'} {upper if gate.from_above else lower:g}."
+    if is_percentage:
+        fix = f"Write '{number}{gate.sign}{limit / 100:g}' for {limit:g} %."
+    raise _refused(f"{gate.name} is {bound}; this bound would never be passed.", gate.text, fix)
 
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = f"It has {', '.join(scope.known)}." if scope.known else "It has words only."
+        known = near(gate.name, scope.known) if scope.known else "It has words only."
         raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
-    member = default_of(gate.name)
+    member = default_of(gate.name) if scope.member is None else scope.member
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         told = f"trueodds {scope.command} does not tell the {gate.name} of every group."
@@ -210,6 +231,17 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if gate.part == "debiased" and member.interval == "bca":
         told = f"{gate.name} is no error that noise pulls up: it has no debiased form."
         raise _refused(told, gate.text, f"Bound {gate.name} or {gate.name}.low.")
+
+
+def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
+    """The estimator with those of the command's settings that are its own."""
+    from trueodds.estimators import ESTIMATORS
+
+    try:
+        own = {name: each for name, each in settings.items() if ESTIMATORS.takes(estimator, name)}
+        return ESTIMATORS.make(estimator, own)
+    except InputError:  # what is wrong with them is said by the command itself
+        return default_of(estimator)
 
 
 def default_of(estimator: str) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of
+from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of, made_with
+from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.core.results import Estimate, Interval, Verdict, figure
 
@@ -20,11 +21,12 @@ ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
 CLEAR = "clear of its noise floor, so nothing is taken off"
 
 
-def measure_scope(estimator: str, interval: Any) -> Scope:
+def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Of `trueodds measure`: the one estimate."""
     return Scope(
-        "measure", estimators=(estimator,), lenses=True, bare=interval is None, example=f"'{estimator}.high>0.05'"
-    )
+        "measure", estimators=(estimator,), lenses=True, bare=settings.get("interval", "auto") is None,
+        member=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
+    )  # fmt: skip
 
 
 def test_scope(margin: Any) -> Scope:
@@ -35,15 +37,23 @@ def test_scope(margin: Any) -> Scope:
     )
 
 
-def groups_scope(estimator: str, interval: Any) -> Scope:
+def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Of `trueodds groups`: the error of all rows and of every group, and their family-wise p."""
     return Scope(
-        "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,), bare=interval is None,
+        "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,),
+        bare=settings.get("interval", "auto") is None, member=made_with(estimator, settings),
         example=f"'{estimator}[worst].low>0.02'",
     )  # fmt: skip
 
 
-COMPARE = Scope("compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, example="'difference.low>0'")
+def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Of `trueodds compare`: the difference of two models, and its p."""
+    return Scope(
+        "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, member=made_with(estimator, settings),
+        example="'difference.low>0'",
+    )  # fmt: skip
+
+
 ANSWERS = Scope(
     "answers",
     numbers={"accuracy": ENDS, "coverage": VALUE, "mean_confidence": VALUE, "aurc": ENDS, "risk": ENDS},
@@ -66,7 +76,7 @@ class OfEstimate:
             return number, f"{_called(gate, found.lens)}{remark}"
         if gate.lens in found.parts and gate.part == "value":
             return found.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        known = near(str(gate.lens), [found.lens, *found.parts])
+        known = near(str(gate.lens), [found.lens, *filter(_is_lens, found.parts)])
         raise gate.unknown(f"{found.estimator} through the lens {found.lens}", known)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
@@ -264,6 +274,17 @@ def _reaches(gate: Gate, floor: float | None, limit: float) -> None:
 
 def _end(interval: Interval | None, part: str) -> float | None:
     return None if interval is None else float(getattr(interval, part))
+
+
+def _is_lens(name: str) -> bool:
+    """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
+    from trueodds.problem.lens import as_lens
+
+    try:
+        as_lens(name)
+    except InputError:
+        return False
+    return True
 
 
 def _called(gate: Gate, lens: str | None) -> str:

@@ -76,7 +76,7 @@ def groups(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, said, [name for name in SURENESS if name not in ("region", "resample")])
-    gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, said.get("interval", "auto")))
+    gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, said))
     how: dict[str, Any] = {"lens": lens, "crossings": crossings, "least": least, "against": against, "rng": seed} | said
     with Progress() as progress:
         found = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)

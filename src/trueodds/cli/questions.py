@@ -54,7 +54,7 @@ def measure(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, said, SURENESS)
-    gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, said.get("interval", "auto")))
+    gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, said))
     if cost_path:
         takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)

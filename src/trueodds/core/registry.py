@@ -27,8 +27,18 @@ def near(word: str, known: Iterable[str]) -> str:
     ('Did you mean equal-mass?', 'Did you mean uniform?')
     """
     known = sorted(known)
+    return meant(word, known) or listed(known)
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """The question whether one of the known words was meant; empty where none is close.
+
+    >>> meant("n_bootstrap", ["level", "resamples"]), meant("eggs", ["level", "resamples"])
+    ('Did you mean resamples?', '')
+    """
+    known = sorted(known)
     close = synonyms.resolve(word, known) or difflib.get_close_matches(word.lower(), known, n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else listed(known)
+    return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
 def listed(names: Sequence[str], most: int = 200) -> str:
@@ -80,7 +90,8 @@ class Registry:
             others = getattr(importlib.import_module(module), table)
             if found := synonyms.resolve(word, others.names()):
                 name = synonyms.target(found[0])
-                return f"{name} is a {kind}: to.{verb}(preds, {name!r})."
+                article = "an" if kind[0] in "aeiou" else "a"
+                return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
         return synonyms.unrelated(word) or near(word, self._table)
 
     def takes(self, name: str, setting: str) -> bool:

@@ -19,7 +19,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
         "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",
     ),
     "tace": ("thresholded adaptive calibration error",),
-    "rmsce": ("rms calibration error", "root mean square calibration error", "l2 calibration error", "l2 ece", "rmse"),
+    "rmsce": ("rms calibration error", "root mean square calibration error", "l2 calibration error", "l2 ece"),
     "debiased_l2": ("debiased ece", "debiased calibration error", "debiased rmsce"),
     "sweep": ("ece sweep", "sweep ece", "monotonic sweep"),
     "ece_kde": ("kde ece", "kernel density ece"),
@@ -32,6 +32,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
         "brier score", "brier loss", "brier score loss", "neg brier score", "mean squared error", "mse",
         "quadratic score",
     ),
+    "brier (its root is the RMSE)": ("rmse", "root mean squared error"),
     "brier with decomposition='murphy'": ("brier decomposition", "murphy decomposition", "resolution", "refinement"),
     "log_loss": (
         "nll", "negative log likelihood", "cross entropy", "neg log loss", "log score", "logarithmic score",
@@ -47,8 +48,10 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
     "hosmer_lemeshow": ("hl", "hl test", "hosmer lemeshow test"),
     "spiegelhalter": ("spiegelhalter z", "spiegelhalter z test", "spiegelhalter test", "z test"),
     "consistency": ("consistency resampling", "consistency test"),
-    "cox": ("cox test", "cox regression", "calibration slope", "calibration intercept", "slope", "intercept"),
-    "cox | o_e": ("calibration in the large", "citl"),
+    "cox": (
+        "cox test", "cox regression", "calibration slope", "calibration intercept", "slope", "intercept",
+        "calibration in the large", "citl",
+    ),
     "giviti": ("giviti test",),
     # calibrators
     "temperature": ("temperature scaling", "temp scaling", "ts"),

@@ -182,6 +182,7 @@ class ThresholdedError(Estimator):
     """
 
     name: ClassVar[str] = "tace"
+    lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
     exempt: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}

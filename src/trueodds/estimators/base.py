@@ -63,6 +63,7 @@ class Estimator(Settings):
     clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     averages: ClassVar[bool] = True  # whether the values of several views make one number
     best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
+    lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     @property

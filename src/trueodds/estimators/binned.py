@@ -57,6 +57,7 @@ class BinnedError(Estimator):
     """
 
     name: ClassVar[str] = "ece"
+    lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
     distance: str | Distance | Callable[[Array, Array], float] = "tv"

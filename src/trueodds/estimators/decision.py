@@ -56,6 +56,7 @@ class DecisionRegret(Estimator):
     """
 
     name: ClassVar[str] = "decision_regret"
+    lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
 

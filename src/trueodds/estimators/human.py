@@ -162,6 +162,7 @@ class DistributionError(VoteMean):
     """
 
     name: ClassVar[str] = "distce"
+    lower_bound: ClassVar[float] = 0.0
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
         """The total variation of each row."""
@@ -195,6 +196,7 @@ class RankAgreement(VoteMean):
     """
 
     name: ClassVar[str] = "rankcs"
+    lower_bound: ClassVar[float] = 0.0
     best: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 

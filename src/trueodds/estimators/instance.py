@@ -41,6 +41,7 @@ class InstanceError(Estimator):
     """
 
     name: ClassVar[str] = "ice"
+    lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "confidence"
     interval: ClassVar[str | None] = "bca"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -101,6 +102,7 @@ class MeanEmbeddingError(LaplaceError):
     """
 
     name: ClassVar[str] = "mmce"
+    lower_bound: ClassVar[float] = -math.inf  # `unbiased` is below 0 by chance
     bandwidth: Positive = 0.4
     form: Annotated[str, OneOf(tuple(FORMS))] = "biased"
 

@@ -42,6 +42,7 @@ class MurphyLoss(ProperScore):
     """
 
     name: ClassVar[str] = "murphy_loss"
+    lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     threshold: Probability = 0.5
 

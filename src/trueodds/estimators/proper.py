@@ -58,6 +58,7 @@ class Brier(Decomposed):
     """
 
     name: ClassVar[str] = "brier"
+    lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("murphy", "ferro-fricker", "calibration-refinement")
 
@@ -119,6 +120,7 @@ class LogLoss(Decomposed):
     """
 
     name: ClassVar[str] = "log_loss"
+    lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)

@@ -40,6 +40,7 @@ class RankedProbability(ProperScore):
     """
 
     name: ClassVar[str] = "rps"
+    lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     exempt: ClassVar[dict[str, str]] = {"class order": "how far apart two classes lie is what the score measures"}

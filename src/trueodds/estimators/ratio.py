@@ -36,6 +36,7 @@ class ObservedExpected(Estimator):
     """
 
     name: ClassVar[str] = "o_e"
+    lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = "bca"
     averages: ClassVar[bool] = False  # ratios above and below 1 would cancel
     best: ClassVar[float] = 1.0

@@ -34,6 +34,7 @@ class Spherical(ProperScore):
     """
 
     name: ClassVar[str] = "spherical"
+    lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
 

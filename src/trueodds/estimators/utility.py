@@ -62,6 +62,7 @@ class UtilityError(Estimator):
     """
 
     name: ClassVar[str] = "utility"
+    lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "canonical"
     interval: ClassVar[str | None] = "residual-norm"
     needs_rows: ClassVar[bool] = True

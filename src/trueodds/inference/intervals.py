@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from trueodds.core.results import Interval
 from trueodds.estimators.pairing.pairs import mean_square
@@ -94,6 +94,15 @@ def normal(value: float, se: float, level: float) -> Interval:
     """The estimate plus and minus its standard error times the normal quantile."""
     z = float(ndtri((1 + level) / 2))
     return Interval(value - z * se, value + z * se, level, "normal")
+
+
+def welch(value: float, se: float, degrees: float, level: float) -> Interval:
+    """The estimate plus and minus its standard error times the quantile of Student's t with Welch's degrees of freedom.
+
+    It excludes 0 exactly where the two-sided p-value of the t-test is below 1 − level. Source: Welch (1947).
+    """
+    t = float(stdtrit(degrees, (1 + level) / 2))
+    return Interval(value - t * se, value + t * se, level, "welch")
 
 
 def squared_error(pooled: View) -> tuple[float, float]:

@@ -261,7 +261,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     for prefix, kind in (("top-", TopK), ("rank:", Rank)):
         if lens.startswith(prefix) and (number := digits(lens.removeprefix(prefix))) is not None:
             return kind(number)
-    if found := re.fullmatch(r"class:(.+)", lens):
+    if found := re.fullmatch(r"class:(.+)", lens, re.DOTALL):
         return Class(found[1])
     if lens.startswith("groups:"):
         return Groups(_blocks(lens))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.problem import checks, swapped
+from trueodds.problem.class_columns import classes_from_columns, refuse_other_columns
 from trueodds.problem.complements import two_columns
 from trueodds.problem.subset import row_numbers
 from trueodds.problem.weights import repeats
@@ -57,7 +58,7 @@ class Predictions:
     cluster : array (n,), optional
         Rows that are not independent of each other share a value.
     classes : sequence, optional
-        The names of the classes in the order of the columns.
+        The names of the classes in the order of the columns; a data frame's own, if they are `p_*` or the labels.
 
     Raises
     ------
@@ -105,12 +106,13 @@ class Predictions:
     ) -> None:
         y_raw, p_raw = checks.as_array(y_true, "y_true"), checks.as_array(y_prob, "y_prob")
         swapped.refuse(y_raw, p_raw)
+        classes, named = classes_from_columns(y_true, y_raw, y_prob, classes)
         p = checks.numbers(p_raw, "y_prob")
         checks.shape(p, "y_prob")
         k = 2 if p.ndim == 1 else p.shape[1]
         names = checks.class_names(classes, k)
         checks.same_length(y_raw, p, "y_true", "y_prob")
-        notes = checks.probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
+        notes = named + checks.probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
         votes = counts = y = None
         if y_raw.ndim == 2:
             votes, counts = checks.votes(y_raw, k)
@@ -181,8 +183,9 @@ class Predictions:
         """
         z = checks.numbers(checks.as_array(logits, "logits"), "logits")
         checks.shape(z, "logits")
+        classes, named = classes_from_columns(y_true, checks.as_array(y_true, "y_true"), logits, classes)
         new = cls(y_true, checks.softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        new._fill({"logits": z, "notes": (*new.notes, *checks.doubtful_logits(z))})
+        new._fill({"logits": z, "notes": (*named, *new.notes, *checks.doubtful_logits(z))})
         return new
 
     @classmethod
@@ -229,6 +232,7 @@ class Predictions:
         """
         y_raw, p_raw = checks.as_array(Y, "Y"), checks.as_array(P, "P")
         swapped.refuse_multilabel(y_raw, p_raw)
+        refuse_other_columns(Y, P)
         p = checks.numbers(p_raw, "P")
         checks.two_dimensional(p, "P")
         checks.same_shape(y_raw, p)

@@ -11,12 +11,14 @@ from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 
+ORDER = " take (y_true, y_prob): swap the two arguments."
+
 
 def refuse(y: Array, p: Array) -> None:
-    """Metrics take (y_true, y_prob); recognize the other order."""
+    """Predictions, and every function that takes arrays, take (y_true, y_prob); recognize the other order."""
     if not _fractions(y):  # the small one first: of right arguments no more is looked at
         return
-    fix = "Metrics take (y_true, y_prob): swap the two arguments."
+    fix = f"Predictions{ORDER}"
     whole = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
     if y.ndim == 2 and whole:
         raise InputError(
@@ -33,6 +35,13 @@ def refuse(y: Array, p: Array) -> None:
             f"y_true starts {y[:3].tolist()}, y_prob starts {p[:3].tolist()}",
             fix,
         )
+
+
+def called(problem: InputError, fix: str) -> InputError:
+    """The same refusal with the order of the function that was called; other problems are left as they are."""
+    if problem.code != "TO109" or problem.fix != f"Predictions{ORDER}":
+        return problem
+    return InputError(problem.code, problem.problem, problem.got, fix)
 
 
 def refuse_confidence(confidence: Array, correct: Array) -> None:

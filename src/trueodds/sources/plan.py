@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.problem.class_columns import are_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +56,4 @@ def numbered(k: int) -> tuple[str, ...]:
 
 def numbers_apart(suffixes: tuple[str, ...]) -> bool:
     """Whether the suffixes are numbers, but not 0, 1, … in this order."""
-    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", each) for each in suffixes) and suffixes != numbered(len(suffixes))
+    return are_numbers(suffixes) and suffixes != numbered(len(suffixes))

@@ -305,3 +305,19 @@ def test_what_is_no_comparison_is_refused() -> None:
     refused("TO202", a, b, bin=3)
     refused("TO201", a, b, estimator="eec")
     refused("TO205", a, b, interval="percentile", resample="cells")
+
+
+def test_models_of_different_classes_are_refused_where_the_scale_depends_on_them() -> None:
+    rng = np.random.default_rng(0)
+    p, P = rng.random(60), rng.dirichlet(np.ones(3), 60)
+    two, three = to.Predictions(rng.integers(0, 2, 60), p), to.Predictions(rng.integers(0, 3, 60), P)
+    labels = to.Predictions.from_multilabel(rng.integers(0, 2, (60, 2)), rng.random((60, 2)))
+    for models in ((two, three), (to.tally(two), to.tally(three)), (two, to.tally(three)), (two, labels)):
+        with pytest.raises(to.InputError, match=r"TO205.*common scale.*a with 2 classes, b with"):
+            to.compare(*models, "brier")
+    with pytest.raises(to.InputError, match=r"TO205.*common scale"):
+        to.compare([three, two, three], "ece", lens="classwise")
+    # through the confidence a question of two answers and one of three are the same: was the answer right?
+    assert to.compare(two, three, "ece", lens="confidence", resamples=50).paired is False
+    alone = to.Predictions.from_confidence(P.max(axis=1), rng.integers(0, 2, 60))
+    assert to.compare(three, alone, "ece", lens="confidence", resamples=50).n >= 60

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.special import ndtri
+from scipy.stats import ttest_ind
 
 import trueodds as to
 from tests.inference.comparing.test_compare import codes, refused
@@ -43,12 +43,53 @@ def test_scores_of_tallies_differ_by_the_standard_errors_of_the_rows(name: str) 
     rows = to.compare(a, b, name, paired=False)
     cells = to.compare(to.tally(a), to.tally(b), name)
     assert cells.difference == pytest.approx(rows.difference, rel=1e-12)
-    # A tally divides the variance of n rows by n, the jackknife by n − 1.
-    expected = rows.settings["standard_error"] * np.sqrt(1999 / 2000)
-    assert cells.settings["standard_error"] == pytest.approx(expected, rel=1e-9)
-    assert cells.pvalue == pytest.approx(rows.pvalue, rel=0.01)  # at t = 4 it moves by t²/2n = 0.4 %
-    z = float(ndtri(0.975)) * cells.settings["standard_error"]
-    assert [cells.interval.low, cells.interval.high] == pytest.approx([cells.difference - z, cells.difference + z])
+    assert cells.settings["standard_error"] == pytest.approx(rows.settings["standard_error"], rel=1e-9)
+    assert cells.pvalue == pytest.approx(rows.pvalue, rel=1e-6)
+    # Welch's degrees of freedom for 2,000 rows of each: some 3,900, where t is 1.9606
+    t = 1.9606 * cells.settings["standard_error"]
+    assert [cells.interval.low, cells.interval.high] == pytest.approx(
+        [cells.difference - t, cells.difference + t], rel=1e-4
+    )
+    assert cells.interval.method == "welch"
+
+
+def few(n: int, rng: np.random.Generator) -> to.Tally:
+    p = rng.beta(2, 2, n)
+    return to.tally(to.Predictions((rng.random(n) < p).astype(int), p))
+
+
+def test_a_difference_of_few_rows_by_hand() -> None:
+    # Brier scores (.2², .4², .6²) = (.04, .16, .36) and (.09, .25): means .56/3 and .17, variances .026133 and .0128.
+    a = to.tally(to.Predictions([1, 1, 1], [0.8, 0.6, 0.4]))
+    b = to.tally(to.Predictions([1, 1], [0.7, 0.5]))
+    found = to.compare(a, b, "brier")
+    expected = ttest_ind([0.04, 0.16, 0.36], [0.09, 0.25], equal_var=False)
+    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+    assert found.settings["standard_error"] == pytest.approx(np.sqrt(0.02613333 / 3 + 0.0128 / 2), rel=1e-6)
+    interval = expected.confidence_interval(0.95)
+    assert [found.interval.low, found.interval.high] == pytest.approx([interval.low, interval.high], rel=1e-9)
+
+
+def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> None:
+    rng = np.random.default_rng(0)
+    decided = []
+    for _ in range(200):
+        a, b = few(4, rng), few(9, rng)
+        found = to.compare(a, b, "brier", level=0.7)
+        decided.append(found.pvalue < 0.3)
+        assert decided[-1] == (not found.interval.low <= 0 <= found.interval.high)
+    assert 0 < sum(decided) < 200
+
+
+def test_scores_of_few_rows_are_told_apart_by_chance_no_more_often_than_said() -> None:
+    # Two calibrated models of 4 rows each: rejections at 5 % of 1,000 are Binomial(1000, .05), 99.9 % below 72.
+    # The t-test of so few skewed scores rejects less often; normal quantiles and variances divided by n gave 131.
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(1000):
+        interval = to.compare(few(4, rng), few(4, rng), "brier").interval
+        rejected += interval is not None and not interval.low <= 0 <= interval.high
+    assert rejected <= 72
 
 
 def test_each_model_s_own_answer_is_the_one_that_measure_gives() -> None:

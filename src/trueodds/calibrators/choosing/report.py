@@ -8,6 +8,7 @@ from typing import Any
 from trueodds.calibrators.choose import Choice
 from trueodds.calibrators.choosing.confirm import Confirmation
 from trueodds.core.errors import Note
+from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
 
 
@@ -72,7 +73,7 @@ class Recalibration:
     def __str__(self) -> str:
         c = self.confirmation
         if c is None:
-            return f"no fix: {' '.join(note.text for note in self.notes)}"
+            return printable(f"no fix: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)} on {self.confirm_rows:,} untouched rows"
         return f"no fix is justified: a gain of {figure(c.detectable)} nats would have been found four times in five on {self.confirm_rows:,} untouched rows"

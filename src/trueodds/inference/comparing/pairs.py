@@ -36,7 +36,7 @@ class Pair:
         if None in chosen or not np.isfinite(self.value):
             return None
         if chosen == {"normal"}:
-            return "normal"
+            return "welch"
         if len(chosen) == 1 and self.a.method in RAW:
             if self.paired and self.a.sure.resample == "cells" and not self.by_mean:
                 raise InputError(
@@ -69,9 +69,9 @@ class Pair:
         """Where the difference of the true errors may lie."""
         if self.method is None or min(self.a.units, self.b.units) < 2:
             return None
-        if self.method == "normal":
-            error = self.standard_error[0]
-            return intervals.normal(self.value, error, level) if error > 0 else None
+        if self.method == "welch":
+            error, degrees = self.standard_error
+            return intervals.welch(self.value, error, degrees, level) if error > 0 else None
         if self.draws is None:
             return None
         if np.ptp(self.draws) == 0:  # equal predictions differ by nothing; else the outcomes do not vary
@@ -128,11 +128,11 @@ class Pair:
     @property
     def by_error(self) -> bool:
         """Whether p comes from a standard error, as for means over rows, and not from the interval."""
-        return self.method in ("bca", "normal") and self.by_mean
+        return self.method in ("bca", "welch") and self.by_mean
 
     @cached_property
     def standard_error(self) -> tuple[float, float]:
-        """The standard error of a difference of means, and its degrees of freedom."""
+        """The standard error of a difference of means, and its degrees of freedom: Welch's for different rows."""
         if self.paired:
             return spread(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
         one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units

@@ -38,13 +38,15 @@ class ScoredSide(Side):
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.of_judge = self.estimate.value
         self.n_rows = self.units = tally.n
-        self.variance = tally.score(score.name)["standard_error"] ** 2
+        self._error = tally.score(score.name)["standard_error"]
+        # s²/n with the unbiased s², as the jackknife gives it for rows: the tally's own divides by n
+        self.variance = self._error**2 * tally.n / max(tally.n - 1, 1)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """The normal interval of a mean, or why there is none."""
         if self.method is None:
             return None, "the value is infinite or undefined"
-        return intervals.normal(self.value, self.variance**0.5, level), ""
+        return intervals.normal(self.value, self._error, level), ""
 
 
 class TalliedSide(Side):

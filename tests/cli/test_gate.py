@@ -240,6 +240,15 @@ def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
         assert problem.value.fix
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [("ece==0.05", ">, >=, < or <="), ("ece=>0.05", ">, >=, < or <="), ("ece>0.05,brier>0.5", "Repeat --fail-on")],
+)
+def test_conditions_of_other_languages_are_told_how_to_write_them(text: str, fix: str) -> None:
+    with pytest.raises(InputError, match=fix):
+        Gate.of(text)
+
+
 def test_a_bound_in_percent_is_told_as_a_share() -> None:
     with pytest.raises(InputError, match=r"ece>0\.05"):
         Gate.of("ece>5")
@@ -386,6 +395,8 @@ def test_an_end_of_an_interval_that_is_not_there_exits_with_2(run: Run, honest: 
         (["audit", "{over}", "--resamples", 99], "smece.high>0.01", 1),
         (["audit", "{over}", "--resamples", 99], "ece.low@class:1>0.01", 1),
         (["audit", "{over}", "--resamples", 99], "aurc>0.9", 0),
+        (["audit", "{over}", "--resamples", 99], "pvalue<=0.05", 1),
+        (["audit", "{honest}", "--resamples", 99], "pvalue<0.02", 0),
         (["audit", "{over}", "--resamples", 99], "risk@0.8>0.01", 1),
         (["audit", "{over}", "--resamples", 99, "--group", "site"], "ece[worst].debiased>0.01", 1),
         (["audit", "{over}", "--resamples", 99], "ece[worst]>0.01", 2),  # no --group

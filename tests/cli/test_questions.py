@@ -54,6 +54,17 @@ def test_draw_refuses_another_ending_before_the_work(run: Run) -> None:
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO606")
 
 
+def test_classes_that_are_matched_by_position_are_said(run: Run, folder: Path) -> None:
+    rows = [f"{k % 2},{0.3 + k / 100},{0.7 - k / 100}" for k in range(40)]
+    (folder / "numbers.csv").write_text("\n".join(["label,p_0,p_1", *rows]))
+    (folder / "names.csv").write_text("\n".join(["p_dog,p_cat", *(row[2:] for row in rows)]))
+    run("fit", folder / "numbers.csv", "--method", "platt", "--out", folder / "c.json")
+    done = run("apply", folder / "c.json", folder / "names.csv", "--out", folder / "out.csv")
+    assert "Matched by position, as one side has numbers for names: dog is class 0, cat is class 1." in done.stdout
+    done = run("apply", folder / "c.json", folder / "numbers.csv", "--out", folder / "out.csv")
+    assert "Matched by position" not in done.stdout
+
+
 def test_fit_then_apply_gives_the_file_with_better_probabilities(run: Run, over: str, folder: Path) -> None:
     cal, out = folder / "cal.json", folder / "better.csv"
     assert run("fit", over, "--method", "temperature", "--out", cal).exit_code == 0

@@ -108,7 +108,7 @@ class Gated:
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
         """Measure what no audit lists, so that what cannot be measured is refused before the work."""
         for each in gates:
-            if each.sign and each.group is None and each.name not in ("aurc", "risk") and not _listed(each):
+            if each.sign and each.group is None and each.name not in gate.AUDIT.numbers and not _listed(each):
                 self.measure(each)
 
     def measure(self, asked: gate.Gate) -> Estimate:

@@ -81,6 +81,8 @@ class Gate:
         if text.strip() in scope.words:
             return cls(text, text.strip())
         found = _FORM.fullmatch(text)
+        if found is None and re.search("==|=>|=<", text):
+            raise _refused("--fail-on compares by >, >=, < or <=.", text, f"For instance {scope.example}.")
         if found is None:
             words = "".join(f"{word}, or " for word in scope.words)
             raise _refused("--fail-on holds no condition.", text, _HOW.format(words=words, example=scope.example))
@@ -162,7 +164,8 @@ def _limit(text: str) -> float:
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        raise _refused("--fail-on compares with a finite number.", text, "For instance 'ece>0.05'.")
+        fix = "Repeat --fail-on for every bound." if "," in text else "For instance 'ece>0.05'."
+        raise _refused("--fail-on compares with a finite number.", text, fix)
     return limit
 
 

@@ -203,12 +203,38 @@ def powers_of_odds(z, y):
     return 2 * (loss((0.0, scale))[0] - best)
 
 
-def test_likelihood_ratios_of_sharp_logits_that_are_far_off_reach_the_maximum():
-    z, y = np.array([60.0, -30.0, 20.0, 7.0] * 20), np.array([0, 1, 1, 0] * 20)
+OFTEN_WRONG = [1, 0, 1, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("z", "y"),
+    [
+        ([60, -30, 20, 7] * 20, [0, 1, 1, 0] * 20),
+        ([1, -70, -84, 70, 91, 77, -105, 119], OFTEN_WRONG),  # by the null one row holds all information
+        ([20, -80, -92, 80, 98, 86, -110, 122], OFTEN_WRONG),
+        ([1, -60, -48, 60, 52, 44, -60, 68], OFTEN_WRONG),
+        ([800, -800] * 5, [1, 0, 1, 0, 1, 0, 0, 1, 0, 0]),  # by the null none does
+    ],
+)
+def test_likelihood_ratios_of_sharp_logits_that_are_far_off_reach_the_maximum(z, y):
+    z, y = np.array(z, dtype=float), np.array(y)
+    preds = Predictions.from_logits(y, z)
     for name in ("cox", "giviti", "mcllo"):
-        found = to.test(Predictions.from_logits(y, z), name)
-        assert found.statistic == pytest.approx(powers_of_odds(z, y), rel=1e-9)
+        found = to.test(preds, name)
+        assert found.statistic == pytest.approx(powers_of_odds(z, y), rel=1e-6)
         assert not [note for note in found.notes if note.code == "TN217"]
+    assert to.test(preds, "cox", null="redraw", resamples=99).pvalue == 0.01
+
+
+def test_outcomes_that_no_float_gives_a_probability_are_told():
+    preds = Predictions.from_logits([1, 0, 1, 0, 1, 0, 0, 1, 0, 0], np.array([800.0, -800.0] * 5))
+    for name in ("spiegelhalter", "score"):
+        found = to.test(preds, name)
+        assert (found.statistic, found.pvalue) == (np.inf, 0.0)
+        assert [note.code for note in found.notes if note.code == "TN215"]
+
+
+def test_likelihood_ratios_of_random_logits_reach_the_maximum():
     rng = np.random.default_rng(8)
     for _ in range(40):
         n, scale = int(rng.integers(20, 200)), 10 ** rng.uniform(0.5, 2.5)

@@ -186,7 +186,7 @@ class Mcllo(ViewTest):
         """Two for each class but the baseline, less what cannot be told; None in the other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
-        return Odds.of(view, self.baseline, self.floor, self.name).rank or None
+        return Odds.of(view, self.baseline, self.floor, self.name).identified or None
 
     def cells(self, view: View) -> Cells:
         """The score statistic, each row by itself."""
@@ -206,7 +206,8 @@ class Mcllo(ViewTest):
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
                 f"prior={self.prior!r} with {why}", "Leave prior out.",
             )  # fmt: skip
-        form, every, df = self._form(odds), statistics(odds), odds.rank
+        form, every = self._form(odds), statistics(odds)
+        df = odds.identified if form == "likelihood-ratio" else odds.rank
         joint = {"statistic": every[form], "df": float(df), "pvalue": tail(odds, df, every[form], form)}
         joint |= {name.replace("-", "_"): each for name, each in every.items()}
         if odds.scatter is not None and odds.scatter.units is not None:

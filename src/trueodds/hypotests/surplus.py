@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +47,17 @@ def found(view: View, score: str) -> Found:
     surplus = Surplus.of(view, score)
     late, w = missed(view), view.w
     endless = bool(late.any()) and (score == "log_loss" or surplus.spread == 0)
-    if surplus.spread == 0 and not endless:
-        text = "By its own probabilities the score cannot but come out as promised, so z is undefined."
-        return Found(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
     each = w[:, None] if view.joint else w
     total = float(surplus.total(each * view.p, each * view.y))
-    z = float("inf") if endless else total / surplus.spread
+    underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > LEVEL)).any())
+    beyond = surplus.spread == 0 and not endless and underflowed
+    if surplus.spread == 0 and not endless and not beyond:
+        text = "By its own probabilities the score cannot but come out as promised, so z is undefined."
+        return Found(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
+    z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.spread
     notes: tuple[Note, ...] = ()
+    if beyond:
+        notes = (Note("TN215", "Outcomes came whose probability is less than any float holds, and z is infinite."),)
     if late.any():
         whole = ", and z is infinite" if endless else ""
         notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{whole}."),)
@@ -78,11 +83,14 @@ def cells(view: View, score: str) -> Cells:
     must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event, where its absence is impossible
     slack = weight * (LEVEL + 4 * np.maximum(p - 1, 0.0))
 
+    least = float(view.w.min(where=view.w > 0, initial=np.inf))
+
     def reader(_w: Array, wp: Array, wy: Array) -> Array:
         if surplus.spread > 0:
             z = np.abs(surplus.total(wp, wy)) / surplus.spread
         else:
-            z = np.full(wy.shape[: -surplus.pull.ndim], np.nan)
+            beyond = np.abs(surplus.total(wp, wy)) > least / 2
+            z = np.where(beyond, np.inf, np.nan)
         if not watch:
             return z
         seen = wy[..., sure, :] if view.joint else wy[..., sure]

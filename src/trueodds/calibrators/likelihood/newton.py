@@ -64,9 +64,9 @@ def minimum(
     r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, from sums F with its derivatives.
 
     One call of `sums` is one pass over the rows; `several` gives those at several places, in one pass where rows are
-    far, and is asked where a step has to be shortened. Where the first step has to be, and `fallback` is a better place
-    than `start`, the search begins there: sharp predictions that are far off have next to no curvature at the identity.
-    Directions in which F has no curvature are left where they started.
+    far, and is asked where a step has to be shortened. Where the first step has to be, or there is no curvature for one,
+    and `fallback` is a better place than `start`, the search begins there: sharp predictions that are far off have next
+    to no curvature at the identity. Directions in which F has no curvature are left where they started.
     Where no finite θ is best (the outcomes are separated) the sums fall towards a limit while θ grows by about one
     step per pass, and the curvature along it falls by a factor e each time: it stops where there are less than
     `nothing` nats left to gain over all rows, and `converged` is False.
@@ -87,7 +87,7 @@ def minimum(
             break
         step = -_solved(bend, slope)
         promise = -float(slope @ step)
-        if promise <= 0:  # no direction has both a slope and a curvature
+        if promise <= 0 and fallback is None:  # no direction has both a slope and a curvature
             break
         far, there, shorter = 1.0, theta + step, None
         following = sums(there)
@@ -96,7 +96,8 @@ def minimum(
             drag, pull = ridge.at(there)
             reached = following.value / w + drag
             # A value that rounding hides is as good as a lower one.
-            if reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value)) or passes >= PASSES:
+            enough = promise > 0 and reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value))
+            if enough or passes >= PASSES:
                 break
             if fallback is not None:
                 other, fallback = np.array(fallback, dtype=np.float64), None
@@ -106,6 +107,8 @@ def minimum(
                 if at_other.value / w + drag < value:
                     far, there, following, reached = 0.0, other, at_other, at_other.value / w + drag
                     break
+            if promise <= 0:
+                break
             shorter = shorter or _halved(theta, step, several or partial(map, sums))
             far, there, following = next(shorter)
         if not reached <= value + 1e-13 * (1 + abs(value)):

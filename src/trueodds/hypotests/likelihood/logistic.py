@@ -19,7 +19,8 @@ EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at mos
 PASSES = 120
 FAR = 4.0  # times the largest log odds, which no step exceeds
 NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
-ROUNDING = 1e-15  # of the largest curvature, below which another one is noise
+ROUNDING = 1e-15  # of the curvature along an axis, below which another one is noise
+NONE = 1e-100  # the curvature of what does not bend
 FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
 
 
@@ -63,9 +64,9 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
 
     The columns are orthonormal in the information at β = 0. It starts there, or where all log odds are 0 if that is
-    likelier, as it is of sharp predictions that are far off, and leave next to no curvature at β = 0. Concave; under separation each step gains a constant
-    factor of what is left, so the supremum is reached as exactly as a maximum, with β on its way to infinity. Where
-    outcomes outside [0, 1] leave no bound, as flipped residuals may, the gain is infinite.
+    likelier: sharp predictions that are far off leave next to no curvature at β = 0. Concave; under separation each step
+    gains a constant factor of what is left, so the supremum is reached as exactly as a maximum, with β on its way to
+    infinity. Where outcomes outside [0, 1] leave no bound, as flipped residuals may, the gain is infinite.
     """
     draws, m = len(wy), columns.shape[1]
     first, second = np.triu_indices(m)
@@ -80,9 +81,10 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         packed = (w * q * (1 - q)) @ pairs
         bend = np.empty((len(left), m, m))
         bend[:, first, second] = bend[:, second, first] = packed
-        values, turns = np.linalg.eigh(bend)
-        values = np.maximum(values, ROUNDING * values[:, -1:] + 1e-300)
-        step = np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, slope)
+        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", bend), NONE))  # of equal curvature along every axis
+        values, turns = np.linalg.eigh(bend * scale[:, :, None] * scale[:, None])
+        values = np.maximum(values, ROUNDING)
+        step = scale * np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, scale * slope)
         promise = np.einsum("dm,dm->d", slope, step)
         move = step @ columns.T
         reach = np.abs(eta).max(axis=1, initial=1.0)
@@ -98,7 +100,7 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         still = risen <= gain[left] * (1 + 1e-13)
         gain[left] = np.maximum(gain[left], risen)
         done = (promise <= EXACT * unit) | (still & (promise <= NOISE * unit))
-        finite[left[done]] = values[done, 0] > FLAT
+        finite[left[done]] = np.linalg.eigvalsh(bend[done])[:, 0] > FLAT
         eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE * unit)]
         if not len(left):
             break

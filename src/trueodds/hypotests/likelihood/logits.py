@@ -16,6 +16,11 @@ Array = NDArray[Any]
 
 Floor = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
 
+CERTAIN = 1e-20  # of the information that each row has beside its own
+LEAST = 1e-100  # of a row's weight: the information by which columns are scaled, so that their powers are finite
+LARGEST = 1e50  # score of outcomes that are next to impossible: its powers are finite
+ROUNDING, TINY = 1e-24, 1e-160
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Logits:
@@ -36,8 +41,6 @@ class Logits:
         w, seen = view.w, view.w > 0
         logs = np.where(seen[:, None], view.log_P, np.log(0.5))
         sure = np.isneginf(logs).any(axis=1)
-        if not floor and not (w @ np.exp(logs.sum(axis=1)) > 0):
-            sure = seen  # no row leaves anything to chance that a number can hold
         if not floor and sure.any():
             raise InputError(
                 "TO205",
@@ -74,13 +77,19 @@ class Powers:
 
     columns: Array  # (n, m + 1), one per degree; fewer than asked where x takes few values
     raw: Array  # (m + 1, m + 1): column j is Σ_i raw[i, j] x^i
-    white: Array  # (m + 1, m + 1) lower triangular: it makes scores of variance 1 that do not depend on each other
+    by_bread: (
+        Array  # (m + 1, m + 1) lower triangular: by the information, scores of variance 1 independent of each other
+    )
+    white: Array  # (m + 1, m + 1) the same by the variance
     tosses: Array  # (m + 1,) the tosses of a fair coin whose number of heads would be as far from normal as the score
 
     @classmethod
     def of(cls, logits: Logits, degree: int) -> Powers:
         """Each column from the last one times x, without what the earlier ones hold already."""
-        weight = logits.bread / logits.bread.sum()
+        information = float(logits.bread.sum())
+        weight = logits.w / logits.w.sum()
+        # A little of every row, so that those which the null takes for certain are told apart, too.
+        weight = logits.bread / information + CERTAIN * weight if information > 0 else weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
         apart = scale > 1e-12 * max(1.0, abs(center))
@@ -99,13 +108,13 @@ class Powers:
                 break
             columns.append(column / size)
             raw.append(terms / size)
-        total = np.sqrt(logits.bread.sum())
+        total = np.sqrt(max(information, LEAST * logits.w.sum()))
         made, m = np.stack(columns, axis=1) / total, len(columns)
-        spread = made.T @ (logits.meat[:, None] * made)
-        white = np.linalg.inv(np.linalg.cholesky(spread))
+        bread, meat = (made.T @ (each[:, None] * made) for each in (logits.bread, logits.meat))
         # The fourth cumulant of y is about its variance where outcomes are rare: the few rows with weight in q⁴ tell.
-        peaked = (logits.meat * logits.each) @ made**4 / np.diag(spread) ** 2
-        return cls(made, np.stack(raw, axis=1)[:m] / total, white, 4 / peaked)
+        peaked, spread = (logits.meat * logits.each) @ made**4, np.diag(meat) ** 2
+        tosses = np.divide(4 * spread, peaked, out=np.zeros(m), where=peaked > 0)
+        return cls(made, np.stack(raw, axis=1)[:m] / total, _independent(bread), _independent(meat), tosses)
 
     @property
     def degree(self) -> int:
@@ -125,4 +134,14 @@ class Powers:
         independently of the others.
         """
         scores = residuals @ self.columns
-        return scores**2, (scores @ self.white.T) ** 2
+        by_bread, by_meat = (np.clip(scores @ root.T, -LARGEST, LARGEST) ** 2 for root in (self.by_bread, self.white))
+        return by_bread, by_meat
+
+
+def _independent(covariance: Array) -> Array:
+    """The inverse of the lower triangular root; a variance that is rounding beside its column's is that much at least."""
+    root = np.zeros_like(covariance)
+    for j, own in enumerate(covariance.diagonal()):
+        root[j, :j] = np.linalg.solve(root[:j, :j], covariance[:j, j])
+        root[j, j] = np.sqrt(max(own - root[j, :j] @ root[j, :j], ROUNDING * own, TINY))
+    return np.linalg.inv(root)

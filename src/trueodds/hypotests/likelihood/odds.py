@@ -111,6 +111,13 @@ class Odds:
         return int(self.by_model.shape[1])
 
     @cached_property
+    def identified(self) -> int:
+        """How many parameters the predictions tell apart, however little the identity leaves to chance in some of them."""
+        if self.rank == len(self.identity):
+            return self.rank
+        return max(self.rank, int(whitened(self.sums(np.zeros(len(self.identity))).hessian).shape[1]))
+
+    @cached_property
     def enough(self) -> bool:
         """Whether the units are so many that the variance is told in each of those directions."""
         return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)

@@ -28,7 +28,7 @@ def notes(odds: Odds, view: View, floor: float, form: str) -> tuple[Note, ...]:
     if odds.missed:
         text = f"{odds.missed:,} outcomes came that had probability 0: by itself that rejects calibration, and the statistic only says what the rest does at this floor."
         found.append(Note("TN235", text))
-    if odds.rank < len(odds.identity):
+    if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
         text = (
             "The predictions take too few values to tell every shift from its slope: only what can be told is tested."
         )

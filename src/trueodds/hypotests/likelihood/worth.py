@@ -29,5 +29,6 @@ def worth(odds: Odds) -> float:
         pulls = odds.x[part, :, None] * slopes + shifts
         pulls -= np.einsum("nk,nkr->nr", P, pulls)[:, None]
         sizes = each[part, None] * (pulls**2).sum(axis=2)
-        total += float((odds.n[part, None] * P * sizes**2).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # it rests on nothing then
+            total += float((odds.n[part, None] * P * sizes**2).sum())
     return rank**2 / total if total > 0 else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import Folds, Level, Probability, Seed
+from trueodds.core.settings import OWN, Folds, Level, Probability, Seed
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class AutoRule(Rule):
         ("row order", "weights", "class order"),
         "which rows fit and which confirm is drawn over the rows in their order",
     )
-    candidates: tuple[str | Rule, ...] | None = None
+    candidates: Annotated[tuple[str | Rule, ...] | None, OWN] = None
     folds: Folds = 5
     share: Probability = 0.3
     alpha: Level = 0.05

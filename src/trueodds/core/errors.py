@@ -76,7 +76,7 @@ def shortened(text: str, most: int) -> str:
     """The text in at most so many characters, with an ellipsis in the place of its middle.
 
     >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)
-    '[0.1, …0.4]'
+    '[0.1, 0.….4]'
     """
     if len(text) <= most:
         return text

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
-from trueodds.core.settings import FiniteOrder, Positive, Range
+from trueodds.core.settings import FiniteOrder, Range
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.smoothing.dirichlet import below
 from trueodds.estimators.smoothing.neighbors import Neighbors
@@ -66,7 +66,7 @@ class DirichletError(Estimator):
         "weight two": "a row is left out of its own estimate with all its weight, of two rows one stays",
     }
     order: FiniteOrder = 1.0
-    bandwidth: Positive | Literal["auto"] = "auto"
+    bandwidth: Annotated[float, Range(1e-12, closed="left")] | Literal["auto"] = "auto"
     floor: Annotated[float, Range(0, 1e-3, closed="right")] = 1e-12
 
     @property

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.printable import has_surrogates
 from trueodds.core.registry import listed, near
 from trueodds.sources.aligned import aligned
 from trueodds.sources.plan import Plan, numbers_apart
@@ -55,9 +54,6 @@ class Choice:
     def settle(self, table: Table) -> Plan:
         """The columns of a table that the names and patterns mean."""
         kind, find = self.kind, _Finder(table)
-        if broken := [name for name in table.columns if has_surrogates(name)]:
-            fix = "Write the names again, as UTF-8."
-            raise InputError("TO313", f"{table.name} has a column whose name is no text.", repr(broken[0]), fix)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
         row_id = find.one(self.row_id, "row_id")

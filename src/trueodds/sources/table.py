@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.printable import has_surrogates
 from trueodds.sources.values import Place, plain
 
 Array = NDArray[Any]
@@ -54,9 +55,9 @@ def once(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     for column in columns:
         if column in seen:
             raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
-        if not column.isascii() and column != column.encode(errors="replace").decode():
-            got, fix = repr(column), "Write names as text in UTF-8."
-            raise InputError("TO303", f"{name} has a column whose name is no text in Unicode.", got, fix)
+        if has_surrogates(column):
+            fix = "Write the names again, as UTF-8."
+            raise InputError("TO313", f"{name} has a column whose name is no text.", repr(column), fix)
         seen.add(column)
     return tuple(columns)
 

@@ -35,7 +35,7 @@ def test_the_smallest_error_comes_first_and_what_is_open_is_said() -> None:
 def test_a_list_names_its_models_by_letters_and_names_by_names() -> None:
     several = list(models(100).values())
     assert set(to.compare(several, "brier", resamples=100).models) == {"a", "b", "c"}
-    assert list(to.compare(several, "brier", resamples=100, names="xyz").models) == ["x", "y", "z"]
+    assert list(to.compare(several, "brier", resamples=100, names=["x", "y", "z"]).models) == ["x", "y", "z"]
     assert to.compare(several[:2], "brier", resamples=100).pairs[0].names == ("a", "b")
 
 

@@ -115,6 +115,7 @@ def _score(given: Given, c: int) -> Score:
 def as_rows(w: Array) -> tuple[float, Array]:
     """For how many rows weights w > 0 stand, and the weights with that sum; what is no count is scaled.
 
+    >>> import numpy as np
     >>> as_rows(np.array([0.5, 0.25])), as_rows(np.array([2.0, 1.0]))
     ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
     """

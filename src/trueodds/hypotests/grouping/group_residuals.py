@@ -55,6 +55,8 @@ class GroupResiduals:
             found = [_pearson(each, squared) for each, squared in zip(said, ww, strict=True)]
         form, chance, ranks = (np.array(x) for x in zip(*found, strict=True))
         least = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
+        if not view.joint:  # both outcomes have the residual of the event
+            least = np.broadcast_to(least.max(axis=1, keepdims=True), least.shape)
         slack = np.where(chance, np.inf, least)
         return cls(index, n, w, w**2 / ww, said, variance, form, slack, int(ranks.sum()))
 

@@ -119,7 +119,7 @@ def test_whole_surrogate_pairs_are_text(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_pair_in_the_name_of_a_column_is_refused(tmp_path: Path) -> None:
-    with refusal("TO303", "ud800"):
+    with refusal("TO313", "ud800"):
         read_text(tmp_path / "a.jsonl", '{"label": 0, "p_\\ud800": 0.5, "p_1": 0.5}\n')
 
 

@@ -79,9 +79,9 @@ class AutoRule(Rule):
         given = self.candidates
         if given is None:
             given = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
-        if not isinstance(given, str):
+        if isinstance(given, (list, tuple)):
             given = tuple(each.made() if hasattr(each, "made") else each for each in given)
-        if isinstance(given, str) or not all(isinstance(each, (str, Rule)) for each in given):
+        if not isinstance(given, tuple) or not all(isinstance(each, (str, Rule)) for each in given):
             raise InputError(
                 "TO203",
                 "candidates must be a list of names or rules.",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueodds.core.kernels.moments import moments, residuals
 from trueodds.core.settings import Range
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.reflected import NARROWEST, fixed_point, from_moments, left_over
+from trueodds.estimators.smoothing.reflected import NARROWEST, WIDEST, fixed_point, from_moments, left_over
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -59,7 +59,7 @@ class SmoothError(ScoredError):
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
-    bandwidth: Annotated[float, Range(NARROWEST, closed="left")] | Literal["auto"] = "auto"
+    bandwidth: Annotated[float, Range(NARROWEST, WIDEST)] | Literal["auto"] = "auto"
 
     def scores(self, view: View) -> Spread:
         """The same, for draws: at most 4,096 groups of equal or neighboring scores."""

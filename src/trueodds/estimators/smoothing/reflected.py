@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
+WIDEST = 1e6  # far beyond the unit interval, where every score is smoothed into one
 GRIDS = tuple(2**i for i in range(10, 20, 2))  # nodes on which residuals are spread before their transform, by need
 PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
 FINE = 8  # nodes on a σ that is given

@@ -128,7 +128,7 @@ class LogLoss(Decomposed):
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
-        return scores.log_score(view.log_P, view.Y, self.floor)
+        return scores.log_score(view.log_P, view.Y, self.floor) if self.floor else _log_scores(view)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
@@ -156,8 +156,7 @@ class LogLoss(Decomposed):
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""
         counted = view.w > 0
-        logs = view.log_P[counted]
-        impossible = int(np.isinf(scores.log_score(logs, view.Y[counted])).sum())
+        impossible = int((np.isinf(_log_scores(view)) & counted).sum())
         said = (
             [
                 Note(
@@ -168,10 +167,15 @@ class LogLoss(Decomposed):
             if impossible
             else []
         )
-        touched = scores.below(logs, self.floor) if self.floor else 0
+        touched = scores.below(view.log_P[counted], self.floor) if self.floor else 0
         if touched:
             said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
         return [*said, *super().notes(view)]
+
+
+def _log_scores(view: View) -> Array:
+    """The log score of each row without a floor, kept because the value, its notes and its interval need it."""
+    return view.once("log scores", lambda: scores.log_score(view.log_P, view.Y))
 
 
 def _log_means(logs: Array, index: Array, w: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from trueodds.core.kernels import compiled
 from trueodds.core.kernels.cells import CELLS, tiled
 from trueodds.core.kernels.rows import ROWS, looked, room, score, score_of_two
-from trueodds.core.kernels.tables import added
+from trueodds.core.kernels.tables import add_hit, added
 from trueodds.core.kernels.together import paired, room_for
 
 
@@ -55,11 +55,7 @@ def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
             c = np.uint32(classes[i])
             s = np.uint32(np.uint32(rank * CELLS) + np.uint32(cells[c, i]))
             x, z = np.float64(values[i]), np.float64(np.int64(c) == y[i])
-            n[s] += 1
-            sums[s, 0] += x
-            sums[s, 1] += x * x
-            sums[s, 2] += z
-            sums[s, 3] += z * x
+            add_hit(s, x, z, n, sums)
 
 
 @compiled

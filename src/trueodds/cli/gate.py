@@ -41,7 +41,7 @@ class Scope:
     words: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     estimators: tuple[str, ...] | None = ()  # None for any
-    grouped: tuple[str, ...] = ()  # the estimators that are told of every group
+    grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
     bare: bool = False  # whether estimates come without interval and noise floor
     member: Any = None  # the estimator of the command with its settings, where there is one
@@ -224,16 +224,16 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     member = default_of(gate.name) if scope.member is None else scope.member
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
-        told = f"trueodds {scope.command} does not tell the {gate.name} of every group."
-        raise _refused(told, gate.text, fix)
+        problem = f"trueodds {scope.command} does not tell the {gate.name} of every group."
+        raise _refused(problem, gate.text, fix)
     if scope.bare and gate.part != "value":
         raise _refused("--interval none leaves interval and noise floor out.", gate.text, "Leave --interval out.")
     if gate.part in ("low", "high") and member.interval is None:
-        told = f"{gate.name} has no interval whose coverage is known."
-        raise _refused(told, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
+        problem = f"{gate.name} has no interval whose coverage is known."
+        raise _refused(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
     if gate.part == "debiased" and member.interval == "bca":
-        told = f"{gate.name} is no error that noise pulls up: it has no debiased form."
-        raise _refused(told, gate.text, f"Bound {gate.name} or {gate.name}.low.")
+        problem = f"{gate.name} is no error that noise pulls up: it has no debiased form."
+        raise _refused(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
 
 def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:

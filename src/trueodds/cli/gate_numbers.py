@@ -152,7 +152,7 @@ class OfGroups:
 class OfAnswers:
     """Of what `trueodds answers` tells, as its JSON holds it."""
 
-    told: Mapping[str, Any]
+    report: Mapping[str, Any]
     risk: SelectiveRisk
     measures: Sequence[Estimate]
 
@@ -163,7 +163,7 @@ class OfAnswers:
                 return OfEstimate(estimate).number(gate)
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk)
-        found = self.told[gate.name]
+        found = self.report[gate.name]
         return (found[gate.part] if isinstance(found, Mapping) else found), _called(gate, None)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
@@ -175,21 +175,21 @@ class OfAnswers:
 class OfAudit:
     """Of an audit as its JSON holds it; what it does not list is measured on its rows."""
 
-    told: Mapping[str, Any]
+    report: Mapping[str, Any]
     measure: Callable[[Gate], Estimate]
     risk: Callable[[], SelectiveRisk]
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """A number that the audit lists, else one that is measured for the gate."""
         if gate.name == "pvalue":
-            verdict = self.told["verdict"]
+            verdict = self.report["verdict"]
             _reaches(gate, verdict.get("floor"), gate.limit)
             return verdict.get("pvalue"), "family p"
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk())
         if gate.group is not None:
-            return of_groups(gate, {each["label"]: _of_group(each) for each in self.told.get("groups") or ()})
-        listed = [_estimate(each) for each in self.told["measures"] if each["estimator"] == gate.name]
+            return of_groups(gate, {each["label"]: _of_group(each) for each in self.report.get("groups") or ()})
+        listed = [_estimate(each) for each in self.report["measures"] if each["estimator"] == gate.name]
         for each in listed if gate.lens else listed[:1]:  # the default lens comes first
             if gate.lens in (None, each.lens) or (gate.lens in each.parts and gate.part == "value"):
                 number, name = OfEstimate(each).number(gate)
@@ -199,7 +199,7 @@ class OfAudit:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """The verdict of the family."""
-        verdict = self.told["verdict"]
+        verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:
             raise gate.unknown("no p-value for all claims", "See the notes.")
         return verdict["rejected"], verdict["reason"]
@@ -229,12 +229,12 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
     """
     if not groups:
         raise gate.unknown("no groups", "Add --group C for every column of groups.")
-    asked = str(gate.group)
-    if asked in groups:
-        number, remark = part_of(groups[asked], gate.part)
+    requested = str(gate.group)
+    if requested in groups:
+        number, remark = part_of(groups[requested], gate.part)
         return number, f"{_called(gate, None)}{remark}"
-    if asked != WORST:
-        raise gate.unknown(f"no group {asked!r}", near(asked, [WORST, *groups]))
+    if requested != WORST:
+        raise gate.unknown(f"no group {requested!r}", near(requested, [WORST, *groups]))
     numbers = {label: part_of(each, gate.part) for label, each in groups.items()}
     known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
     nearest = max if gate.from_above else min
@@ -246,7 +246,7 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
 
 
 def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """The area under the risk-coverage curve, or the risk at a coverage that was asked for."""
+    """The area under the risk-coverage curve, or the risk at a coverage that was requested."""
     if gate.name == "aurc":
         return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _called(gate, None)
     column = "risk" if gate.part == "value" else gate.part
@@ -255,7 +255,7 @@ def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
 
 
 def coverages(gates: Sequence[Gate]) -> list[float]:
-    """The coverages whose risk is asked for."""
+    """The coverages whose risk is requested."""
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
@@ -293,21 +293,21 @@ def _called(gate: Gate, lens: str | None) -> str:
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
 
 
-def _estimate(told: Mapping[str, Any]) -> Estimate:
+def _estimate(report: Mapping[str, Any]) -> Estimate:
     """An estimate from its JSON, where an infinity is null."""
-    interval = told.get("interval")
-    value = math.nan if told["value"] is None else told["value"]
+    interval = report.get("interval")
+    value = math.nan if report["value"] is None else report["value"]
     return Estimate(
-        told["estimator"], told["lens"], value, told["n"], Interval(**interval) if interval else None,
-        told.get("noise_floor"), told.get("debiased"), told.get("parts") or {},
+        report["estimator"], report["lens"], value, report["n"], Interval(**interval) if interval else None,
+        report.get("noise_floor"), report.get("debiased"), report.get("parts") or {},
     )  # fmt: skip
 
 
-def _of_group(told: Mapping[str, Any]) -> Estimate:
+def _of_group(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
     from trueodds.inference.floors import less_floor
 
-    error, floor = told["error"], told.get("noise_floor")
+    error, floor = report["error"], report.get("noise_floor")
     less = math.nan if error is None or floor is None else float(less_floor(error, floor))
     debiased = None if math.isnan(less) else less
-    return _estimate({**told, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})
+    return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

@@ -57,7 +57,9 @@ def found(view: View, score: str) -> Found:
     z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.spread
     notes: tuple[Note, ...] = ()
     if beyond:
-        notes = (Note("TN215", "Outcomes were observed whose probability is less than any float holds: z is infinite."),)
+        notes = (
+            Note("TN215", "Outcomes were observed whose probability is less than any float holds: z is infinite."),
+        )
     if late.any():
         whole = ", and z is infinite" if endless else ""
         notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{whole}."),)

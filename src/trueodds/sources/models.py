@@ -151,10 +151,10 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
             return verb(*given, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            told = swapped.called(_hinted(problem, settings, keywords), order)
-            if told is problem:
+            hinted = swapped.called(_hinted(problem, settings, keywords), order)
+            if hinted is problem:
                 raise
-            raise told from None
+            raise hinted from None
 
     return cast(Verb, arranged)
 

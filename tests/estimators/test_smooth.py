@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator, n: int, shift: float = 0.0) -> View:
 def test_residuals_of_one_sign_cancel_nowhere() -> None:
     # .5·.2 + .5·.4 = .3 at any bandwidth, so that is the fixed point too.
     view = View([0.8, 0.6], [1, 1])
-    for bandwidth in ("auto", 1e-5, 0.01, 0.5, 3.0, 1e9):
+    for bandwidth in ("auto", 1e-5, 0.01, 0.5, 3.0, 1e6):
         assert float(SmoothError(bandwidth)(view)) == pytest.approx(0.3, rel=1e-12)
 
 

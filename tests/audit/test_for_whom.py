@@ -10,7 +10,7 @@ import trueodds as to
 from tests import reference
 from tests.test_schemas import valid
 from trueodds.audit import findings, page, report
-from trueodds.audit.facts import of_rows
+from trueodds.audit.facts import GROUPS, of_rows
 from trueodds.audit.for_whom import Whom, apart, worst_off
 from trueodds.audit.plan import audit
 from trueodds.audit.short import short
@@ -102,7 +102,10 @@ def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
     found = audit(preds, crossings=True, resamples=199).to_dict()
     family, lens = found["tests"]
     assert family["lens"] == "family"
-    assert found["verdict"]["pvalue"] == family["pvalue"] <= min(each["joint"] for each in found["groups"])
+    joint = min(each["joint"] for each in found["groups"])
+    either = min(joint / GROUPS, lens["pvalue"] / (1 - GROUPS))
+    assert found["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
+    assert (family["pvalue"] <= 0.05) == (found["verdict"]["rejected"] is True)
     assert family["parts"] == {}
     assert lens["pvalue"] == to.audit(to.Predictions(preds.y, preds.p), resamples=199).to_dict()["tests"][0]["pvalue"]
 

@@ -15,12 +15,15 @@ from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.among_groups import Claims, Judged, judged_on
-from trueodds.hypotests.judging import claim_on, one_label, settings_said, verdict_on
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.among_groups import Claims, Judged, judge
+from trueodds.hypotests.by_view import RESAMPLES
+from trueodds.hypotests.judging import claim_on
+from trueodds.hypotests.omnibus import Omnibus
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
-from trueodds.inference.redraw import null_draws, null_of, within_clusters
-from trueodds.inference.redraw_cells import by_bins
+from trueodds.inference.floors import floors
+from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -28,6 +31,8 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 Progress = Callable[[float, str], None]
 
+REDRAWS = 199  # behind noise floors
+GROUPS = 0.25  # weight of the groups in the family; the lenses have the rest
 CANONICAL_UP_TO = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
 
 
@@ -81,38 +86,45 @@ def of_rows(
     if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
     asked = [Asked.of(ece, lens, preds) for lens in lenses]
-    claims = Claims.of(preds, whom.groups, ece, lenses[0], "mean")
-    # Groups of several labels are corrected by Holm, which needs more draws; else they are judged on the draws they share.
-    held = len(claims.asked) if _apart(preds) else 1
-    drawn = enough(resamples, max(held, *(len(each.views) for each in asked)), alpha)
+    # Single classes are named by Holm's correction, which needs more draws the more there are.
+    views = max(len(each.views) for each in asked)
+    groups = len(whom.groups) if _apart(preds) else 1
+    drawn = enough(resamples, max(views, groups), alpha)
 
-    def say(share: float) -> None:
-        progress(min(0.3, 0.02 + 0.28 * share), "redrawing labels")
+    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, rng) if whom.groups else None
 
-    say(0.0)
-    draws = null_draws(preds, [*asked, *claims.every], drawn, rng, progress=say)
-    progress(0.30, "resampling rows")
+    def tested(test: Omnibus) -> list[Verdict]:
+        return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
+
+    tests = tested(Omnibus(resamples=resamples))  # without a number it draws more where p is near a usual level
+    if resamples is None and drawn > RESAMPLES and _at_floor(tests):
+        tests = tested(Omnibus(resamples=drawn))
+    progress(0.25, "resampling rows")
     scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
-    null: list[Array | None] = [None, None, *draws[: len(asked)]]
-    answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, lambda _every: null)
+    null: list[Array | None] = []
+
+    def floors_of(every: Sequence[Asked]) -> Sequence[Array | None]:
+        null[:] = floors(preds, every, rng, REDRAWS)
+        return null
+
+    answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, floors_of)
+    tests = [_with_floors(each, asked, null[len(scores) :]) for each in _family_first(tests, asked)]
     progress(0.55, "judging")
-    tests, judged = _tests(preds, asked, claims, whom, draws, alpha, rng)
-    groups = Groups()
+    found = Groups()
     if judged is not None:
-        groups = among_rows(
-            preds, whom, judged, level, alpha, rng, lambda share: progress(0.55 + 0.15 * share, "measuring groups")
+        found = among_rows(
+            preds,
+            whom,
+            judged,
+            level,
+            alpha_of_groups(tests[0], alpha),
+            rng,
+            lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
         )
+        tests = [with_groups(tests[0], judged.joint, judged.floor), *tests[len(tests) > 1 :]]
     gap, z = _gap(preds)
-    return Facts(
-        answered[:2],
-        answered[2:],
-        tests,
-        gap,
-        z,
-        drawn,
-        [*notes, *(each for each in groups.notes if each not in tests[0].notes)],
-        groups,
-    )
+    told = [*notes, *(each for each in found.notes if each not in tests[0].notes)]
+    return Facts(answered[:2], answered[2:], tests, gap, z, tests[-1].settings["resamples"], told, found)
 
 
 def _whole(preds: Predictions) -> Lens:
@@ -124,57 +136,64 @@ def _apart(preds: Predictions) -> bool:
     return preds.kind == "multilabel" and preds.k > 1
 
 
-def _tests(
+def _family_first(tests: Sequence[Verdict], asked: Sequence[Asked]) -> list[Verdict]:
+    """The family's verdict first; one lens of several views is a family by itself."""
+    if len(asked) > 1 or len(asked[0].views) == 1:
+        return list(tests)
+    (only,) = tests
+    whole = replace(only, lens="family", pvalue=only.family_pvalue or only.pvalue, parts={})
+    return [whole, only]
+
+
+def _at_floor(tests: Sequence[Verdict]) -> bool:
+    """Whether more draws could name a single view that these cannot."""
+    least = 2 / (1 + RESAMPLES)
+    return any(part["pvalue"] <= least for test in tests[-2:] for part in test.parts.values())
+
+
+def _with_floors(verdict: Verdict, asked: Sequence[Asked], null: Sequence[Array | None]) -> Verdict:
+    """The verdict with the ECE and its noise floor beside each view that it names."""
+    for each, draws in zip(asked, null, strict=False):
+        if str(each.lens) != verdict.lens or len(each.views) == 1 or draws is None:
+            continue
+        more = {
+            view.name: {"error": float(value), "noise_floor": float(drawn.mean())}
+            for view, value, drawn in zip(each.views, each.values, draws, strict=True)
+        }
+        return replace(verdict, parts={name: {**part, **more.get(name, {})} for name, part in verdict.parts.items()})
+    return verdict
+
+
+def _groups_judged(
     preds: Predictions,
-    asked: Sequence[Asked],
-    claims: Claims,
     whom: Whom,
-    draws: Sequence[Array],
+    ece: Estimator,
+    lens: Lens,
+    resamples: int,
     alpha: float,
     rng: np.random.Generator,
-) -> tuple[list[Verdict], Judged | None]:
-    """The family over all lenses, classes and groups, then each lens, and what the same draws say of the groups.
+) -> Judged:
+    """What redrawn labels say of the groups; of several labels, which are drawn apart, by Holm's correction."""
+    if not _apart(preds):
+        return judge(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
+    claims = Claims.of(preds, whom.groups, ece, lens, "mean")
+    draws = null_draws(preds, claims.asked, resamples, rng)
+    single = [claim_on(each, drawn, joint=False).pvalue for each, drawn in zip(claims.asked, draws, strict=True)]
+    return apart(single, 1 / (1 + resamples))
 
-    With votes all are judged on one drawn vote per row; with clusters on two nulls, of which the larger p counts.
-    """
-    resamples, lenses = draws[0].shape[1], len(asked)
-    hard, notes = one_label(preds, rng)
-    if hard is not preds:
-        asked = [Asked.of(each.estimator, each.lens, hard) for each in asked]
-        claims = Claims.of(hard, whom.groups, asked[0].estimator, asked[0].lens, "mean")
-        draws = null_draws(hard, [*asked, *claims.every], resamples, rng)
-    family, every = [*asked, *claims.asked], [*asked, *claims.every]
-    again: Sequence[Array] | None = None
-    if hard.cluster is not None and hard.kind != "multilabel":
-        again = null_draws(hard, every, resamples, rng, share=within_clusters(hard, family))
-    settings = {"statistic": "ece", "redraw": "labels", "resamples": resamples}
-    if by_bins(hard, every):
-        settings["drawn"] = "bins"
 
-    def verdict(some: slice) -> Verdict:
-        said = settings | settings_said(asked[0].estimator, family[some])
-        return verdict_on(
-            hard, family[some], draws[some], rng, null_of(hard), said, notes, None if again is None else again[some]
-        )
+def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
+    """The level for the groups in the family: their own part, and all of it once the lenses are rejected with theirs."""
+    return alpha if lenses.pvalue <= alpha * (1 - GROUPS) else alpha * GROUPS
 
-    found = [verdict(slice(i, i + 1)) for i in range(lenses)]
-    if len(family) > 1:
-        whole = verdict(slice(len(family)))
-        if claims.asked:  # lenses are corrected among themselves, as the subgroups are
-            alone = verdict(slice(lenses))
-            whole = replace(whole, notes=alone.notes, parts=alone.parts if lenses > 1 else {})
-        found.insert(0, whole)
-    elif len(asked[0].views) > 1:
-        found.insert(0, replace(found[0], lens="family", pvalue=found[0].family_pvalue or found[0].pvalue, parts={}))
-    if not claims.asked:
-        return found, None
-    laws = [draws] if again is None else [draws, again]
-    if not _apart(hard):
-        return found, judged_on(hard, claims, [law[lenses:] for law in laws], alpha)
-    single = [
-        claim_on(each, drawn, joint=False).pvalue for each, drawn in zip(claims.asked, draws[lenses:], strict=False)
-    ]
-    return found, apart(single, 1 / (1 + resamples))
+
+def with_groups(family: Verdict, joint: Sequence[float], floor: float) -> Verdict:
+    """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
+    p = min([family.pvalue / (1 - GROUPS), *(each / GROUPS for each in joint if not np.isnan(each))])
+    least = max((family.floor or 0.0) / (1 - GROUPS), floor / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0)
+    parts = family.parts if family.lens == "family" else {}
+    joint_p = min(p, 1.0)
+    return replace(family, lens="family", pvalue=joint_p, family_pvalue=joint_p, floor=min(least, 1.0), parts=parts)
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:

@@ -219,7 +219,7 @@ def groups(audit: Audit) -> Table:
 def _on_groups(audit: Audit) -> str:
     """How the table of subgroups is read."""
     together = audit.get("among_groups") or {"least": None, "correction": ""}
-    alpha = figure(audit["verdict"]["alpha"])
+    alpha = figure(together.get("alpha", audit["verdict"]["alpha"]))
     seen = any(each.get("seen_from") is not None for each in audit.get("groups") or ())
     return (
         "The same question for each part of the rows. Joint p allows for all groups looked at "

@@ -68,6 +68,7 @@ class Groups:
     correction: str = JOINT
     least: float = 0.05
     level: float = 0.95
+    alpha: float = 0.05  # the level of the joint p
     widest: tuple[Gap, ...] = ()
     multicalibration: MulticalibrationError | None = None
     notes: tuple[Note, ...] = field(default=())
@@ -89,6 +90,7 @@ class Groups:
             "correction": self.correction,
             "least": self.least,
             "level": self.level,
+            "alpha": self.alpha,
             "widest": [each.to_dict() for each in self.widest],
             "multicalibration": error,
         }
@@ -113,7 +115,7 @@ def among_rows(
     found = answered(question, preds, whom.partitions, judged, whom.least, alpha, progress=progress)
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in found.sides)
     return Groups(
-        found.groups, right, judged.floor, JOINT if judged.together else HOLM, whom.least, question.sure.level, found.widest,
+        found.groups, right, judged.floor, JOINT if judged.together else HOLM, whom.least, question.sure.level, alpha, found.widest,
         judged.multicalibration, (*judged.notes, *found.notes),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trueodds.audit.facts import Facts, Progress, enough, in_errors
+from trueodds.audit.facts import Facts, Progress, alpha_of_groups, enough, in_errors, with_groups
 from trueodds.audit.for_whom import HOLM, Groups, apart
 from trueodds.core.errors import Note
 from trueodds.core.groups import Group
@@ -14,6 +14,7 @@ from trueodds.core.holm import holm
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
+from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.standing import notes_on, standing
 from trueodds.inference import tallied
 from trueodds.inference.estimate import Sureness
@@ -42,22 +43,22 @@ def of_tally(
             else:
                 notes.append(Note("TN210", "A weighted tally has no null law for the whole vector, which is left out."))
     drawn = enough(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
-    test = Consistency(resamples=drawn)
     whole = Canonical() if tally.kind == "classes" else first
     scores = [_estimate(tally, name, whole, drawn, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
         progress(0.1 + 0.6 * i / len(lenses), f"judging {lens}")
         errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
-        tests.append(test.from_tally(tally, [lens], rng))
-    groups = _groups(tally, first, test, level, least, alpha, rng)
-    claims = [each.family_pvalue or each.pvalue for each in tests] + [group.pvalue for group in groups.told]
-    if len(claims) > 1:
+        tests.append(Omnibus(resamples=drawn).from_tally(tally, [lens], rng))
+    if len(tests) > 1:
         strongest = tests[int(np.argmin([each.pvalue for each in tests]))]
-        joint = min(holm(claims))
-        floor = min(1.0, len(claims) * max(each.floor or 0.0 for each in tests))
-        family = replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={})
-        tests.insert(0, family)
+        joint = min(holm([each.family_pvalue or each.pvalue for each in tests]))
+        floor = min(1.0, len(tests) * max(each.floor or 0.0 for each in tests))
+        tests.insert(0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={}))
+    level_of_groups = alpha_of_groups(tests[0], alpha)
+    groups = _groups(tally, first, Consistency(resamples=drawn), level, least, level_of_groups, rng)
+    if groups.told:
+        tests = [with_groups(tests[0], [group.joint for group in groups.told], groups.floor), *tests[len(tests) > 1 :]]
     gap, z = _gap(tally, first)
     return Facts(scores, errors, tests, gap, z, drawn, [*notes, *groups.notes], groups)
 
@@ -89,7 +90,7 @@ def _groups(
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
     notes = (note, *notes_on(told, alpha, together=False))
-    return Groups(tuple(told), right, judged.floor, HOLM, least, level, notes=notes)
+    return Groups(tuple(told), right, judged.floor, HOLM, least, level, alpha, notes=notes)
 
 
 def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

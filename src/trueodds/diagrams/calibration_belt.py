@@ -18,10 +18,10 @@ from trueodds.diagrams.belts.words import gathered, joined, p_said, places, side
 from trueodds.diagrams.binned.bins import Binned, stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
-from trueodds.hypotests.by_view import Found
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import Belt, belt
 from trueodds.hypotests.likelihood.logits import Floor, Logits
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 

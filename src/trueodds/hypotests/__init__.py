@@ -17,6 +17,7 @@ TESTS = Registry(
         "hosmer_lemeshow": "trueodds.hypotests.hosmer_lemeshow:HosmerLemeshow",
         "ks": "trueodds.hypotests.cumulative:KS",
         "mcllo": "trueodds.hypotests.mcllo:Mcllo",
+        "omnibus": "trueodds.hypotests.omnibus:Omnibus",
         "score": "trueodds.hypotests.score:Score",
         "skce": "trueodds.hypotests.skce:KernelTest",
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",

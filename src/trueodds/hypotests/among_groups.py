@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.judging import notes_on, one_label
+from trueodds.hypotests.judging import notes_on
 from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
 from trueodds.hypotests.reach import largest
 from trueodds.hypotests.stepdown import Together
+from trueodds.hypotests.votes import prepared
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
@@ -79,10 +80,10 @@ def judge(
 ) -> Judged:
     """Each subgroup's error among those of redrawn labels; rows that two subgroups share have the same labels in both.
 
-    Of votes one is drawn per row. With clusters there are two null laws, of which the larger p counts, as in
+    With votes the residuals of whole rows have their signs flipped. With clusters there are two null laws, of which the larger p counts, as in
     `consistency`.
     """
-    hard, notes = one_label(preds, rng)
+    hard, notes = prepared(preds)
     claims = Claims.of(hard, groups, estimator, lens, aggregate)
     if hard.kind == "multilabel" and len(claims.asked[0].views) > 1:
         raise InputError(

@@ -13,7 +13,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.holm import holm
 from trueodds.core.registry import settings_of
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.inference.among import pvalue
 from trueodds.inference.tails import CountTails, VectorTails
 from trueodds.problem.partition import Bins, Frozen, Partition, as_partition, default_for
@@ -126,7 +127,7 @@ class BinByBin(ViewTest):
 
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
-    def among(self, found: Found, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, found: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
         """Each bin among the most surprising bins of the draws."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, part in found.parts.items():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,10 +16,11 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import REDRAWS, notes_on, one_label
-from trueodds.hypotests.several import family
+from trueodds.hypotests.judging import REDRAWS, notes_on
+from trueodds.hypotests.pvalues import PValues
+from trueodds.hypotests.statistics import Found, over_votes
+from trueodds.hypotests.votes import TWICE_THE_MEAN, labeled, prepared
 from trueodds.inference import tallied
-from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
@@ -30,58 +32,12 @@ Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]
 
 NULLS = ("asymptotic", "redraw")
+RESAMPLES = 999  # draws where none are asked for
+MOST, DRAWN = 4_999, 10**8  # and as many at most, or so many labels, where the p-value is near usual levels:
+NEAR = (0.01, 0.12)
 APART = (
     "each label is drawn with its stated probability, independently of those of other clusters, predictions kept fixed"
 )
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a test finds on one view."""
-
-    statistic: float  # as it is shown
-    pvalue: float  # under the asymptotic law; NaN where the test has none, or is not defined
-    effect: float  # how far off, in probability units
-    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    said: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()  # what holds for every null
-    doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
-
-
-class Cells:
-    """A statistic that draws need many times over: sums of fixed cells, and what reads it from them.
-
-    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m) with leading axes that broadcast, and gives
-    (…): greater is more surprising, |z| for a z of two sides.
-    """
-
-    def __init__(self, view: View, index: Array, size: int, reader: Reader) -> None:
-        self.view, self.index, self.size, self.reader = view, index, size, reader
-
-    @classmethod
-    def of_rows(cls, view: View, reader: Reader) -> Cells:
-        """Every row (or cell of a tally) by itself."""
-        return cls(view, np.arange(len(view)), len(view), reader)
-
-    def value(self) -> float:
-        """The statistic of the view itself."""
-        view, m = self.view, self.view.p.shape[1] if self.view.joint else 1
-        w = np.bincount(self.index, view.w, self.size)
-        p, y = (np.asarray(x, dtype=np.float64).reshape(len(view), m) for x in (view.p, view.y))
-        wp, wy = (
-            np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
-        )
-        shape = (1, self.size, m) if view.joint else (1, self.size)
-        found: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
-        return found
-
-    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw."""
-        return self.reader(w, wp, wy)
-
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: it is no error that an interval is made for."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -102,7 +58,7 @@ class ViewTest(HypothesisTest):
 
     null: str = "asymptotic"
     redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
-    resamples: Resamples = 999
+    resamples: Resamples | None = RESAMPLES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,7 +103,7 @@ class ViewTest(HypothesisTest):
         """
         raise NotImplementedError
 
-    def among(self, found: Found, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, found: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
         """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
         return found
 
@@ -155,6 +111,12 @@ class ViewTest(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several."""
+        return self.each(preds, lenses, rng, progress)[0]
+
+    def each(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+    ) -> list[Verdict]:
+        """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
         summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
         if preds.cluster is not None and self.null != "redraw" and summed is None:
             law = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
@@ -166,24 +128,60 @@ class ViewTest(HypothesisTest):
                 if "redraw" in self.nulls
                 else "Keep one row per cluster.",
             )
-        preds, notes = one_label(preds, rng, self.redraw)
-        asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
-        found = self._found(asked, rng, summed)
+        preds, notes = prepared(preds, self.redraw)
         notes = [*preds.notes, *notes, *(note for lens in lenses for note in lens.notes(preds)), *notes_on(preds)]
+        families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null != "redraw":
+            asked, found = self._by_law(preds, lenses, rng, summed)
             law = f"{LABELS if summed is None else APART}, so that {self.null_law(found, clustered=summed is not None)}"
-            return self._verdict(asked, found, None, law, notes)
-        sets = [null_draws(preds, asked, self.resamples, rng, self.redraw, progress)]
+            law += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
+            return [self._verdict(asked[some], found[some], None, law, notes) for some in families]
+        asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
+        sets = self._draws(preds, asked, rng, progress)
         joint = preds.kind != "multilabel"
-        least = 0.0
-        if preds.cluster is not None:
-            least = 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
-            if joint:  # flipped signs do not know a bin where nothing came: labels redrawn with correlation do
-                share = within_clusters(preds, asked)
-                sets.append(null_draws(preds, asked, self.resamples, rng, share=share))
-        judged = [_Judged.by_draws(asked, draws, joint_views=joint, joint_lenses=joint) for draws in sets]
-        found = self._told(asked, found, sets)
-        return self._verdict(asked, found, judged, null_of(preds, self.redraw) + self.jointly, notes, least)
+        least = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+        found = self._told(asked, self._found(asked, rng), sets)
+        null = null_of(preds, self.redraw) + self.jointly
+
+        def verdict(some: slice) -> Verdict:
+            judged = [self.judged(asked[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets]
+            return self._verdict(asked[some], found[some], judged, null, notes, least, sets[0][0].shape[1])
+
+        return [verdict(some) for some in families]
+
+    def _draws(
+        self, preds: Predictions, asked: Sequence[Asked], rng: np.random.Generator, progress: Progress | None
+    ) -> list[list[Array]]:
+        """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
+        laws = [functools.partial(null_draws, redraw=self.redraw)]
+        if preds.cluster is not None and preds.kind != "multilabel":
+            # Flipped signs do not know a bin where nothing came: labels redrawn with correlation do.
+            laws.append(functools.partial(null_draws, share=within_clusters(preds, asked)))
+        first = self.resamples or RESAMPLES
+        sets = [law(preds, asked, first, rng, progress=progress) for law in laws]
+        more = 0 if self.resamples else min(MOST, DRAWN // max(1, preds.n)) - first
+        if more > 0:
+            joint = preds.kind != "multilabel"
+            p = max(self.judged(asked, draws, joint_views=joint, joint_lenses=joint).whole for draws in sets)
+            if NEAR[0] <= p <= NEAR[1]:
+                for draws, law in zip(sets, laws, strict=True):
+                    added = law(preds, asked, more, rng, progress=progress)
+                    draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
+        return sets
+
+    def _by_law(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
+    ) -> tuple[list[Asked], list[list[Found]]]:
+        """What was found by the asymptotic law; with votes, from many labels drawn from them."""
+        sets = [preds] if preds.votes is None or cluster is not None else labeled(preds, rng)
+        every = []
+        for rows in sets:
+            asked = [Asked(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
+            every.append(self._found(asked, rng, cluster))
+        if len(every) == 1:
+            return asked, every[0]
+        views = [[[found[i][v] for found in every] for v in range(len(each.views))] for i, each in enumerate(asked)]
+        return asked, [[over_votes(one) for one in each] for each in views]
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells, each taken as rows of its mean prediction."""
@@ -209,11 +207,11 @@ class ViewTest(HypothesisTest):
         if self.null != "redraw":
             law = f"{LABELS}, so that {self.null_law(found, clustered=False)}"
             return self._verdict(asked, found, None, law, notes)
-        drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
+        drawn = [tallied.null_draws(tally, each, self.resamples or RESAMPLES, rng) for each in asked]
         notes.append(
             Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         )
-        judged = _Judged.by_draws(
+        judged = self.judged(
             asked, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
@@ -228,7 +226,13 @@ class ViewTest(HypothesisTest):
 
     def pvalue_of(self, asked: Asked, draws: Array, *, joint: bool) -> float:
         """The smallest p of the views, adjusted."""
-        return _Judged.by_draws([asked], [draws], joint_views=joint, joint_lenses=joint).whole
+        return self.judged([asked], [draws], joint_views=joint, joint_lenses=joint).whole
+
+    def judged(
+        self, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+    ) -> PValues:
+        """The p-values of every view, every lens and of all of them, from the draws of each view."""
+        return PValues.by_draws(asked, draws, joint_views=joint_views, joint_lenses=joint_lenses)
 
     def _found(
         self, asked: Sequence[Asked], rng: np.random.Generator, cluster: Array | None = None
@@ -246,7 +250,10 @@ class ViewTest(HypothesisTest):
         self, asked: Sequence[Asked], found: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
     ) -> list[list[Found]]:
         return [
-            [self.among(one, each.values[v], [draws[i][v] for draws in sets]) for v, one in enumerate(found[i])]
+            [
+                self.among(one, each.views[v], each.values[v], [draws[i][v] for draws in sets])
+                for v, one in enumerate(found[i])
+            ]
             for i, each in enumerate(asked)
         ]
 
@@ -254,21 +261,22 @@ class ViewTest(HypothesisTest):
         self,
         asked: Sequence[Asked],
         found: Sequence[Sequence[Found]],
-        judged: Sequence[_Judged] | None,
+        judged: Sequence[PValues] | None,
         null: str,
         notes: Sequence[Note],
         least: float = 0.0,
+        resamples: int | None = None,
     ) -> Verdict:
         """From what was found and, where labels were redrawn, how the draws judge it."""
         by_law = judged is None
         if judged is None:
-            judged = [_Judged.by_law([[one.pvalue for one in each] for each in found])]
-        pvalues = [np.max([one.pvalues[i] for one in judged], axis=0) for i in range(len(asked))]
-        of_lens = [max(one.of_lens[i] for one in judged) for i in range(len(asked))]
-        whole = max(one.whole for one in judged)
-        floor = None
+            judged = [PValues.by_law([[one.pvalue for one in each] for each in found])]
+        pvalues = [np.max([np.maximum(one.pvalues[i], least) for one in judged], axis=0) for i in range(len(asked))]
+        of_lens = [max(least, *(one.of_lens[i] for one in judged)) for i in range(len(asked))]
+        whole = max(least, *(one.whole for one in judged))
+        floor, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
-            floor = min(1.0, max(1 / (1 + self.resamples), least) * (1 if by_law else judged[0].claims))
+            floor = min(1.0, max(1 / (1 + resamples), least) * (1 if by_law else judged[0].claims))
         every = [one for each in found for one in each]
         notes = [*notes, *(note for one in every for note in one.notes)]
         if by_law:
@@ -278,7 +286,7 @@ class ViewTest(HypothesisTest):
         if not by_law:
             settings["redraw"] = self.redraw
         if self.null in self.drawing:
-            settings["resamples"] = self.resamples
+            settings["resamples"] = resamples
         settings |= every[0].said if len(every) == 1 else _shared([one.said for one in every])
         name, n, told = self.name, asked[0].n_rows, tuple(dict.fromkeys(notes))
         if len(asked) == 1:
@@ -298,47 +306,6 @@ class ViewTest(HypothesisTest):
             name, "family", leaders[best].statistic, whole, n, null, floor, whole, leaders[best].effect,
             parts, settings, told,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """p-values of each view, of each lens, and of all lenses together."""
-
-    pvalues: list[Array]
-    of_lens: list[float]
-    whole: float
-    claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
-
-    @classmethod
-    def by_law(cls, pvalues: Sequence[Sequence[float]]) -> _Judged:
-        """Each by its own law, families by Holm's correction over all their views."""
-        of_lens = [least(holm(each)) for each in pvalues]
-        return cls([np.array(each) for each in pvalues], of_lens, least(holm([p for each in pvalues for p in each])))
-
-    @classmethod
-    def by_draws(
-        cls, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
-    ) -> _Judged:
-        """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
-        seen = [each.values for each in asked]
-        pvalues = [
-            np.array([_among(x, drawn) for x, drawn in zip(values, each, strict=True)])
-            for values, each in zip(seen, draws, strict=True)
-        ]
-        of_lens = [
-            family(values.ravel(), _claims(each)) if joint_views else least(holm(list(p)))
-            for values, each, p in zip(seen, draws, pvalues, strict=True)
-        ]
-        joint = joint_views and (joint_lenses or len(asked) == 1)
-        claims = 1 if joint else sum(len(p) for p in pvalues)
-        if len(asked) == 1:
-            return cls(pvalues, of_lens, of_lens[0], claims)
-        whole = (
-            family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
-            if joint
-            else least(holm([float(p) for each in pvalues for p in each]))
-        )
-        return cls(pvalues, of_lens, whole, claims)
 
 
 @dataclass(frozen=True)
@@ -365,22 +332,6 @@ class _Surprise(Estimator):
     def linear(self, view: View) -> Linear:
         """The test's own cells."""
         return self.test.cells(view)
-
-
-def _among(value: Array, draws: Array) -> float:
-    """The p-value of one view: of its statistic, or of the smallest p among several."""
-    return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
-
-
-def _claims(draws: Array) -> Array:
-    """Draws of views (views, B), or of several statistics of each (views, B, m), as claims (claims, B)."""
-    return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
-
-
-def least(pvalues: Sequence[float]) -> float:
-    """The smallest p that is defined; NaN where none is."""
-    kept = [p for p in pvalues if not np.isnan(p)]
-    return float(min(kept)) if kept else float("nan")
 
 
 def _parts(names: Sequence[str], found: Sequence[Found], pvalues: Array) -> dict[str, dict[str, float]]:

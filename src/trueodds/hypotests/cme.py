@@ -13,9 +13,10 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
-from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.pairing.embedding import Embedding
 from trueodds.hypotests.pairing.places import chosen, given
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -16,7 +16,8 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, one_label, settings_said, verdict_on
+from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, settings_said, verdict_on
+from trueodds.hypotests.votes import prepared
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
 from trueodds.inference.asked import Asked
@@ -101,7 +102,7 @@ class Consistency(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several judged on the same draws."""
-        preds, notes = one_label(preds, rng, self.redraw)
+        preds, notes = prepared(preds, self.redraw)
         statistic = self._statistic()
         asked = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
         said = self._said(statistic, asked)

@@ -11,9 +11,10 @@ from scipy.special import chdtrc, expit
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
 from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

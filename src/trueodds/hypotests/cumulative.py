@@ -12,8 +12,9 @@ from scipy.special import ndtr
 from trueodds.core.errors import Note
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.scored import ScoredError, Scores
-from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -15,8 +15,9 @@ from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import AUTO, DebiasedL2
 from trueodds.estimators.pairing.pairs import Pairs, mean_square, over, several
-from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.partition import Partition
 from trueodds.problem.view import View
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, Range, check
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.hypotests.likelihood.logistic import Form, highest
 from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
 from trueodds.hypotests.likelihood.stepwise import Law, climbed, law
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -11,8 +11,9 @@ from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, Integer, OneOf
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.grouping.group_residuals import GroupResiduals
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.hypotests.surplus import missed
 from trueodds.problem.view import View
 

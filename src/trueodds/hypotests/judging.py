@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator
@@ -24,26 +24,6 @@ Array = NDArray[Any]
 
 REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
-
-
-def one_label(preds: Predictions, rng: np.random.Generator, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
-    """One vote drawn per row where there are votes: then each row has a label, as the null says."""
-    if preds.cluster is not None and redraw == "both":
-        raise InputError(
-            "TO205",
-            "redraw='both' draws single rows and labels, and these rows come in clusters.",
-            "redraw='both'",
-            "Leave redraw out: the signs of whole clusters are flipped.",
-        )
-    if preds.votes is None or preds.cluster is not None:
-        return preds, []
-    u = rng.random(preds.n)
-    drawn = np.minimum((np.cumsum(preds.votes, axis=1) < u[:, None]).sum(axis=1), preds.k - 1)
-    if preds.counts is not None and (preds.counts == 1).all():
-        text = "Every row has one vote. If these are labels as one-hot rows, pass their classes: y_true.argmax(axis=1)."
-    else:
-        text = "Each row has several votes: one of them is drawn per row, so that the test asks about a single label."
-    return preds.with_labels(drawn), [Note("TN202", text)]
 
 
 def settings_said(statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:

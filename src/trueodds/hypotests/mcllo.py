@@ -17,7 +17,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.hypotests.base import Progress
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.baselines import over_baselines, over_floors
 from trueodds.hypotests.likelihood.logits import Floor
 from trueodds.hypotests.likelihood.odds import Odds
@@ -25,6 +25,7 @@ from trueodds.hypotests.likelihood.odds_notes import doubts, notes, with_degrees
 from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, statistics, subtests, tail, units_of
 from trueodds.hypotests.likelihood.own_outcomes import refuse_own_outcomes, too_good
 from trueodds.hypotests.likelihood.units import single_rows
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

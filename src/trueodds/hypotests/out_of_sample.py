@@ -14,7 +14,8 @@ from trueodds.estimators.acting.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.view import View
 
 FEWEST = 20  # rows with a term of its own, below which the mean of so skewed terms is not near normal

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from trueodds.core.settings import OneOf
 from trueodds.hypotests import surplus
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
 

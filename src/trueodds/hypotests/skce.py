@@ -13,8 +13,9 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.skce import FORMS, SquaredKernelError
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
-from trueodds.hypotests.by_view import Found, ViewTest
+from trueodds.hypotests.by_view import RESAMPLES, ViewTest
 from trueodds.hypotests.pairing import laws as laws
+from trueodds.hypotests.statistics import Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -135,7 +136,7 @@ class KernelTest(ViewTest):
                 f"{len(pairs.rows):,} rows",
                 "Use null='redraw' or 'block'; form='unbiased' compares them all the same.",
             )
-        statistic, p = laws.bootstrap(pairs, self.resamples, rng)
+        statistic, p = laws.bootstrap(pairs, self.resamples or RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
         return replace(found, statistic=statistic, pvalue=p, parts=parts, doubts=laws.doubts(view))
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trueodds.hypotests import surplus
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
 

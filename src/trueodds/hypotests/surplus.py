@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.core.errors import Note
-from trueodds.hypotests.by_view import Cells, Found
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -17,7 +17,8 @@ from trueodds.core.settings import BinCount, Positive
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.estimators.pairing.pairs import Pairs, over
-from trueodds.hypotests.by_view import Cells, Found, ViewTest
+from trueodds.hypotests.by_view import ViewTest
+from trueodds.hypotests.statistics import Cells, Found
 from trueodds.inference.among import pvalue
 from trueodds.problem.partition import SimplexGrid, Uniform
 from trueodds.problem.view import View
@@ -111,7 +112,7 @@ class TCal(ViewTest):
         pairs = Pairs(view, finest, _errors(nested))
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
-    def among(self, found: Found, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, found: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
         """The p of each scale among its draws; the smallest leads, of equal ones that of the largest deviation."""
         names, drawn = list(found.parts), draws[0]
         single = [max(pvalue(float(values[j]), each[:, j]) for each in draws) for j in range(len(names))]

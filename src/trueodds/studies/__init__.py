@@ -20,6 +20,7 @@ STUDIES = Registry(
         "networks": "trueodds.studies.networks:networks",
         "obesity": "trueodds.studies.obesity:obesity",
         "pathologies": "trueodds.studies.pathologies:pathologies",
+        "power": "trueodds.studies.power:power",
         "table1": "trueodds.studies.table1:table1",
         "uniform": "trueodds.studies.uniform:uniform",
     },

@@ -1,0 +1,121 @@
+"""Level, slope and local errors of one score, all read from the residual sums of fine cells of equal mass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.hypotests.nested.members import Member
+from trueodds.problem.partition import EqualMass
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+CELLS = 256  # of equal mass; the finest scale of the squares
+ELEMENTS = 2**12  # cells of all classes together, if that leaves each as many as the finest scale has nodes
+SCALES = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
+MEMBERS = (
+    Member("level", 0.2),
+    Member("slope", 0.2),
+    Member("level and slope", 0.2, degrees=2),
+    *(Member(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
+)
+
+_TINY = 1e-200  # stands for a variance of 0, so that what cannot happen is far out and still finite
+_LEAST = 1e-300  # probability below which logarithms are cut
+
+
+class BinaryCells:
+    """The cells of a binary view and what the statistics need of them besides the residual sums."""
+
+    def __init__(self, view: View) -> None:
+        cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).freeze(view)
+        number = cells.index(view.at)
+        held, self.index = np.unique(number, return_inverse=True)
+        self.size = len(held)
+        p = view.p.astype(np.float64)
+
+        def summed(x: Array) -> Array:
+            return np.bincount(self.index, x, self.size)
+
+        self.variance = summed(np.maximum(view.sums("wwv"), 0.0))
+        logit = np.log(np.maximum(p, _LEAST)) - np.log(np.maximum(view.q, _LEAST))
+        self.slope = _mean(summed, logit, view.sums("wwv"), view.w)
+        total = max(self.variance.sum(), _TINY)
+        ww = view.sums("ww")
+        if are_shares(view):  # whose residuals keep their squares when their signs are flipped
+            self.per_outcome, self.without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
+        else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
+            self.per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), _TINY)
+            self.without_outcome = summed(ww * p * p)
+        mass = np.cumsum(summed(view.w))
+        self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size])
+        self.node_variance = [np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
+        spread, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
+        centered = self.slope - (self.slope @ self.variance) / total
+        self.linear = np.stack(
+            [
+                np.full(self.size, 1 / np.sqrt(max(spread, _TINY))),
+                self.slope / np.sqrt(max(slopes, _TINY)),
+                centered / np.sqrt(max((centered**2 * self.variance).sum(), _TINY)),
+            ],
+            axis=1,
+        )
+
+    def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The members of each draw, (…, members); NaN at scales that are finer than the cells."""
+        residual = wy - wp
+        level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
+        out = np.full((*level.shape, len(MEMBERS)), np.nan)
+        out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
+        sums = self.nodes.sums(residual)
+        diagonals = self.nodes.sums(wy * self.per_outcome + self.without_outcome)
+        for j, (square, single, variance) in enumerate(zip(sums, diagonals, self.node_variance, strict=True)):
+            out[..., 3 + j] = (square * square - single) @ (1 / variance)
+        return out
+
+
+class Nodes:
+    """Nested nodes of neighboring cells, from coarse to fine: sums of all of them for the cost of the finest."""
+
+    def __init__(self, starts: Sequence[Array]) -> None:
+        self.starts = starts
+        self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
+
+    def of(self, cell: Array, most: int) -> Array:
+        """The node of each cell at the finest of the scales up to so many nodes; 0 where there is none."""
+        scales = [each for each in self.starts if len(each) <= most]
+        return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
+
+    def sums(self, x: Array, axis: int = -1) -> list[Array]:
+        """Sums over the cells of each node along an axis, by scale."""
+        if not self.starts:
+            return []
+        found = [np.add.reduceat(x, self.starts[-1], axis=axis)]
+        for within in reversed(self.within):
+            found.append(np.add.reduceat(found[-1], within, axis=axis))
+        return found[::-1]
+
+
+def are_shares(view: View) -> bool:
+    """Whether outcomes of rows are shares of votes."""
+    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
+
+
+def _mean(summed: Any, x: Array, weight: Array, fallback: Array) -> Array:
+    """The mean of x in each cell by one weight; by the other where that is 0 throughout."""
+    weights, others = summed(weight), summed(fallback)
+    plain = summed(x * fallback) / np.maximum(others, _TINY)
+    return np.where(weights > 0, summed(x * weight) / np.where(weights > 0, weights, 1.0), plain)
+
+
+def _starts(mass: Array, nodes: int) -> Array:
+    """The first cell of each of so many nodes of equal mass, from the cells' cumulated mass."""
+    middle = mass - np.diff(mass, prepend=0.0) / 2
+    node = np.minimum((middle * nodes / mass[-1]).astype(np.int64), nodes - 1)
+    starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
+    return starts

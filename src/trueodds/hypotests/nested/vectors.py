@@ -1,0 +1,126 @@
+"""Temperature, level, slopes and local errors of probability vectors, read from residual sums in the leaves of a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.hypotests.nested.binary import Nodes, are_shares
+from trueodds.hypotests.nested.members import Member
+from trueodds.problem.view import View
+
+Array = NDArray[Any]
+
+ELEMENTS = 2**14  # leaves times classes that a draw fills at most
+SCALES = {4: 0.05, 16: 0.12, 64: 0.09, 256: 0.04}  # numbers of nodes in which residuals are squared, with weights
+
+_TINY = 1e-200
+_LEAST = 1e-300
+
+
+def members(classes: int) -> tuple[Member, ...]:
+    """The statistics of vectors of so many classes."""
+    return (
+        Member("temperature", 0.25),
+        Member("largest level", 0.1, among=classes),
+        Member("levels", 0.15, degrees=classes - 1),
+        Member("largest slope", 0.05, among=classes),
+        Member("slopes", 0.15, degrees=classes),
+        *(
+            Member(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
+            for m, weight in SCALES.items()
+        ),
+    )
+
+
+class VectorLeaves:
+    """The leaves of a tree over the vectors, and what the statistics need of them besides the residual sums."""
+
+    def __init__(self, view: View) -> None:
+        n, k = len(view), view.p.shape[1]
+        depth = int(min(np.ceil(np.log2(max(n, 2))), np.log2(max(ELEMENTS // k, 4))))
+        P = view.p.astype(np.float64)
+        place = halved(P, depth)
+        held, self.index = np.unique(place, return_inverse=True)
+        self.size = len(held)
+        w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
+
+        def summed(x: Array) -> Array:
+            return np.stack([np.bincount(self.index, x[:, c], self.size) for c in range(x.shape[1])], axis=1)
+
+        v = P * (1 - P)
+        variance = summed(ww[:, None] * v)
+        mass = np.maximum(np.bincount(self.index, w, self.size), _TINY)[:, None]
+        logs, odds = np.log(np.maximum(P, _LEAST)), np.log(np.maximum(P, _LEAST)) - np.log(np.maximum(1 - P, _LEAST))
+
+        def mean(x: Array) -> Array:
+            by_variance = summed(ww[:, None] * v * x) / np.where(variance > 0, variance, 1.0)
+            return np.where(variance > 0, by_variance, summed(w[:, None] * x) / mass)
+
+        total = np.maximum(variance.sum(axis=0), _TINY)
+        self.logs = mean(logs).ravel()
+        slope = mean(odds)
+        slope -= (slope * variance).sum(axis=0) / total
+        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), _TINY))
+        self.level = 1 / np.sqrt(total)
+        self.scale = 1 / np.maximum(total / total.sum(), 1e-3 / k)  # of squares, by class
+        if are_shares(view):
+            self.per_outcome = np.zeros(self.size * k)
+            self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
+        else:
+            self.per_outcome = (summed(ww[:, None] * (1 - 2 * P)) / mass * self.scale).ravel()
+            self.without_outcome = float((summed(ww[:, None] * P * P) * self.scale).sum())
+        starts = []
+        for m in SCALES:
+            if m > 2**depth // 2 or m > self.size:
+                break
+            starts.append(np.flatnonzero(np.diff(held // (2**depth // m), prepend=-1)))
+        self.nodes = Nodes(starts)
+
+    def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The members of each draw, (…, members); NaN at scales that are finer than the leaves."""
+        residual = wy - wp
+        flat = (*residual.shape[:-2], -1)
+        level = residual.sum(axis=-2) * self.level
+        slope = np.einsum("...lk,lk->...k", residual, self.slope)
+        found = [
+            residual.reshape(flat) @ self.logs,
+            np.abs(level).max(axis=-1),
+            (level**2).sum(axis=-1),
+            np.abs(slope).max(axis=-1),
+            (slope**2).sum(axis=-1),
+        ]
+        single = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
+        found += [(sums**2).sum(axis=-2) @ self.scale - single for sums in self.nodes.sums(residual, axis=-2)]
+        out = np.full((*found[0].shape, 5 + len(SCALES)), np.nan)
+        out[..., : len(found)] = np.stack(found, axis=-1)
+        return out
+
+
+def halved(x: Array, depth: int) -> Array:
+    """The place of each vector among 2^depth nested cells: halves at the median of the axis that varies most.
+
+    Vectors that are equal share a cell; places of cells that share their first bits are near each other.
+    """
+    place = np.zeros(len(x), dtype=np.int64)
+    todo = [(np.arange(len(x)), 0, depth)]
+    while todo:
+        rows, prefix, left = todo.pop()
+        if left == 0 or len(rows) < 2:
+            place[rows] = prefix << left
+            continue
+        part = x[rows]
+        axis = int(np.argmax(np.round(part.var(axis=0), 12)))
+        column = part[:, axis]
+        cut = np.median(column)
+        low = column < cut
+        if not low.any():
+            low = column <= cut
+        if low.all():  # no vector differs on any axis
+            place[rows] = prefix << left
+            continue
+        todo.append((rows[low], 2 * prefix, left - 1))
+        todo.append((rows[~low], 2 * prefix + 1, left - 1))
+    return place

@@ -1,0 +1,74 @@
+"""The p-values of views, of lenses, and of a family of lenses: by a law, or among draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.holm import holm
+from trueodds.hypotests.several import family
+from trueodds.inference.among import pvalue
+from trueodds.inference.asked import Asked
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PValues:
+    """p-values of each view, of each lens, and of all lenses together."""
+
+    pvalues: list[Array]
+    of_lens: list[float]
+    whole: float
+    claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
+
+    @classmethod
+    def by_law(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+        """Each by its own law, families by Holm's correction over all their views."""
+        of_lens = [least(holm(each)) for each in pvalues]
+        return cls([np.array(each) for each in pvalues], of_lens, least(holm([p for each in pvalues for p in each])))
+
+    @classmethod
+    def by_draws(
+        cls, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+    ) -> PValues:
+        """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
+        seen = [each.values for each in asked]
+        pvalues = [
+            np.array([_among(x, drawn) for x, drawn in zip(values, each, strict=True)])
+            for values, each in zip(seen, draws, strict=True)
+        ]
+        of_lens = [
+            family(values.ravel(), _claims(each)) if joint_views else least(holm(list(p)))
+            for values, each, p in zip(seen, draws, pvalues, strict=True)
+        ]
+        joint = joint_views and (joint_lenses or len(asked) == 1)
+        claims = 1 if joint else sum(len(p) for p in pvalues)
+        if len(asked) == 1:
+            return cls(pvalues, of_lens, of_lens[0], claims)
+        whole = (
+            family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
+            if joint
+            else least(holm([float(p) for each in pvalues for p in each]))
+        )
+        return cls(pvalues, of_lens, whole, claims)
+
+
+def _among(value: Array, draws: Array) -> float:
+    """The p-value of one view: of its statistic, or of the smallest p among several."""
+    return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
+
+
+def _claims(draws: Array) -> Array:
+    """Draws of views (views, B), or of several statistics of each (views, B, m), as claims (claims, B)."""
+    return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
+
+
+def least(pvalues: Sequence[float]) -> float:
+    """The smallest p that is defined; NaN where none is."""
+    kept = [p for p in pvalues if not np.isnan(p)]
+    return float(min(kept)) if kept else float("nan")

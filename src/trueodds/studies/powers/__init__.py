@@ -1,0 +1,1 @@
+"""The worlds and candidates of the study of power."""

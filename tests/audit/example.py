@@ -185,6 +185,14 @@ _AUDIT: dict[str, Any] = {
             settings={"partition": "median-variance, min_size 10"},
         ),
     ],
+    "standard_measures": [
+        {
+            "name": "calibration_slope",
+            "value": 0.71,
+            "interval": {"low": 0.6, "high": 0.82, "level": 0.95, "method": "normal"},
+            "ideal": 1.0,
+        },
+    ],
     "tests": [
         _verdict(
             "family",
@@ -306,6 +314,7 @@ _AUDIT: dict[str, Any] = {
         "correction": "step-down min-p",
         "least": 0.05,
         "level": 0.95,
+        "alpha": 0.05,
         "widest": [
             {
                 "column": "site",

@@ -175,10 +175,9 @@ def test_the_sentence_names_the_group_that_is_off():
 
 def test_what_holds_on_average_is_said_before_where_it_does_not():
     rng = np.random.default_rng(1)
-    p = np.tile([0.3, 0.7], 1500)
-    site = np.repeat(["A", "B"], 1500)
-    y = (rng.random(3000) < np.where(site == "A", 1 - p, p) * 0.6 + 0.2).astype(int)
-    found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
+    p = rng.uniform(0.2, 0.8, 3000)  # what is wrong is even around ½, so that level and slope are right
+    y = (rng.random(3000) < np.clip(p + 0.15 * np.cos(4 * np.pi * p), 0, 1)).astype(int)
+    found = to.audit(to.Predictions(y, p), resamples=199).to_dict()
     assert found["verdict"]["state"] == "miscalibrated"
     assert re.match(
         r"Miscalibrated: on average it says \d+(\.\d+)? % and \d+(\.\d+)? % came, but is off by ",
@@ -186,16 +185,17 @@ def test_what_holds_on_average_is_said_before_where_it_does_not():
     )
 
 
-def test_what_cancels_on_average_is_no_direction():
+def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on_average():
     # Twice as far on the scale of log odds, and a little too low on average: what is wrong is that it is too extreme.
     rng = np.random.default_rng(5)
     odds = rng.normal(0.7, 1.0, 20_000)
     y = (rng.random(len(odds)) < 1 / (1 + np.exp(-odds))).astype(int)
     p = 1 / (1 + np.exp(-(2 * odds - 0.55)))
     found = to.audit(to.Predictions(y, p), resamples=99)
-    assert found.verdict["state"] == "miscalibrated"
+    assert found.verdict["state"] == "overconfident"
     assert re.match(
-        r"Miscalibrated: on average it says 63 % and 65 % came, but is off by 9\.\d points from place to place\.",
+        r"Overconfident: its probabilities are too extreme \(calibration slope 0\.\d\d, 95% interval 0\.\d\d to 0\.5\d; "
+        r"1 is right\); on average it says 63 %, 65 % came\.",
         found.verdict["sentence"],
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
@@ -215,7 +215,7 @@ def test_what_cancels_on_average_is_no_direction():
 def test_a_gap_is_told_from_a_third_of_the_error_on(gap, error, debiased, state):
     verdict: Any = SimpleNamespace(pvalue=0.01, floor=0.01)
     facts: Any = SimpleNamespace(
-        gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)]
+        gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
     )
     assert state_of(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 
@@ -224,7 +224,7 @@ def test_too_few_clusters_are_said_to_be_too_few_and_how_many():
     p = np.tile([0.2, 0.8], 20)
     found = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
     assert found["verdict"]["state"] == "not tested"
-    assert "With 4 clusters no test can say more than p ≤ " in found["verdict"]["sentence"]
+    assert "Too few rows to say anything: with 4 clusters" in found["verdict"]["sentence"]
 
 
 def test_votes_agree_and_are_not_right():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.audit import repeats
 from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
+from trueodds.audit.standard import Measure, measures_of
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
@@ -48,6 +50,7 @@ class Facts:
     resamples: int  # redraws behind the p-values
     notes: list[Note]
     groups: Groups = field(default_factory=Groups)
+    standard: tuple[Measure, ...] = ()  # calibration in the large, slope, …
 
     @property
     def headline(self) -> Verdict:
@@ -91,7 +94,10 @@ def of_rows(
     groups = len(whom.groups) if _apart(preds) else 1
     drawn = enough(resamples, max(views, groups), alpha)
 
-    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, rng) if whom.groups else None
+    same = copy.deepcopy(
+        rng
+    )  # the groups' draws are those of `by_group` with this seed, whatever is tested beside them
+    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, same) if whom.groups else None
 
     def tested(test: Omnibus) -> list[Verdict]:
         return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
@@ -122,9 +128,11 @@ def of_rows(
             lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
         )
         tests = [with_groups(tests[0], judged.joint, judged.floor), *tests[len(tests) > 1 :]]
+    errors = consistent(answered[2:], tests, preds.k, alpha)
+    standard = measures_of(preds, level, rng)
     gap, z = _gap(preds)
     told = [*notes, *(each for each in found.notes if each not in tests[0].notes)]
-    return Facts(answered[:2], answered[2:], tests, gap, z, tests[-1].settings["resamples"], told, found)
+    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], told, found, standard)
 
 
 def _whole(preds: Predictions) -> Lens:
@@ -162,6 +170,29 @@ def _with_floors(verdict: Verdict, asked: Sequence[Asked], null: Sequence[Array 
         }
         return replace(verdict, parts={name: {**part, **more.get(name, {})} for name, part in verdict.parts.items()})
     return verdict
+
+
+def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float) -> list[Estimate]:
+    """The errors with intervals that contradict neither the tests nor each other; every change makes them longer or
+    follows from the interval of a coarser lens.
+
+    An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation, is
+    at least the confidence error and K/2 times the mean error of the classes, so its interval is not below theirs.
+    """
+    pvalues = {test.lens: test.pvalue for test in tests}
+    found = {each.lens: each for each in errors}
+    for lens, each in found.items():
+        if each.interval is not None and each.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
+            found[lens] = replace(each, interval=replace(each.interval, low=0.0))
+    whole = found.get("canonical")
+    if whole is not None and whole.interval is not None:
+        scaled = (("confidence", 1.0), ("classwise", classes / 2))
+        coarser = [(ends, factor) for lens, factor in scaled if lens in found and (ends := found[lens].interval)]
+        low = max([whole.interval.low, *(ends.low * factor for ends, factor in coarser)])
+        high = max([whole.interval.high, *(ends.high * factor for ends, factor in coarser)])
+        ends = replace(whole.interval, low=min(low, whole.value), high=min(high, 1.0))
+        found["canonical"] = replace(whole, interval=ends)
+    return list(found.values())
 
 
 def _groups_judged(

@@ -66,6 +66,43 @@ def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
     return f" A dash: {'; '.join(said)}." if said else ""
 
 
+_STANDARD = {
+    "mean_gap": ("mean gap", "mean prediction minus outcome rate"),
+    "calibration_in_the_large": ("calibration in the large", "log odds to add; above 0 predictions are too low"),
+    "calibration_slope": ("calibration slope", "of log odds; below 1 too extreme, above 1 too timid"),
+    "observed_to_expected": ("O:E ratio", "outcomes per predicted outcome"),
+    "ici": ("ICI", "mean distance to a smoothed calibration curve"),
+    "auc": ("AUC", "discrimination, not calibration"),
+}
+
+
+def standard(audit: Audit) -> Table:
+    """The measures that clinical and credit-risk reports state."""
+    measured = audit.get("standard_measures") or ()
+    columns = (
+        Column("measure", NAMES),
+        Column("value"),
+        Column(_level(audit) + " interval"),
+        Column("calibrated"),
+        Column("what it is", NAMES, DETAIL),
+    )
+    rows = zip(
+        (_STANDARD[each["name"]][0] for each in measured),
+        aligned([each["value"] for each in measured]),
+        spans([each["interval"] for each in measured]),
+        (figure(each["ideal"]) for each in measured),
+        (_STANDARD[each["name"]][1] for each in measured),
+        strict=True,
+    )
+    names = {each["name"] for each in measured}
+    intro = "Slope: of log odds; below 1 probabilities are too extreme, above 1 too timid."
+    if "calibration_in_the_large" in names:
+        intro = f"In the large: log odds to add; above 0 probabilities are too low. {intro} O:E: outcomes per predicted one."
+    elif names:
+        intro = f"Mean gap: mean prediction minus outcome rate. {intro}"
+    return Table("Level and slope", columns, tuple(rows), intro).filled()
+
+
 def errors(audit: Audit) -> Table:
     """How far off, claim by claim."""
     measured = [each for each in audit["measures"] if each["estimator"] not in _PROPER]

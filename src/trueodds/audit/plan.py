@@ -177,7 +177,7 @@ def audit(
     fix, fix_notes = _fix(rows, sample, alpha, rng)
     people, people_notes = beside_people(rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency")
     say(0.9, "drawing")
-    diagrams = _diagrams(rows)
+    diagrams = _diagrams(rows, level)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
     state = state_of(facts, family, alpha, data_facts)
@@ -199,6 +199,7 @@ def audit(
             "alpha": alpha,
         },
         "measures": [each.to_dict() for each in (*facts.scores, *facts.errors)],
+        "standard_measures": [each.to_dict() for each in facts.standard],
         "tests": [each.to_dict() for each in facts.tests],
         "recalibration": fix,
         "decisions": decided,
@@ -247,15 +248,15 @@ def _fix(
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 
-def _diagrams(rows: Predictions | Tally) -> tuple[Diagram, ...]:
+def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Reliability and the histogram through the default lens, reliability of every class, and 3 or 4 of them at once."""
-    drawn = [draw(rows, "reliability")]
+    drawn = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
         drawn.append(draw(rows, "confidence_histogram"))
         if rows.kind == "classes" and 2 < rows.k <= PANELS_UP_TO:
-            drawn.append(draw(rows, "reliability", lens="classwise"))
+            drawn.append(draw(rows, "reliability", lens="classwise", level=level))
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in WHOLE:
-            drawn.append(draw(rows, WHOLE[rows.k]))
+            drawn.append(draw(rows, WHOLE[rows.k], level=level))
     return tuple(drawn)
 
 

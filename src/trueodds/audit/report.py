@@ -41,6 +41,7 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
     blocks = ["\n".join(lines), paint(source, "dim"), _facts([*short(audit), *decisions.fact(audit)], width, paint)]
     tables = [
         findings.scores(audit),
+        findings.standard(audit),
         findings.errors(audit),
         findings.classes(audit),
         findings.groups(audit),

@@ -8,6 +8,7 @@ from typing import Any
 from trueodds.audit.facts import Facts
 from trueodds.audit.fixes import called, flat
 from trueodds.audit.for_whom import worst_off
+from trueodds.audit.standard import Measure, by_name
 from trueodds.audit.words import boundless, chance, count, few, points
 from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Verdict, figure, percent
@@ -25,20 +26,41 @@ _IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, 
 def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    A direction is said only where the gap is at least a third of the error, since errors that cancel on average have
-    none, and either the headline claim itself is rejected and the gap is clear, or the gap alone is beyond doubt. An
-    outcome that came though it was called impossible is evidence without any test.
+    An outcome that came though it was called impossible is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
         return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
+    word, _ = direction(facts, family, alpha, data)
+    return word
+
+
+def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> tuple[str, Measure | None]:
+    """The direction of the error, and the slope where it is that which tells it; `miscalibrated` if there is none.
+
+    The mean gap tells a direction only where it is at least a third of the error, since errors that cancel on average
+    have none; the slope of the log odds tells whether probabilities are too extreme or too timid. Either must be
+    beyond doubt by itself, or clear beside a headline claim that is rejected. Of two classes the clearer one is said;
+    of several the gap of the confidence, where it tells a direction, says the same in plainer words.
+    """
+    enough = CLEAR if facts.headline.pvalue <= alpha else SURE
+    found: list[tuple[float, str, Measure | None]] = []
+    if family.pvalue > alpha:
+        return "miscalibrated", None
     gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
     error = facts.errors[0]
     cancels = abs(gap) < PART * (error.value if error.debiased is None else error.debiased)
-    if not cancels and family.pvalue <= alpha and (z >= SURE or (z >= CLEAR and facts.headline.pvalue <= alpha)):
+    if not cancels and z >= enough:
         words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
-        return words[0] if gap > 0 else words[1]
-    return "miscalibrated"
+        found.append((z, words[0] if gap > 0 else words[1], None))
+    slope = by_name(facts.standard).get("calibration_slope")
+    z = 0.0 if slope is None else slope.distance
+    if slope is not None and slope.value is not None and z >= enough and (_is_binary(data) or not found):
+        found.append((z, "overconfident" if slope.value < 1 else "underconfident", slope))
+    if not found:
+        return "miscalibrated", None
+    _, word, measure = max(found, key=lambda each: each[0])
+    return word, measure
 
 
 def _is_binary(data: Mapping[str, Any]) -> bool:
@@ -81,6 +103,12 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
         a, b = _apart(said, right)
         # A share of votes is no share of rows that were right: people disagree.
         came = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
+    _, slope = direction(facts, family, alpha, data)
+    if slope is not None and slope.interval is not None and state in ("overconfident", "underconfident"):
+        what = "too extreme" if state == "overconfident" else "too timid"
+        low, high, level = slope.interval.low, slope.interval.high, percent(slope.interval.level)
+        told = f"calibration slope {slope.value:.2f}, {level} interval {low:.2f} to {high:.2f}; 1 is right"
+        return f"{word}: its probabilities are {what} ({told}); on average it says {a}, {came}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: says {a}, {came}."
     return f"{word}: on average it says {a} and {came}, but is {_where(facts, alpha)}."
@@ -110,9 +138,13 @@ def _impossible(data: Mapping[str, Any]) -> str:
 def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any], *, fixed: bool) -> str:
     p = chance(family.pvalue, family.floor)
     if state == "not tested":
-        clustered = data["clusters"] is not None and (family.floor or 0.0) > (1 + 1e-9) / (1 + facts.resamples)
-        short = few(data) if clustered else f"{count(facts.resamples, 'redraw')} for so many claims"
-        return f"With {short} no test can say more than p ≤ {figure(family.floor)}."
+        scarce = facts.headline.floor is not None and facts.headline.floor > 2 / (1 + facts.resamples)
+        if scarce:
+            return (
+                f"Too few rows to say anything: with {few(data)} no test can give less than p = {figure(family.floor)}."
+            )
+        draws = count(facts.resamples, "redraw")
+        return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
     if state != "no evidence":

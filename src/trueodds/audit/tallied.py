@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trueodds.audit.facts import Facts, Progress, alpha_of_groups, enough, in_errors, with_groups
+from trueodds.audit.facts import Facts, Progress, alpha_of_groups, consistent, enough, in_errors, with_groups
 from trueodds.audit.for_whom import HOLM, Groups, apart
 from trueodds.core.errors import Note
 from trueodds.core.groups import Group
@@ -59,6 +59,7 @@ def of_tally(
     groups = _groups(tally, first, Consistency(resamples=drawn), level, least, level_of_groups, rng)
     if groups.told:
         tests = [with_groups(tests[0], [group.joint for group in groups.told], groups.floor), *tests[len(tests) > 1 :]]
+    errors = consistent(errors, tests, tally.k, alpha)
     gap, z = _gap(tally, first)
     return Facts(scores, errors, tests, gap, z, drawn, [*notes, *groups.notes], groups)
 

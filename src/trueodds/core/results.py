@@ -134,6 +134,7 @@ class Verdict(Result):
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    summary: str = ""  # what the test estimates, in words
 
     def __post_init__(self) -> None:
         keep_defined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
@@ -153,7 +154,7 @@ class Verdict(Result):
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
             f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
-            f"{self._beside()} · n={self.n:,} · {self.lens} · null: {self.null}"
+            f"{self._beside()}{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self.lens} · null: {self.null}"
         )
 
     def _beside(self) -> str:

@@ -276,6 +276,7 @@ class ViewTest(HypothesisTest):
         whole = max(least, *(one.whole for one in judged))
         floor, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
+            least = max(least, *(one.least for one in judged))
             floor = min(1.0, max(1 / (1 + resamples), least) * (1 if by_law else judged[0].claims))
         every = [one for each in found for one in each]
         notes = [*notes, *(note for one in every for note in one.notes)]
@@ -297,7 +298,7 @@ class ViewTest(HypothesisTest):
             family_p = of_lens[0] if len(each) > 1 else None
             return Verdict(
                 name, str(lens.lens), strongest.statistic, of_lens[0], n, null, floor, family_p, strongest.effect,
-                parts, settings, told,
+                parts, settings, told, strongest.summary if len(each) == 1 else "",
             )  # fmt: skip
         best = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
         leaders = [each[int(np.argmin(np.nan_to_num(p, nan=2.0)))] for each, p in zip(found, pvalues, strict=True)]

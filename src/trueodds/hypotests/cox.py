@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, expit
+from scipy.special import chdtrc, expit, ndtri
 
 from trueodds.core.errors import Note
+from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
@@ -96,7 +97,22 @@ class Cox(ViewTest):
         return Found(
             tested["statistic"], tested["pvalue"], effect[self.part], parts, said,
             (*line.logits.notes(view, self.floor), *line.notes), line.doubts(self.part, self._form),
+            _summary(parts),
         )  # fmt: skip
+
+    def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
+        """Calibration in the large, intercept and slope, each with its standard error; NaN where no finite one is best.
+
+        Standard errors are by the sandwich; with `cluster` (n,) only clusters are taken as independent.
+        """
+        line = _Line.of(view, self.floor)
+        (intercept, slope), (intercept_se, slope_se) = line.estimates(line.both, cluster)
+        (large, _), (large_se, _) = line.estimates(line.shift, cluster)
+        return {
+            "in_the_large": (large, large_se),
+            "intercept": (intercept, intercept_se),
+            "slope": (slope, slope_se),
+        }
 
     def degrees(self, view: View) -> int | None:
         """One for intercept and slope each, where tested; None in the score form."""
@@ -113,6 +129,18 @@ class Cox(ViewTest):
             return line.statistic(self.part, self._form, wy)
 
         return Cells.of_rows(view, reader)
+
+
+def _summary(parts: dict[str, dict[str, float]]) -> str:
+    """Calibration in the large, intercept and slope with 95 % intervals."""
+    z = float(ndtri(0.975))
+    told = []
+    for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
+        value, error = parts[part][name], parts[part][f"{name}_se"]
+        if np.isfinite(value) and np.isfinite(error):
+            ends = f"{figure(value - z * error)}, {figure(value + z * error)}"
+            told.append(f"{name.replace('_', ' ')} {figure(value)} [{ends}]")
+    return f"{', '.join(told)} 95%" if told else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +205,14 @@ class _Line:
             statistic = float(self.statistic(part, form, self.wy)[0])
             pvalue = float(chdtrc(df, max(statistic, 0.0))) if df else float("nan")
             found[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
-        (a, b), (a_se, b_se) = self._estimates(self.both)
-        (large, _), (large_se, _) = self._estimates(self.shift)
+        (a, b), (a_se, b_se) = self.estimates(self.both)
+        (large, _), (large_se, _) = self.estimates(self.shift)
         found["joint"] |= {"intercept": a, "intercept_se": a_se, "slope": b, "slope_se": b_se}
         found["in-the-large"] |= {"in_the_large": large, "in_the_large_se": large_se}
         found["slope"] |= {"slope": b, "slope_se": b_se}
         return found
 
-    def _estimates(self, fit: Fit) -> tuple[list[float], list[float]]:
+    def estimates(self, fit: Fit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
         """Coefficients with their standard errors, those by the sandwich; NaN where no finite ones are best."""
         m = fit.beta.shape[1]
         if not fit.finite[0]:
@@ -192,6 +220,10 @@ class _Line:
         columns, logits = self.powers.columns[:, :m], self.logits
         q = fit.probabilities(columns, logits.x)
         bread, meat = (columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww))
+        if cluster is not None:
+            scores = (self.wy[0] - logits.w * q)[:, None] * columns
+            sums = np.stack([np.bincount(cluster, column) for column in scores.T], axis=1)
+            meat = sums.T @ sums
         turned = self.powers.raw[:m, :m] @ np.linalg.inv(bread)
         none = [float("nan")] * (2 - m)
         b, variance = self.powers.coefficients(fit.beta[0]), np.diag(turned @ meat @ turned.T)

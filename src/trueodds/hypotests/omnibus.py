@@ -19,7 +19,7 @@ from trueodds.hypotests.nested import vectors as leaves
 from trueodds.hypotests.nested.members import Member, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.pvalues import PValues, least
 from trueodds.hypotests.statistics import Cells, Found
-from trueodds.inference.among import pvalue
+from trueodds.inference.among import TIE, pvalue
 from trueodds.inference.asked import Asked
 from trueodds.problem.view import View
 
@@ -147,12 +147,13 @@ class Omnibus(ViewTest):
         ]
         joint = joint_views and (joint_lenses or len(asked) == 1)
         if len(asked) == 1:
-            return PValues(views, of_lens, of_lens[0], 1 if joint else len(views[0]))
+            return PValues(views, of_lens, of_lens[0], _least(claims[0]), 1 if joint else len(views[0]))
         if not joint:
             every = [float(p) for each in views for p in each] if not joint_views else of_lens
-            return PValues(views, of_lens, least(holm(every)), len(every))
+            return PValues(views, of_lens, least(holm(every)), min(map(_least, claims)), len(every))
         weights = np.array([LENSES.get(each.lens.name, OTHER) for each in asked])
-        return PValues(views, of_lens, _rank(combined(-surprise(np.stack(claims)), weights)))
+        together = combined(-surprise(np.stack(claims)), weights)
+        return PValues(views, of_lens, _rank(together), _least(together))
 
 
 def _members(view: View) -> tuple[Member, ...]:
@@ -178,6 +179,12 @@ def _across(evidence: Array, pools: Sequence[Array]) -> Array:
     alone = combined(-surprise(evidence), np.ones(len(evidence)))
     levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
     return combined(-surprise(np.stack([alone, levels, slopes])), np.array([ALONE, TOGETHER, TOGETHER]))
+
+
+def _least(claim: Array) -> float:
+    """The share of entries that tie with the largest: of few rows many do, and no smaller p is possible."""
+    most = np.nanmax(claim, initial=0.0)
+    return float((claim >= most - TIE * abs(most)).mean())
 
 
 def _rank(claim: Array) -> float:

@@ -24,6 +24,7 @@ class PValues:
     pvalues: list[Array]
     of_lens: list[float]
     whole: float
+    least: float = 0.0  # the smallest p that the draws show to be possible
     claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
 
     @classmethod
@@ -49,13 +50,13 @@ class PValues:
         joint = joint_views and (joint_lenses or len(asked) == 1)
         claims = 1 if joint else sum(len(p) for p in pvalues)
         if len(asked) == 1:
-            return cls(pvalues, of_lens, of_lens[0], claims)
+            return cls(pvalues, of_lens, of_lens[0], claims=claims)
         whole = (
             family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
             if joint
             else least(holm([float(p) for each in pvalues for p in each]))
         )
-        return cls(pvalues, of_lens, whole, claims)
+        return cls(pvalues, of_lens, whole, claims=claims)
 
 
 def _among(value: Array, draws: Array) -> float:

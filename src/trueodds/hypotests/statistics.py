@@ -28,6 +28,7 @@ class Found:
     said: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()  # what holds for every null
     doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
+    summary: str = ""  # what is estimated, in words
 
 
 class Cells:

@@ -47,6 +47,7 @@ def render(
     lists["between"] = findings.between(audit)
     tables = {
         "scores": findings.scores(audit),
+        "standard": findings.standard(audit),
         "errors": findings.errors(audit),
         "classes": findings.classes(audit),
         "groups": findings.groups(audit),

@@ -1,0 +1,103 @@
+"""Do the sentence, the short answers, the tables and the JSON of an audit say the same thing, whatever the data?"""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import trueodds as to
+from trueodds.audit import report
+from trueodds.audit.short import short
+
+WORLDS = 60  # in CI 500 were gone through when the rules were made; each run takes others of them
+
+
+def world(seed):
+    """Random predictions: 1 to 2,000 rows, 2 to 12 classes, sharp or flat, wrong in one way or none, with extras."""
+    rng = np.random.default_rng([seed, 23])
+    n, k = int(10 ** rng.uniform(0, 3.3)), int(rng.choice([2, 2, 3, 5, 12]))
+    z = rng.normal(0, rng.choice([0.3, 1.0, 2.5]), (n, k))
+    P = softmax(z, axis=1)
+    how = rng.choice(["none", "temperature", "shift", "noise"])
+    if how == "temperature":
+        Q = softmax(z * rng.choice([0.5, 0.8, 1.5]), axis=1)
+    elif how == "shift":
+        Q = softmax(z + rng.normal(0, 0.7, k), axis=1)
+    else:
+        Q = 0.8 * P + 0.2 / k if how == "noise" else P
+    y = (Q.cumsum(axis=1)[:, :-1] <= rng.random((n, 1))).sum(axis=1)
+    extra = {}
+    if rng.random() < 0.3:
+        extra["group"] = {"site": rng.choice(["A", "B"], n)}
+    if rng.random() < 0.2:
+        extra["weight"] = rng.uniform(0.5, 2, n)
+    if rng.random() < 0.2:
+        extra["cluster"] = rng.integers(0, max(1, n // 3), n)
+    if rng.random() < 0.1:
+        P = np.round(P, 1) if k == 2 else P
+        P = P / P.sum(axis=1, keepdims=True)
+    return to.Predictions(y, P if k > 2 else P[:, 1], **extra)
+
+
+def contradictions(audit):
+    """What in one audit speaks against something else in it."""
+    facts = audit.to_dict()
+    verdict, alpha = facts["verdict"], facts["verdict"]["alpha"]
+    sentence, p = verdict["sentence"], verdict["pvalue"]
+    said = {fact.label: fact for fact in short(facts)}
+    found = []
+
+    def claim(holds, what):
+        if not holds:
+            found.append(f"{what}: {sentence}")
+
+    impossible = facts["data"]["true_class_zeros"] > 0
+    claim(verdict["rejected"] is None or (verdict["rejected"] is (p <= alpha or impossible)), "rejected and p")
+    claim(("Not chance" in sentence) == (p <= alpha), "the sentence on chance and p")
+    claim(
+        (said["Is that chance?"].tone == "good") == (verdict["rejected"] is False), "the short answer and the verdict"
+    )
+    claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
+    claim(verdict["state"] != "not tested" or verdict["floor"] > alpha, "not tested and the smallest p")
+    tests = {test["lens"]: test for test in facts["tests"]}
+    claim(p == facts["tests"][0]["pvalue"], "the verdict's p and the family's")
+    for test in facts["tests"]:
+        claim(test["pvalue"] >= test["floor"] * (1 - 1e-9), f"p below its floor ({test['lens']})")
+    groups = facts["among_groups"]
+    off = [each["label"] for each in facts["groups"] if each["standing"] == "off"]
+    claim(not off or verdict["rejected"], f"groups are off ({off}) and the verdict")
+    claim(groups is None or all((each["joint"] <= groups["alpha"]) == (each["standing"] == "off") for each in facts["groups"]), "standing and joint p")  # fmt: skip
+    for each in facts["measures"]:
+        ends, value = each["interval"], each["value"]
+        if ends is None or value is None:
+            continue
+        claim(ends["low"] - 1e-9 <= value <= ends["high"] + 1e-9, f"{each['estimator']} {each['lens']} outside {ends}")
+        own = tests.get(each["lens"])
+        if each["estimator"] == "ece" and own is not None and ends["low"] > 0:
+            claim(own["pvalue"] <= alpha, f"an interval above 0 ({each['lens']} {ends}) beside p = {own['pvalue']}")
+    errors = {each["lens"]: each for each in facts["measures"] if each["estimator"] == "ece" and each["interval"]}
+    if {"confidence", "canonical"} <= set(errors):
+        coarse, fine = (errors[lens]["interval"] for lens in ("confidence", "canonical"))
+        least = min(coarse["low"], errors["canonical"]["value"])
+        claim(fine["low"] >= least - 1e-12, "the canonical error below the coarser one")
+        claim(fine["high"] >= coarse["high"] - 1e-12, "the canonical bound below the coarser one")
+    standard = {each["name"]: each for each in facts["standard_measures"]}
+    slope = standard.get("calibration_slope")
+    if verdict["state"] in ("overconfident", "underconfident") and "slope" in sentence:
+        claim((slope["value"] < 1) == (verdict["state"] == "overconfident"), "the word and the slope")
+        claim(not slope["interval"]["low"] <= 1 <= slope["interval"]["high"], "the slope's interval and the word")
+    if verdict["state"] in ("too high", "too low"):
+        claim((verdict["gap"] > 0) == (verdict["state"] == "too high"), "the word and the gap")
+    fix = facts["recalibration"]
+    if fix is not None and fix.get("confirmed"):
+        claim("No fix" not in sentence, "a confirmed fix and the sentence")
+    text = report.text(facts)
+    claim(re.sub(r"\s+", " ", sentence) in re.sub(r"\s+", " ", text), "the sentence is not in the text")
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, WORLDS, 10))
+def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
+    found = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}
+    assert {seed: some for seed, some in found.items() if some} == {}

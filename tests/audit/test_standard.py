@@ -1,0 +1,107 @@
+"""Are level, slope and discrimination what other ways of computing them say, and do their intervals cover?"""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import binom, mannwhitneyu
+
+import trueodds as to
+from trueodds.audit.standard import auc, by_name, exponent, measures_of
+from trueodds.hypotests.cox import Cox
+from trueodds.problem.view import View
+
+
+def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1.5, n)
+    return to.Predictions((rng.random(n) < expit(slope * x + shift)).astype(int), expit(x), **more)
+
+
+def of(preds):
+    return by_name(measures_of(preds, 0.95, np.random.default_rng(0)))
+
+
+def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
+    rng = np.random.default_rng(0)
+    P = softmax(rng.normal(0, 1, (200, 3)), axis=1)
+    assert list(of(two_classes(0))) == [
+        "calibration_in_the_large", "calibration_slope", "observed_to_expected", "ici", "auc",
+    ]  # fmt: skip
+    assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["mean_gap", "calibration_slope"]
+    assert measures_of(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
+
+
+def test_the_slope_and_the_shift_are_those_of_a_likelihood_maximized_otherwise():
+    preds = two_classes(1, slope=0.6, shift=0.4)
+    x, y = np.log(preds.p / (1 - preds.p)), preds.y
+
+    def loss(beta):
+        eta = beta[0] + beta[1] * x
+        return float((np.logaddexp(0, eta) - y * eta).sum())
+
+    best = minimize(loss, [0.0, 1.0], method="BFGS", tol=1e-10).x
+    large = minimize(lambda b: loss([b[0], 1.0]), [0.0], method="BFGS", tol=1e-10).x
+    found = of(preds)
+    assert found["calibration_slope"].value == pytest.approx(best[1], abs=1e-5)
+    assert found["calibration_in_the_large"].value == pytest.approx(large[0], abs=1e-5)
+
+
+def test_the_power_of_several_classes_is_the_one_that_fits_best():
+    rng = np.random.default_rng(2)
+    z = rng.normal(0, 1.5, (500, 4))
+    y = (softmax(0.7 * z, axis=1).cumsum(axis=1)[:, :-1] <= rng.random((500, 1))).sum(axis=1)
+    beta, error = exponent(to.Predictions(y, softmax(z, axis=1)))
+    best = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
+    assert beta == pytest.approx(best, abs=1e-5)
+    assert abs(beta - 0.7) < 4 * error < 0.4
+    assert exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
+
+
+def test_the_area_is_that_of_mann_and_whitney_and_its_error_delongs():
+    rng = np.random.default_rng(3)
+    p, y = np.round(rng.random(60), 1), rng.integers(0, 2, 60)
+    area, error = auc(View(p, y))
+    a, b = p[y == 1], p[y == 0]
+    assert area == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)), rel=1e-12)
+    beats = (a[:, None] > b) + 0.5 * (a[:, None] == b)
+    # DeLong with the sums over n instead of n − 1.
+    variance = beats.mean(axis=1).var() / len(a) + beats.mean(axis=0).var() / len(b)
+    assert error == pytest.approx(np.sqrt(variance), rel=1e-12)
+    assert np.isnan(auc(View(p, np.ones(60)))[0])
+
+
+def test_a_weight_of_two_is_two_rows_in_the_area():
+    rng = np.random.default_rng(4)
+    p, y, w = rng.random(40), rng.integers(0, 2, 40), rng.integers(1, 4, 40)
+    assert auc(View(p, y, w))[0] == pytest.approx(auc(View(np.repeat(p, w), np.repeat(y, w)))[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
+    sets, slopes, areas = 150, 0, 0
+    rng = np.random.default_rng(9)
+    x = rng.normal(0, 1.5, 400_000)
+    truth = auc(View(expit(x), (rng.random(len(x)) < expit(0.7 * x)).astype(float)))[0]
+    for seed in range(sets):
+        preds = two_classes(seed, slope=0.7)
+        if clusters:  # every row three times: three times the rows and no more to be known
+            three = np.repeat(np.arange(400), 3)
+            preds = to.Predictions(preds.y[three], preds.p[three], cluster=three)
+        view = View(preds.p, preds.y)
+        value, error = Cox().coefficients(view, preds.cluster)["slope"]
+        slopes += abs(value - 0.7) <= 1.96 * error
+        value, error = auc(view, preds.cluster)
+        areas += abs(value - truth) <= 1.96 * error
+    least = binom.ppf(0.0005, sets, 0.93)
+    assert slopes >= least
+    assert areas >= least
+    assert max(slopes, areas) <= sets
+
+
+def test_probabilities_of_0_and_1_have_no_slope_and_all_the_rest():
+    preds = to.Predictions([0, 1, 1, 0] * 10, [0.0, 1.0, 0.6, 0.3] * 10)
+    found = of(preds)
+    assert found["calibration_slope"].value is None
+    assert found["auc"].value == 1.0
+    assert found["observed_to_expected"].value == pytest.approx(20 / 19)

@@ -272,8 +272,8 @@ class ViewTest(HypothesisTest):
         if judged is None:
             judged = [PValues.by_law([[one.pvalue for one in each] for each in found])]
         pvalues = [np.max([np.maximum(one.pvalues[i], least) for one in judged], axis=0) for i in range(len(asked))]
-        of_lens = [max(least, *(one.of_lens[i] for one in judged)) for i in range(len(asked))]
-        whole = max(least, *(one.whole for one in judged))
+        of_lens = [float(np.max([least, *(one.of_lens[i] for one in judged)])) for i in range(len(asked))]
+        whole = float(np.max([least, *(one.whole for one in judged)]))
         floor, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
             least = max(least, *(one.least for one in judged))

@@ -79,7 +79,8 @@ def contradictions(audit):
     errors = {each["lens"]: each for each in facts["measures"] if each["estimator"] == "ece" and each["interval"]}
     if {"confidence", "canonical"} <= set(errors):
         coarse, fine = (errors[lens]["interval"] for lens in ("confidence", "canonical"))
-        least = min(coarse["low"], errors["canonical"]["value"])
+        rejected = tests["canonical"]["pvalue"] <= alpha
+        least = min(coarse["low"], errors["canonical"]["value"]) if rejected else 0.0
         claim(fine["low"] >= least - 1e-12, "the canonical error below the coarser one")
         claim(fine["high"] >= coarse["high"] - 1e-12, "the canonical bound below the coarser one")
     standard = {each["name"]: each for each in facts["standard_measures"]}

@@ -177,7 +177,8 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
     follows from the interval of a coarser lens.
 
     An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation, is
-    at least the confidence error and K/2 times the mean error of the classes, so its interval is not below theirs.
+    at least the confidence error and K/2 times the mean error of the classes, so where its own
+    test rejects, its interval is not below theirs.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     found = {each.lens: each for each in errors}
@@ -189,6 +190,7 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
         scaled = (("confidence", 1.0), ("classwise", classes / 2))
         coarser = [(ends, factor) for lens, factor in scaled if lens in found and (ends := found[lens].interval)]
         low = max([whole.interval.low, *(ends.low * factor for ends, factor in coarser)])
+        low = 0.0 if pvalues.get("canonical", 0.0) > alpha else low
         high = max([whole.interval.high, *(ends.high * factor for ends, factor in coarser)])
         ends = replace(whole.interval, low=min(low, whole.value), high=min(high, 1.0))
         found["canonical"] = replace(whole, interval=ends)

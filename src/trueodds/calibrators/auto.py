@@ -185,7 +185,7 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
 def _told(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
-        f"Log losses are after mixing in {choice.mixing:.2g} of the uniform, and no loss of the probabilities as they are counts for more than that leaves possible.",
+        f"Log losses are after mixing in {choice.mixing:.2g} of the uniform, and in comparisons no loss of the probabilities as they are counts for more than that leaves possible.",
     )
     name = choice.rule.name
     gain = f"{figure(proof.gain)} nats per row, {percent(1 - 2 * alpha)} interval {figure(proof.low)} to {figure(proof.high)}, p={figure(proof.pvalue)}"

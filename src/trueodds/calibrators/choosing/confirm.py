@@ -72,8 +72,9 @@ def confirm(
     some step from P towards q makes the log loss smaller. Where the outcomes vary more than P says, in clusters or
     votes, the variance is theirs. The interval is that of the mean paired gain.
 
-    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform; those of P are no less than
-    what that leaves. Y is (n, K), w (n,) > 0. Cost: O(nK).
+    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform. The test takes no smaller
+    logarithm of p than that leaves, so that no single row can decide it; the gain that is reported does so only where
+    a loss is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
     >>> found = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
@@ -86,8 +87,9 @@ def confirm(
     expected = (p * step).sum(axis=1)
     variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
     gains = (Y * step).sum(axis=1)
-    gain, se = mean_and_error(gains, w, cluster)
     beyond, spread = mean_and_error(gains - expected, w, cluster)
+    before, after = log_score(logs_of(P), Y), log_score(logs, Y)
+    gain, se = mean_and_error(before - after if np.isfinite(before).all() else gains, w, cluster)
     # Thirty right answers said with .9 show no spread at all and yet prove little: not less than P says of single labels.
     if ((Y == 0) | (Y == 1)).all():
         known = float(np.sqrt(w * w @ variance) / w.sum())
@@ -95,16 +97,16 @@ def confirm(
     spread *= math.sqrt(_BOTH_WAYS)
     n = units(len(w), cluster)
     df = n - 1
+    positive = float(w @ gains) > 0
     pvalue, low, high, needed = 1.0, -np.inf, np.inf, np.inf
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
         low, high = gain - quantile * se, gain + quantile * se
         pvalue = float(stdtr(df, -beyond / spread)) if spread > 0 else 1.0  # no spread: nothing was changed
-        if gain > 0 and beyond > 0:
+        if positive and beyond > 0:
             needed = len(w) * ((quantile + float(stdtrit(df, _POWER))) * spread / beyond) ** 2
-    confirmed = pvalue <= alpha and gain > 0
+    confirmed = pvalue <= alpha and positive
     possible = needed <= _MOST_ROWS * len(w)
-    before, after = log_score(logs_of(P), Y), log_score(logs, Y)
     return Confirmation(
         outcome=CONFIRMED if confirmed else TOO_FEW if possible else NO_GAIN,
         gain=gain,

@@ -105,7 +105,7 @@ def test_without_a_gain_no_gain_is_to_be_had():
 
 def test_too_few_rows_say_about_how_many_would_do():
     # About as many rows as this promises confirm it, on other rows, four times in five or so.
-    P, y = said_and_came(250, 2, 1.3, 9)
+    P, y = said_and_came(250, 2, 1.3, 5)
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
     told = result.report.to_dict()
     assert (told["outcome"], told["applied"]) == ("too few rows", "identity")

@@ -9,9 +9,10 @@ from scipy import stats
 
 from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
 from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
 from trueodds.calibrators.choose import choose, folded
 from trueodds.calibrators.choosing.confirm import confirm
-from trueodds.calibrators.choosing.crossed import chosen_without, simplest
+from trueodds.calibrators.choosing.crossed import Rows, chosen_without, simplest
 from trueodds.calibrators.choosing.folds import fold_of, held_out
 from trueodds.calibrators.choosing.gain import log_capped, losses, mean_and_error, mixed, mixing
 from trueodds.calibrators.histogram import HistogramRule
@@ -229,7 +230,7 @@ def test_a_curve_that_no_temperature_follows_is_found():
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
     P, y = said_and_came(50, 2, 1.0, 2)
     found = choose(P, one_hot(y), np.ones(50), [TemperatureRule()], folds=2)
-    fold = fold_of(one_hot(y), 2, None, rng())
+    fold = fold_of(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
     assert found.mixing == pytest.approx(1 / 26)
     T = [TemperatureRule().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
@@ -285,7 +286,8 @@ def test_an_unchanged_map_gains_nothing():
     P, y = said_and_came(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
     found = confirm(P, log_capped(P, share), one_hot(y, 3), np.ones(60), share)
-    assert (found.gain, found.pvalue, found.outcome, found.label_flips) == (0.0, 1.0, "no gain", 0)
+    assert found.gain == pytest.approx(0.0, abs=1e-15)
+    assert (found.pvalue, found.outcome, found.label_flips) == (1.0, "no gain", 0)
 
 
 def test_one_cluster_proves_nothing():
@@ -322,6 +324,21 @@ def test_a_sum_over_pairs_of_folds_varies_twice_as_much_as_its_parts_say():
     rest = S.sum(axis=1, keepdims=True) - S
     t = (S * rest).sum(axis=(1, 2)) / np.sqrt((rest**2).sum(axis=(1, 2)) / folds)
     assert t.var() == pytest.approx(2.0, rel=0.1)
+
+
+def test_folds_of_equal_label_shares_would_confirm_luck():
+    # Ten flat classes, every probability right. By folds with equal shares of each label one bias per class looks
+    # confirmed in most sets; by folds that know nothing of the labels it is Binomial(60, at most .05).
+    rule, hits = BiasCorrectedTemperatureRule(), {True: 0, False: 0}
+    for r in range(60):
+        draw = np.random.default_rng([r, 10])
+        P = draw.dirichlet(np.ones(10), 300)
+        Y = one_hot(labels(P, draw), 10)
+        for by_label in hits:
+            rows = Rows(P, Y, np.ones(300), fold_of(Y if by_label else P, 5, None, draw))
+            hits[by_label] += confirm(P, rows.crossed(rule), Y, rows.w, rows.shares()).pvalue <= 0.05
+    assert hits[False] <= stats.binom.ppf(0.999, 60, 0.05)
+    assert hits[True] > 30
 
 
 def test_a_rule_needs_a_fit():

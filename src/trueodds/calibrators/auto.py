@@ -18,7 +18,7 @@ from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.gain import mixing
 from trueodds.calibrators.choosing.report import Recalibration, rounded
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, probabilities
 from trueodds.calibrators.mixed import MixedMap
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
@@ -37,7 +37,7 @@ _RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to 
 class AutoRule(Rule):
     """The simplest calibrator that is good and has proved itself on rows it has not seen; else the identity.
 
-    In `folds` stratified folds: for each fold the candidates are fitted and one is chosen without it, by log loss on
+    In `folds` folds, stratified by the most probable class: for each fold the candidates are fitted and one is chosen without it, by log loss on
     further folds and the one-standard-error rule, and the fold says what the choice gains. A one-sided test at level
     `alpha` of these gains, on all rows, compares them with what redrawn labels would give. If it confirms a gain,
     choice and fit are made once more on all rows ("procedure confirmed"). `candidates` are names or rules; None is
@@ -118,10 +118,12 @@ class AutoRule(Rule):
             rule.check_classes(k)
         return rules
 
-    def _some(self, Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
+    def _some(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """The rows on which candidates are compared and confirmed: all, or as many as tell them apart."""
-        share = MOST / Y.size
-        return np.arange(len(Y)) if share >= 1 else np.flatnonzero(held_out(Y, share, cluster, rng))
+        share = MOST / (P.shape[0] * P.shape[1])
+        if share >= 1:
+            return np.arange(len(P))
+        return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
         """The map that is applied in the end."""
@@ -141,7 +143,7 @@ class AutoRule(Rule):
             still = IdentityMap()
             return still, Recalibration(None, None, still.name, still.said(), len(P), 0, floor, (Note("TN507", why),))
         rng, rules = as_generator(self.rng), ordered(rules)
-        some = self._some(Y, cluster, rng)
+        some = self._some(P, cluster, rng)
         within = None if cluster is None else cluster[some]
         rows = folded(P[some], Y[some], w[some], max(self.folds, _LEAST_FOLDS), within, rng)
         inner = chosen_without(rows, rules)

@@ -65,7 +65,7 @@ def choose(
     """The simplest candidate whose cross-fitted log loss is within one standard error of the best one's, and half its gain.
 
     Each candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform, so that
-    an exact zero costs much but not infinitely much. Folds are stratified by (majority) label; clusters stay whole.
+    an exact zero costs much but not infinitely much. Folds are stratified by the most probable class; clusters stay whole.
     The identity is always a candidate, and chosen only where none is better: whether a gain is more than luck is for
     the confirmation to say. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
     Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
@@ -81,7 +81,11 @@ def choose(
 
 
 def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Rows:
-    """The rows with as many folds as asked for, or as there are units."""
+    """The rows with as many folds as asked for, or as there are units.
+
+    They are stratified by the most probable class, not by the label: folds with equal shares of each label agree on how
+    far these shares are from those predicted, so that what a map learned of chance in four is found in the fifth.
+    """
     folds = check("folds", folds, Folds, 5)
     available = units(len(P), cluster)
     if available < 2:
@@ -91,7 +95,8 @@ def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | No
             str(available),
             "Fit one by name, or get more rows.",
         )
-    return Rows(P, Y, w, fold_of(Y, min(int(folds), available), cluster, rng), cluster)
+    fold = fold_of(probabilities(P), min(int(folds), available), cluster, rng)
+    return Rows(P, Y, w, fold, cluster)
 
 
 def chosen(rows: Rows, rules: Sequence[Rule], crossed: Sequence[Array | None], inner: Inner | None = None) -> Choice:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Term
 from trueodds.calibrators.choosing.gain import mixed
+from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 
@@ -99,9 +100,11 @@ class MixedMap(Map):
         return {**self.map.to_dict(), KEY: self.share}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:
-        """Read by `read`, which knows whose parameters they are."""
-        raise NotImplementedError
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:  # noqa: ARG003 - any number of classes
+        """The same map: `read` knows whose parameters they are, and which share is mixed in."""
+        raise InputError(
+            "TO505", "A mixed map is saved as the map that is mixed.", ", ".join(parameters), "Load the file."
+        )
 
 
 def read(kind: type[Map], parameters: Mapping[str, Any], k: int) -> Map:

@@ -129,7 +129,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 def paired(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     """The p-value of a one-sided paired t test of what the method gains on each fold by its fit to the others."""
-    rows = Rows(P, Y, np.ones(len(P)), fold_of(Y, folds, None, np.random.default_rng(0)))
+    rows = Rows(P, Y, np.ones(len(P)), fold_of(P, folds, None, np.random.default_rng(0)))
     gains = (Y * (rows.crossed(CALIBRATORS.make(method, {})) - log_capped(P, rows.shares()))).sum(axis=1)
     gain, se = mean_and_error(gains, rows.w)
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0

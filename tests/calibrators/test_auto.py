@@ -265,7 +265,12 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
     assert "on 1,000 of the 4,000 rows" in note.text
-    assert result.report.to_dict()["rows"] == {"fit": 4000, "confirm": 1000}
+    told = result.report.to_dict()
+    assert told["rows"] == {"fit": 4000, "confirm": 1000}
+    assert told["log_loss_before"] == pytest.approx(
+        losses(P, one_hot(y, 3))[0].mean()
+    )  # of all, as the table of scores
+    assert told["log_loss_before"] - told["log_loss_after"] == pytest.approx(told["gain"])
     again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(4000))
     assert result.map.beta == pytest.approx(again.beta, rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Is a fix justified, and which? Fit, choose and confirm, each on rows that the one before has not seen, else change nothing."""
+"""Is a fix justified, and which? Fitted, chosen and confirmed on rows that the step before has not seen; else nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.gain import mixing
 from trueodds.calibrators.choosing.report import Recalibration, rounded
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, probabilities
+from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, logs_of, probabilities
 from trueodds.calibrators.mixed import MixedMap
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
+from trueodds.tally.scores import log_score
 
 Array = NDArray[Any]
 
@@ -37,12 +38,12 @@ _RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to 
 class AutoRule(Rule):
     """The simplest calibrator that is good and has proved itself on rows it has not seen; else the identity.
 
-    In `folds` folds, stratified by the most probable class: for each fold the candidates are fitted and one is chosen without it, by log loss on
-    further folds and the one-standard-error rule, and the fold says what the choice gains. A one-sided test at level
-    `alpha` of these gains, on all rows, compares them with what redrawn labels would give. If it confirms a gain,
-    choice and fit are made once more on all rows ("procedure confirmed"). `candidates` are names or rules; None is
-    every calibrator that is a `candidate` and suits the number of classes, with its defaults: of those that are alike,
-    one. Clusters are never split. The map is mixed with 1/(n + 1) of the uniform, so that its log loss is finite
+    In `folds` folds, stratified by the most probable class: without each fold the candidates are fitted and one is
+    chosen, by log loss on further folds and the one-standard-error rule, and the fold says what the choice gains. A
+    one-sided test at level `alpha` of these gains, on all rows, compares them with what redrawn labels would give. If
+    it confirms a gain, choice and fit are made once more on all rows ("procedure confirmed"). `candidates` are names
+    or rules; None is every calibrator that is a `candidate` and suits the number of classes, with its defaults: of
+    those that are alike, one. Clusters are never split. The map is mixed with 1/(n + 1) of the uniform, so that its log loss is finite
     whatever comes. Which rows fall where depends on their order and on `rng`. Cost: 10 fits of each candidate to three
     fifths of the rows and 6 to more of them; those that are far behind after the first 5 are left there. Source:
     nested cross-validation (Stone 1974; Bayle et al. 2020) of a choice with Breiman et al.'s (1984)
@@ -160,6 +161,7 @@ class AutoRule(Rule):
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows; the chosen one was fitted on all."
             notes.append(Note("TN539", text))
+            proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
         final: Map = MixedMap(fitted, mixing(len(P))) if confirmed else fitted
         return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), floor, tuple(notes))
 

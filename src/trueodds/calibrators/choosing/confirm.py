@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,13 @@ class Confirmation:
     def confirmed(self) -> bool:
         """Whether there is a gain, beyond chance."""
         return self.outcome == CONFIRMED
+
+    def of_all(self, before: float) -> Confirmation:
+        """The same beside the log loss of all rows, where the gain was found on some: it is taken off that."""
+        after = (
+            before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
+        )
+        return replace(self, log_loss_before=before, log_loss_after=after)
 
 
 def confirm(

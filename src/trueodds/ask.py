@@ -264,9 +264,9 @@ def fit(
 ) -> Any:
     """What fixes the probabilities: a fitted calibrator with `predict_proba`, `summary` and `save`.
 
-    `auto` splits the rows, chooses by cross-fitted log loss with the one-standard-error rule, confirms by the
-    paired gain on untouched rows, and is the identity where nothing is confirmed. A map is of all probabilities, so
-    `lens` and `level`, which every call takes, change nothing here.
+    `auto` chooses by cross-fitted log loss with the one-standard-error rule, confirms by the gain on rows that neither
+    fit nor choice has seen, and is the identity where nothing is confirmed. A map is of all probabilities, so `lens` and
+    `level`, which every call takes, change nothing here.
 
     Rows that do not fit into memory, or lie on workers, are fitted in passes over them by the methods that sums are
     enough for, and by the others, `auto` too, to a random sample of them, as a note says; `mode="exact"` collects them,

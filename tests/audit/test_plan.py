@@ -45,7 +45,7 @@ def test_overconfidence_is_said_tested_and_fixed(overconfident):
 
 def test_a_calibrated_model_is_left_alone(calibrated):
     assert calibrated.verdict["state"] == "no evidence"
-    assert "No fix is justified." in calibrated.verdict["sentence"]
+    assert "No gain to be had from a fix." in calibrated.verdict["sentence"]
     assert "the average error is at most" in calibrated.verdict["sentence"]
 
 

@@ -36,18 +36,28 @@ def test_every_scale_of_the_answer_is_said_once_in_the_short_part() -> None:
     assert facts["Groups that are off"].value == "2 of 2 groups"
 
 
-def test_a_fix_that_is_not_justified_says_what_would_have_been_seen() -> None:
+def test_no_gain_says_what_would_have_been_confirmed() -> None:
     said = " ".join(report.text(unremarkable()).split())
-    assert "no fix is justified" in said
-    assert "a gain of 0.0402 would have been found four times in five" in said
+    assert "no gain to be had" in said
+    assert "one of 0.0402 nats per row would have been confirmed four times in five" in said
 
 
-def test_a_choice_that_was_not_confirmed_is_named() -> None:
+def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
     audit = example()
-    audit["recalibration"] |= {"confirmed": False, "applied": "identity", "pvalue": 0.31}
+    audit["recalibration"] |= {
+        "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "needed_rows": 21_000,
+    }  # fmt: skip
     said = " ".join(report.text(audit).split())
-    assert "no fix is justified" in said
-    assert "was not confirmed on 270 held-out rows (p = 0.31)" in said
+    assert "not confirmed: too few rows" in said
+    assert "temperature: gain 0.2541 nats per row, p = 0.31; about 21,000 rows would do" in said
+
+
+def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
+    audit = example()
+    audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
+    said = " ".join(report.text(audit).split())
+    assert "log loss infinite to 0.1578 (at least 0.2232 nats per row)" in said
+    assert ("log loss before", "infinite") in accounts.fix(audit).rows
 
 
 def binary() -> dict[str, Any]:

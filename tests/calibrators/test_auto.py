@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
-from trueodds.calibrators import CALIBRATORS, auto
+from trueodds.calibrators import CALIBRATORS, auto, wire
 from trueodds.calibrators.auto import AutoRule
+from trueodds.calibrators.choosing.gain import losses, mixed
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.isotonic import IsotonicRule
 from trueodds.core.errors import InputError
@@ -18,12 +19,16 @@ KEYS = [
     "candidates",
     "chosen",
     "confirmed",
+    "outcome",
     "applied",
     "gain",
     "gain_percent",
+    "gain_low_percent",
     "gain_se",
     "gain_low",
+    "gain_high",
     "pvalue",
+    "needed_rows",
     "detectable_gain",
     "log_loss_before",
     "log_loss_after",
@@ -51,21 +56,28 @@ def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
     told = result.report.to_dict()
     assert list(told) == KEYS
     assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert (told["chosen"], told["confirmed"], told["rows"]) == ("temperature", True, {"fit": 2100, "confirm": 900})
+    assert (told["chosen"], told["outcome"], told["rows"]) == (
+        "temperature",
+        "confirmed",
+        {"fit": 3000, "confirm": 3000},
+    )
+    assert told["log_loss_before"] == pytest.approx(losses(P, one_hot(y, 4))[0].mean())
     assert told["gain"] == pytest.approx(told["log_loss_before"] - told["log_loss_after"])
     assert told["gain_percent"] == pytest.approx(100 * told["gain"] / told["log_loss_before"])
-    assert told["gain_low"] > 0
-    assert told["mixing"] == pytest.approx(1 / 2101)
+    assert 0 < told["gain_low"] < told["gain"] < told["gain_high"]
+    assert told["gain_low_percent"] == pytest.approx(100 * told["gain_low"] / told["log_loss_before"])
+    assert told["mixing"] == pytest.approx(1 / 2401)
     assert told["floor"] == 1e-12
     assert told["summary"] == result.map.said()
     assert "confirmed" in str(result.report)
 
 
-def test_the_confirmed_recipe_is_fitted_again_on_all_rows():
+def test_the_confirmed_recipe_is_fitted_again_on_all_rows_and_mixed():
     P, y = said_and_came(2000, 3, 2.0, 1)
     result = fit(AutoRule(candidates=("temperature", "isotonic")), Predictions(y, P))
     again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
-    assert result.map.to_dict() == again.to_dict()
+    assert result.map.to_dict() == again.to_dict() | {"mixing": 1 / 2001}
+    assert result.predict_proba(P) == pytest.approx(mixed(again.apply(P), 1 / 2001))
 
 
 def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told():
@@ -73,12 +85,66 @@ def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told(
     result = fit(AutoRule(), Predictions(y, P))
     told = result.report.to_dict()
     assert result.method == "identity"
-    assert "TN510" in codes(result)
-    assert (told["confirmed"], told["gain"], told["label_flips"]) == (False, None, 0)
-    assert told["detectable_gain"] > 0
+    assert {"TN510", "TN543"} & set(codes(result))
+    assert (told["confirmed"], told["label_flips"]) == (False, 0)
+    # (1.645 + .842)² / 1500 by the normal law.
+    assert told["detectable_gain"] == pytest.approx(6.18 / 1500, rel=0.01)
     assert told["log_loss_after"] == told["log_loss_before"]
     assert (result.predict_proba(P) == P).all()
-    assert "no fix is justified" in str(result.report)
+
+
+def test_without_a_gain_no_gain_is_to_be_had():
+    # Far more wrong answers than said, the same for every row: no power of p helps, nor less.
+    result = fit(AutoRule(candidates=("temperature",)), Predictions([0, 1] * 100, [0.5] * 200))
+    told = result.report.to_dict()
+    assert (told["outcome"], told["chosen"], told["gain"], told["needed_rows"]) == ("no gain", "identity", None, None)
+    assert "TN510" in codes(result)
+    assert "no gain to be had" in str(result.report)
+    assert result.describe().endswith("no gain to be had")
+
+
+def test_too_few_rows_say_about_how_many_would_do():
+    # About as many rows as this promises confirm it, on other rows, four times in five or so.
+    P, y = said_and_came(250, 2, 1.3, 5)
+    result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
+    told = result.report.to_dict()
+    assert (told["outcome"], told["applied"]) == ("too few rows", "identity")
+    assert "TN543" in codes(result)
+    assert 250 < told["needed_rows"] < 25_000
+    assert f"about {told['needed_rows']:,} would do" in str(result.report)
+    more = [said_and_came(told["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
+    found = sum(fit(AutoRule(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
+    assert found >= stats.binom.ppf(0.001, 20, 0.7)
+
+
+def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
+    # The last tenth of the scores never came: isotonic says exactly 0 there, and 1 at the other end.
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    y = rng.random(3000) < np.clip(1.5 * p - 0.25, 0, 1)
+    result = fit(AutoRule(candidates=(IsotonicRule("step"),)), Predictions(y, p))
+    assert result.report.confirmed
+    assert (result.map.map.apply(both([0.0, 1.0])) == 0).any()
+    Q = result.predict_proba([0.0, 0.01, 0.5, 0.99, 1.0])
+    assert (Q > 0).all()
+    assert Q[0].tolist() == pytest.approx([1 - 0.5 / 3001, 0.5 / 3001])
+    assert not {"TN505"} & set(codes(result))
+    result.save(tmp_path / "cal.json")
+    again = wire.load(tmp_path / "cal.json")
+    assert (again.predict_proba(p) == result.predict_proba(p)).all()
+    assert again.method == "isotonic"
+
+
+def test_before_is_of_the_probabilities_as_they_are():
+    # An outcome that was called impossible: before is infinite, as the table of scores has it; the gain stays finite.
+    P, y = said_and_came(1000, 2, 2.0, 3)
+    preds = Predictions([*y, 1], np.concatenate([P[:, 1], [0.0]]))
+    report = fit(AutoRule(), preds).report
+    told = report.to_dict()
+    assert np.isinf(report.confirmation.log_loss_before)
+    assert told["log_loss_before"] is told["gain_percent"] is told["gain_low_percent"] is None
+    assert 0 < told["log_loss_after"] < 1
+    assert 0 < told["gain_low"] < told["gain"]
 
 
 def test_a_calibrated_model_is_rarely_changed():
@@ -118,6 +184,7 @@ def test_too_little_data_still_gets_an_answer(p, y):
     told = result.report.to_dict()
     assert list(told) == KEYS
     assert (told["confirmed"], told["candidates"], told["pvalue"]) == (False, [], None)
+    assert told["outcome"] is None
     assert str(result.report) == f"no fix: {result.notes[-1].text}"
     assert "no fix was looked for" in repr(result)
 
@@ -179,7 +246,6 @@ def test_candidates_are_names_or_rules():
 @pytest.mark.parametrize(
     ("settings", "code"),
     [
-        ({"share": 0}, "TO203"),
         ({"alpha": 1.5}, "TO203"),
         ({"folds": 1}, "TO203"),
         ({"rng": -1}, "TO203"),
@@ -198,12 +264,25 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     P, y = said_and_came(4000, 3, 2.0, 8)
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
-    assert "on 1,000 of the 2,800 rows" in note.text
+    assert "on 1,000 of the 4,000 rows" in note.text
+    told = result.report.to_dict()
+    assert told["rows"] == {"fit": 4000, "confirm": 1000}
+    assert told["log_loss_before"] == pytest.approx(
+        losses(P, one_hot(y, 3))[0].mean()
+    )  # of all, as the table of scores
+    assert told["log_loss_before"] - told["log_loss_after"] == pytest.approx(told["gain"])
     again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(4000))
     assert result.map.beta == pytest.approx(again.beta, rel=1e-9)
 
 
-def test_a_right_model_that_is_not_sure_enough_needs_many_rows_to_be_sharpened():
-    # Always right, said with .9: no spread among the gains, and yet 30 untouched rows are no proof.
-    few, many = (fit(AutoRule(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (50, 5000))
+def test_a_right_model_that_is_not_sure_enough_needs_some_rows_to_be_sharpened():
+    # Always right, said with .9: no spread among the gains, and yet 20 rows are no proof: .9²⁰ is 12 %, .9¹⁰⁰ nothing.
+    few, many = (fit(AutoRule(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (10, 50))
     assert (few, many) == (False, True)
+
+
+def test_two_folds_are_too_few_to_fit_to_choose_and_to_judge():
+    P, y = said_and_came(600, 2, 2.0, 1)
+    result = fit(AutoRule(candidates=("temperature",), folds=2), Predictions(y, P))
+    assert result.report.choice.folds == 3
+    assert result.report.confirmed

@@ -60,6 +60,16 @@ def test_a_map_of_logits_takes_logits(name, tmp_path):
     assert run(tmp_path / "map.onnx", "logits", z) == pytest.approx(fitted.predict_proba(z, logits=True), abs=1e-12)
 
 
+def test_what_auto_delivers_is_written_with_its_share_of_the_uniform(tmp_path):
+    P, y = said_and_came(1000, 3, 2.0, 1)
+    fitted = fit(CALIBRATORS.make("auto", {}), Predictions(y, P))
+    fitted.to_onnx(tmp_path / "map.onnx")
+    P[0] = [0.0, 0.0, 1.0]
+    found = run(tmp_path / "map.onnx", "probabilities", P)
+    assert found == pytest.approx(fitted.predict_proba(P), rel=1e-12)
+    assert found[0, 0] == pytest.approx(1 / 3003)
+
+
 def test_a_curve_is_refused_with_what_to_do(tmp_path):
     fitted, _ = fitted_on("isotonic", 2, {})
     with pytest.raises(InputError, match=r"TO524.*JSON"):

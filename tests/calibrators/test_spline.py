@@ -248,10 +248,13 @@ def test_one_row_gives_probabilities():
         assert Q.sum(axis=1) == pytest.approx(1)
 
 
-def test_exact_zeros_stay_and_the_floor_of_the_fit_is_noted():
+def test_exact_zeros_are_where_the_fit_saw_them_and_its_floor_is_noted():
     P, y = said_and_came(300, 2, 1.5, 2)
     result = fit(SplineRule(), Predictions([*y, 0, 1], np.concatenate([P, both([0.0, 1.0])])))
-    assert result.predict_proba([0.0, 1.0])[:, 1].tolist() == [0.0, 1.0]
+    low, high = result.predict_proba([0.0, 1.0])[:, 1]
+    assert (low, high) == pytest.approx(tuple(result.predict_proba([1e-12, 1 - 1e-12])[:, 1]), rel=1e-4)
+    assert 0 < low < 1e-6
+    assert 0 < 1 - high < 1e-6
     assert "TN502" in [note.code for note in result.notes]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trueodds.audit.findings import class_of
+from trueodds.audit.fixes import log_loss
 from trueodds.audit.table import DETAIL, NAMES, Column, Table, pairs, plain, times, yes
 from trueodds.audit.words import aligned, digits, is_binary, pvalue, share
 from trueodds.core.results import figure
@@ -90,7 +91,7 @@ def candidates(audit: Audit) -> Table:
         ("chosen" if each.get("chosen") else "" for each in found),
         strict=True,
     )
-    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them."
+    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. One without parameters was far behind by fits to some of the rows, and left there."
     return Table("What was tried", columns, tuple(rows), intro).filled()
 
 
@@ -113,17 +114,20 @@ def fix(audit: Audit) -> Table:
             (found.get("summary") if found.get("applied") == found.get("chosen") else None) or "–",
         ),
         ("confirmed", yes(found.get("confirmed"))),
+        ("outcome", found.get("outcome") or "–"),
         ("applied", found.get("applied") or "–"),
-        ("log loss before", figure(found.get("log_loss_before"))),
-        ("log loss after", figure(found.get("log_loss_after"))),
+        ("log loss before", log_loss(found, "before")),
+        ("log loss after", log_loss(found, "after")),
         ("gain", figure(found.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
         ("standard error of the gain", figure(found.get("gain_se"))),
         ("the gain is at least", figure(found.get("gain_low"))),
+        ("and at most", figure(found.get("gain_high"))),
         ("p of the gain", pvalue(found.get("pvalue"))),
-        ("gain that would be found four times in five", figure(found.get("detectable_gain"))),
+        ("rows that would confirm such a gain four times in five", times(found.get("needed_rows"))),
+        ("gain that would be confirmed four times in five", figure(found.get("detectable_gain"))),
         *_answers(found, audit["data"]),
         *((f"rows to {name}", times(n)) for name, n in rows.items()),
-        ("uniform mixed into both sides", figure(found.get("mixing"))),
+        ("uniform mixed in", figure(found.get("mixing"))),
         ("smallest probability a logarithm saw", figure(found.get("floor"))),
     ]
     kept = tuple(row for row in said if row[1] != "–")

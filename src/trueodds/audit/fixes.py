@@ -11,6 +11,8 @@ from trueodds.core.results import figure
 
 HARDLY = 0.995  # of the log loss of one constant answer: what is not below it tells hardly more than the constant
 
+TOO_FEW = "too few rows"  # the outcome of a fix that more rows may confirm
+
 _NAMES = {
     "ensemble_temperature": "a mixture of temperatures",
     "bias_corrected_temperature": "a temperature with biases",
@@ -45,6 +47,28 @@ def named(fix: Mapping[str, Any]) -> str:
     summary = fix.get("summary") or ""
     told = called(fix["chosen"])
     return f"{told}, {summary}" if summary and summary != fix["chosen"] else told
+
+
+def log_loss(fix: Mapping[str, Any], when: str) -> str:
+    """The log loss `before` or `after` the fix, as the table of scores has it.
+
+    >>> log_loss({"candidates": [0], "log_loss_before": None}, "before"), log_loss({"log_loss_after": 0.5}, "after")
+    ('infinite', '0.5')
+    """
+    found = fix.get(f"log_loss_{when}")
+    return "infinite" if found is None and fix.get("candidates") else figure(found)
+
+
+def least_gain(fix: Mapping[str, Any]) -> str:
+    """The lower end of the gain in words; nothing where it is none.
+
+    >>> least_gain({"gain_low": 0.05, "gain_low_percent": 12.34}), least_gain({"gain_low": -0.1})
+    ('at least 12.3 %', '')
+    """
+    low, percent = fix.get("gain_low"), fix.get("gain_low_percent")
+    if low is None or low <= 0:
+        return ""
+    return f"at least {figure(low)} nats per row" if percent is None else f"at least {percent:.3g} %"
 
 
 def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.audit.facts import Facts
-from trueodds.audit.fixes import called, flat
+from trueodds.audit.fixes import TOO_FEW, called, flat, least_gain
 from trueodds.audit.for_whom import worst_off
 from trueodds.audit.standard import Measure, by_name
 from trueodds.audit.words import boundless, chance, count, few, points
@@ -168,17 +168,25 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
     if not fix["candidates"]:
         return " ".join(_IMPLAUSIBLE[note["code"]] for note in fix["notes"] if note["code"] in _IMPLAUSIBLE)
     if fix["confirmed"]:
-        name = _name(fix["chosen"], fix["summary"])
-        gain = "improves log loss" if fix["gain_percent"] is None else f"cuts log loss by {fix['gain_percent']:.3g} %"
+        gain = f"{_gain(fix)}, confirmed on held-out rows."
         if flat(fix, data):
             what = (
                 "confidences hardly tell right from wrong"
                 if data["kind"] == "confidence"
                 else "probabilities tell hardly anything"
             )
-            return f"Its {what}: flattening them ({fix['chosen']}) {gain}, confirmed on held-out rows."
-        return f"{name} {gain}, confirmed on held-out rows."
-    return "No fix is justified."
+            return f"Its {what}: flattening them ({fix['chosen']}) {gain}"
+        return f"{_name(fix['chosen'], fix['summary'])} {gain}"
+    if fix.get("outcome") == TOO_FEW:
+        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (about {fix['needed_rows']:,} would do)."
+    return "No gain to be had from a fix."
+
+
+def _gain(fix: Mapping[str, Any]) -> str:
+    """By how much the fix cuts log loss; from an infinite one there is no percentage."""
+    least = least_gain(fix)
+    cut = "improves log loss" if fix["gain_percent"] is None else f"cuts log loss by {fix['gain_percent']:.3g} %"
+    return f"{cut} ({least})" if least else cut
 
 
 def _name(method: str, summary: str) -> str:

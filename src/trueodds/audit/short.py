@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.audit.fixes import called, flat, named, side_effects
+from trueodds.audit.fixes import TOO_FEW, called, flat, least_gain, log_loss, named, side_effects
 from trueodds.audit.for_whom import HOLM, worst_off
 from trueodds.audit.people_tables import apart
 from trueodds.audit.words import (
@@ -127,12 +127,15 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
     if not fix.get("candidates"):
         return Fact(label, "not looked for", " ".join(note["text"] for note in fix.get("notes") or ()))
     rows = (fix.get("rows") or {}).get("confirm")
-    where = f"on {count(rows, 'held-out row')}" if rows is not None else "on held-out rows"
+    where = f"on {count(rows, 'row')}, each held out" if rows is not None else "on held-out rows"
+    sure = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
     if fix.get("confirmed"):
-        before, after = figure(fix.get("log_loss_before")), figure(fix.get("log_loss_after"))
-        gain = fix.get("gain_percent")
-        less = f" (−{gain:.1f} %)" if gain is not None else ""
-        sure = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
+        before, after = log_loss(fix, "before"), log_loss(fix, "after")
+        percentage = fix.get("gain_percent")
+        less = "; ".join(
+            each for each in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if each
+        )
+        less = f" ({less})" if less else ""
         remark = f"log loss {before} to {after}{less}, confirmed {where}{sure}"
         said = side_effects(fix, data)
         remark = f"{remark}; {said}" if said else remark
@@ -144,12 +147,11 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             )
             return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
         return Fact(label, named(fix), remark, "good")
-    seen = fix.get("detectable_gain")
-    would = f"; a gain of {figure(seen)} would have been found four times in five" if seen is not None else ""
-    if fix.get("chosen") in (None, "identity"):
-        return Fact(label, "no fix is justified", f"no candidate did clearly better than leaving it alone{would}")
-    sure = f" ({chance(fix['pvalue'])})" if fix.get("pvalue") is not None else ""
-    return Fact(label, "no fix is justified", f"{called(fix['chosen'])} was not confirmed {where}{sure}{would}")
+    if fix.get("outcome") == TOO_FEW:
+        gain = f"gain {figure(fix.get('gain'))} nats per row{sure}; about {count(fix['needed_rows'], 'row')} would do"
+        return Fact(label, "not confirmed: too few rows", f"{called(fix['chosen'])}: {gain}")
+    would = f"; one of {figure(fix.get('detectable_gain'))} nats per row would have been confirmed four times in five"
+    return Fact(label, "no gain to be had", f"no candidate does better on rows it has not seen{would}")
 
 
 def _impossible(data: Mapping[str, Any]) -> list[Fact]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Rule, applied, taken
+from trueodds.calibrators.base import Rule, taken
+from trueodds.calibrators.choosing.crossed import Inner, Rows, simplest
 from trueodds.calibrators.choosing.folds import fold_of, units
-from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choosing.gain import accuracy, flips, losses
 from trueodds.calibrators.identity import IdentityRule
 from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
 from trueodds.core.errors import InputError
@@ -21,23 +22,20 @@ from trueodds.core.settings import Folds, check
 
 Array = NDArray[Any]
 
-# Nats per row that candidates which are the same map, as `ensemble_temperature` often is `temperature`, may differ by.
-_EQUAL = 1e-9
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One line of the table of candidates; every number comes from rows that the fit had not seen."""
 
     method: str
-    parameters: str  # of the fit on all rows, in a few words
+    parameters: str | None  # of the fit on all rows, in a few words; None where it was dropped early
     log_loss: float  # mean, in nats, after mixing in the uniform
-    brier: float
+    brier: float | None
     difference: float  # mean log loss minus that of the best candidate
     se: float  # of that difference, paired by row or cluster
     chosen: bool
-    label_flips: int
-    accuracy_change: float
+    label_flips: int | None
+    accuracy_change: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """The line as JSON holds it."""
@@ -50,7 +48,6 @@ class Choice:
 
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
     rule: Rule  # the chosen one
-    rival: Rule | None  # the best that is not the identity
     folds: int
     mixing: float  # the largest share of the uniform in any fold
 
@@ -65,11 +62,12 @@ def choose(
     cluster: Array | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> Choice:
-    """The simplest candidate whose cross-fitted log loss is within one standard error of the best one's.
+    """The simplest candidate whose cross-fitted log loss is within one standard error of the best one's, and half its gain.
 
     Each candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform, so that
-    an exact zero costs much but not infinitely much. Folds are stratified by (majority) label; clusters stay whole.
-    The identity is always a candidate and the simplest. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
+    an exact zero costs much but not infinitely much. Folds are stratified by the most probable class; clusters stay whole.
+    The identity is always a candidate, and chosen only where none is better: whether a gain is more than luck is for
+    the confirmation to say. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
     Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureRule
@@ -77,7 +75,17 @@ def choose(
     >>> choose(P, Y, np.ones(80), [TemperatureRule()]).rule
     TemperatureRule(floor=1e-12)
     """
-    rules = _ordered(candidates)
+    rows = folded(P, Y, w, folds, cluster, as_generator(rng))
+    rules = ordered(candidates)
+    return chosen(rows, rules, [rows.crossed(rule) for rule in rules])
+
+
+def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Rows:
+    """The rows with as many folds as asked for, or as there are units.
+
+    They are stratified by the most probable class, not by the label: folds with equal shares of each label agree on how
+    far these shares are from those predicted, so that what a map learned of chance in four is found in the fifth.
+    """
     folds = check("folds", folds, Folds, 5)
     available = units(len(P), cluster)
     if available < 2:
@@ -87,60 +95,60 @@ def choose(
             str(available),
             "Fit one by name, or get more rows.",
         )
-    folds = min(int(folds), available)
-    fold = fold_of(Y, folds, cluster, as_generator(rng))
-    shares = [mixing(int((fold != f).sum())) for f in range(folds)]
-    predicted = [_cross_fitted(rule, P, Y, w, fold, folds) for rule in rules]
-    scored = [losses(_mixed_by_fold(Q, fold, shares), Y) for Q in predicted]
-    best = _first_least([float(w @ log_loss / w.sum()) for log_loss, _ in scored])
-    paired = [mean_and_error(log_loss - scored[best][0], w, cluster) for log_loss, _ in scored]
-    # One unit leaves no standard error at all (infinite): then the identity stays.
-    chosen = next(i for i, (difference, se) in enumerate(paired) if difference <= se + _EQUAL)
-    stated = probabilities(P)
-    table = tuple(
-        Candidate(
-            method=rule.name,
-            parameters=rule.fit(taken(rule, P), Y, w).said(),
-            log_loss=float(w @ log_loss / w.sum()),
-            brier=float(w @ brier / w.sum()),
-            difference=difference,
-            se=se,
-            chosen=i == chosen,
-            label_flips=flips(stated, Q),
-            accuracy_change=accuracy(Q, Y, w) - accuracy(stated, Y, w),
+    fold = fold_of(probabilities(P), min(int(folds), available), cluster, rng)
+    return Rows(P, Y, w, fold, cluster)
+
+
+def chosen(rows: Rows, rules: Sequence[Rule], crossed: Sequence[Array | None], inner: Inner | None = None) -> Choice:
+    """The choice by the logarithms of cross-fitted probabilities; a candidate without any was dropped before."""
+    kept = {i: logs for i, logs in enumerate(crossed) if logs is not None}
+    scored = {i: losses(np.exp(logs), rows.Y) for i, logs in kept.items()}
+    best, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
+    found, order = dict(zip(kept, distances, strict=True)), list(kept)
+    which = order[simplest([rules[i] for i in order], distances)]
+    stated = probabilities(rows.P)
+    table = []
+    for i, rule in enumerate(rules):
+        if i not in kept:
+            assert inner is not None
+            table.append(_dropped(rows, rule, inner, i, order[best]))
+            continue
+        log_loss, brier = scored[i]
+        table.append(
+            Candidate(
+                method=rule.name,
+                parameters=rule.fit(taken(rule, rows.P), rows.Y, rows.w).said(),
+                log_loss=float(rows.w @ log_loss / rows.w.sum()),
+                brier=float(rows.w @ brier / rows.w.sum()),
+                difference=found[i][0],
+                se=found[i][1],
+                chosen=i == which,
+                label_flips=flips(stated, kept[i]),
+                accuracy_change=accuracy(kept[i], rows.Y, rows.w) - accuracy(stated, rows.Y, rows.w),
+            )
         )
-        for i, (rule, Q, (log_loss, brier), (difference, se)) in enumerate(
-            zip(rules, predicted, scored, paired, strict=True)
-        )
+    return Choice(tuple(table), rules[which], rows.folds, float(rows.shares().max()))
+
+
+def _dropped(rows: Rows, rule: Rule, inner: Inner, i: int, best: int) -> Candidate:
+    """The line of a candidate of which only the fits without two folds are known."""
+    _, (_, distance) = rows.compared(inner.losses[[best, i]])
+    return Candidate(
+        method=rule.name,
+        parameters=None,
+        log_loss=float(rows.w @ inner.losses[i] / rows.w.sum()),
+        brier=None,
+        difference=distance[0],
+        se=distance[1],
+        chosen=False,
+        label_flips=None,
+        accuracy_change=None,
     )
-    others = [i for i, rule in enumerate(rules) if rule.name != "identity"]
-    rival = rules[others[_first_least([table[i].log_loss for i in others])]] if others else None
-    return Choice(table, rules[chosen], rival, folds, max(shares))
 
 
-def _first_least(values: Sequence[float]) -> int:
-    """The index of the least, or the first of those that equal it but for rounding."""
-    return int(np.argmax(np.asarray(values) <= min(values) + _EQUAL))
-
-
-def _ordered(candidates: Sequence[Rule]) -> list[Rule]:
+def ordered(candidates: Sequence[Rule]) -> list[Rule]:
     """The simplest first, the identity always among them."""
     given = list(candidates)
     if not any(rule.name == "identity" for rule in given):
         given.append(IdentityRule())
     return sorted(given, key=lambda rule: rule.complexity)
-
-
-def _cross_fitted(rule: Rule, P: Probabilities, Y: Array, w: Array, fold: Array, folds: int) -> Array:
-    Q = np.empty(P.shape)
-    for f in range(folds):
-        out = fold == f
-        Q[out] = applied(rule, P[~out], Y[~out], w[~out], P[out])
-    return Q
-
-
-def _mixed_by_fold(Q: Array, fold: Array, shares: list[float]) -> Array:
-    blend = np.empty(Q.shape)
-    for f, share in enumerate(shares):
-        blend[fold == f] = mixed(Q[fold == f], share)
-    return blend

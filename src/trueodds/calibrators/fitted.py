@@ -155,9 +155,8 @@ class Fitted(Result):
         told = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return told
-        if self.report.choice is None:
-            return f"{told} · no fix was looked for"
-        return f"{told} · {'confirmed on untouched rows' if self.report.confirmed else 'no fix is justified'}"
+        outcome = {"confirmed": "confirmed on untouched rows", "too few rows": "not confirmed: too few rows"}
+        return f"{told} · {outcome.get(self.report.outcome, 'no gain to be had') if self.report.choice else 'no fix was looked for'}"
 
     def __repr__(self) -> str:
         return f"Fitted({self.describe()})"

@@ -71,8 +71,8 @@ class SplineRule(Rule):
     Lines cost nothing, so the identity and LLO are inside; a large λ gives LLO. The curve may fall: a note says so.
     Two classes: the curve of the second; more: one per class against the rest, then each row over its sum. Labels may
     change. Weights that are no counts are scaled to as many as there are rows. Where the score separates the outcomes
-    no curve is best; it becomes the line with Platt's shares. Fits take logs of at least `floor`, the map has no
-    floor. Fitted to n rows it loses about its degrees of freedom / 2n nats per new row to the best curve; on fewer
+    no curve is best; it becomes the line with Platt's shares. Logs are of at least `floor`, in the fit and in the
+    map: an exact zero is where the fit saw it, not where the line at the end of the curve leads. Fitted to n rows it loses about its degrees of freedom / 2n nats per new row to the best curve; on fewer
     than some hundred rows it is mostly a line.
 
     `kind="gupta"`: for the confidence alone. With rows by rising score s, the running sums h of (right − s)/n are
@@ -117,7 +117,7 @@ class SplineRule(Rule):
         if self.kind == "gupta":
             return confidence.fitted(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty)
+        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, floor=self.floor)
         return SplineMap(each_class_logs(fit_curve, P, Y, w, self.floor))
 
     def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:

@@ -52,6 +52,7 @@ def from_dict(document: Any) -> Fitted:
     """The calibrator behind the dictionary that `Fitted.to_dict` gives."""
     from trueodds.calibrators import CALIBRATORS
     from trueodds.calibrators.fitted import Fitted
+    from trueodds.calibrators.mixed import read
 
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_FAMILY):
@@ -86,7 +87,7 @@ def from_dict(document: Any) -> Fitted:
     if rule is None or rule.map is None:
         raise _wrong("method", "the name of a calibrator's map", method)
     return Fitted(
-        rule.map.from_dict(parameters, len(classes)),
+        read(rule.map, parameters, len(classes)),
         tuple(classes),
         n,
         settings,

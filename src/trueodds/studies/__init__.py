@@ -6,6 +6,7 @@ STUDIES = Registry(
     "study",
     {
         "binning": "trueodds.studies.binning:binning",
+        "confirm": "trueodds.studies.confirm:confirm",
         "coverage": "trueodds.studies.coverage:coverage",
         "ecology": "trueodds.studies.ecology:ecology",
         "estimators": "trueodds.studies.estimators:estimators",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,98 +11,132 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from trueodds.calibrators.choosing.folds import units
-from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
-from trueodds.tally.likelihood import softmax_linear
+from trueodds.calibrators.choosing.gain import accuracy, flips, log_capped, mean_and_error
+from trueodds.calibrators.likelihood.logs import Probabilities, logs_of, probabilities
+from trueodds.tally.scores import log_score
 
 Array = NDArray[Any]
 
 _POWER = 0.8
+_MOST_ROWS = 100  # times the rows at hand: what needs more is no gain to be had
+# Of the variance: every two folds judge each other's fits, so that each product of their scores enters the sum twice.
+_BOTH_WAYS = 2.0
+
+CONFIRMED, TOO_FEW, NO_GAIN = "confirmed", "too few rows", "no gain"
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The gain in mean log loss on untouched rows, and whether chance alone would do."""
+    """The cross-fitted gain in mean log loss, and whether chance alone would do."""
 
-    confirmed: bool
+    outcome: str  # CONFIRMED, TOO_FEW or NO_GAIN
     gain: float  # nats per row; positive is better
     se: float
     low: float  # the gain is at least this, with confidence 1 − alpha
+    high: float  # and at most this
     pvalue: float  # one-sided
-    detectable: float  # the gain that would have been confirmed four times in five
-    log_loss_before: float
+    needed: float  # rows with which such a gain would be confirmed four times in five; infinite without a gain
+    detectable: float  # the gain of one parameter that these rows would confirm four times in five
+    log_loss_before: float  # of the probabilities as they are; infinite where an outcome was called impossible
     log_loss_after: float
     accuracy_before: float
     accuracy_after: float
     label_flips: int
     mixing: float
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether there is a gain, beyond chance."""
+        return self.outcome == CONFIRMED
+
+    def of_all(self, before: float) -> Confirmation:
+        """The same beside the log loss of all rows, where the gain was found on some: it is taken off that."""
+        after = (
+            before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
+        )
+        return replace(self, log_loss_before=before, log_loss_after=after)
+
 
 def confirm(
-    P: Array,
-    Q: Array,
+    P: Probabilities,
+    logs: Array,
     Y: Array,
     w: Array,
+    share: Array,
     *,
-    n_fit: int,
     alpha: float = 0.05,
     cluster: Array | None = None,
 ) -> Confirmation:
-    r"""Whether Q, recalibrated from P, has the smaller log loss on rows its fit on `n_fit` others has not seen.
+    r"""Whether maps whose fits and choice have not seen the rows they are judged on make the log loss smaller than P does.
 
-    One-sided paired test of the mean gain, by Student's t with as many degrees of freedom as rows (clusters) less
-    one. The same share 1/(n_fit + 1) of the uniform is mixed into both sides, so that neither can be infinite.
-    The standard error is the larger of two: that of the gains seen, and that which they would have if the truth lay
-    between P and Q where the gain is nil (one-hot labels only): thirty right answers said with .9 show no spread at
-    all and yet prove little.
-    P, Q, Y are (n, K), w (n,) > 0. Cost: O(nK).
+    .. math:: g_{ik} = \log q_{ik} - \log p_{ik}, \quad
+        t = \frac{\sum_i w_i\,(y_i - p_i) \cdot g_i}{\sqrt{2 \sum_i w_i^2 \operatorname{Var}_{p_i} g_i}}
 
-    >>> P, Y = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50]
-    >>> found = confirm(P, np.array([[0.25, 0.75]] * 200), Y, np.ones(200), n_fit=500)
-    >>> found.confirmed, round(found.gain, 2)
-    (True, 0.09)
+    The gain Σ w y·g is compared with its law under redrawn labels: were P right, it would be Σ w p·g ≤ 0 in the mean,
+    and its variance in a fold, whose map the other folds made, is the sum in the root. That sum is doubled since
+    every two folds judge each other's maps. The test is by Student's t, one-sided, with as many degrees of freedom as
+    rows (clusters) less one; a gain is confirmed if it is positive too. By concavity, t > 0 in the mean exactly where
+    some step from P towards q makes the log loss smaller. Where the outcomes vary more than P says, in clusters or
+    votes, the variance is theirs. The interval is that of the mean paired gain.
+
+    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform. The test takes no smaller
+    logarithm of p than that leaves, so that no single row can decide it; the gain that is reported does so only where
+    a loss is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
+
+    >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
+    >>> found = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
+    >>> found.outcome, round(found.gain, 2)
+    ('confirmed', 0.09)
     """
-    share = mixing(n_fit)
-    before, after = mixed(P, share), mixed(Q, share)
-    loss_before, loss_after = losses(before, Y)[0], losses(after, Y)[0]
-    gain, se = mean_and_error(loss_before - loss_after, w, cluster)
+    p = probabilities(P)
+    step = logs - log_capped(p, share)
+    p = p / p.sum(axis=1, keepdims=True)
+    expected = (p * step).sum(axis=1)
+    variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
+    gains = (Y * step).sum(axis=1)
+    beyond, spread = mean_and_error(gains - expected, w, cluster)
+    before, after = log_score(logs_of(P), Y), log_score(logs, Y)
+    gain, se = mean_and_error(before - after if np.isfinite(before).all() else gains, w, cluster)
+    # Thirty right answers said with .9 show no spread at all and yet prove little: not less than P says of single labels.
     if ((Y == 0) | (Y == 1)).all():
-        se = max(se, _error_if_useless(before, after, w))
-    df = units(len(P), cluster) - 1
-    if df < 1 or not np.isfinite(se):
-        pvalue, low, detectable = 1.0, -np.inf, np.inf
-    else:
+        known = float(np.sqrt(w * w @ variance) / w.sum())
+        se, spread = max(se, known), max(spread, known)
+    spread *= math.sqrt(_BOTH_WAYS)
+    n = units(len(w), cluster)
+    df = n - 1
+    positive = float(w @ gains) > 0
+    pvalue, low, high, needed = 1.0, -np.inf, np.inf, np.inf
+    if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
-        low, detectable = gain - quantile * se, (quantile + float(stdtrit(df, _POWER))) * se
-        pvalue = float(stdtr(df, -gain / se)) if se > 0 else 1.0  # no spread on either account: nothing was changed
+        low, high = gain - quantile * se, gain + quantile * se
+        pvalue = float(stdtr(df, -beyond / spread)) if spread > 0 else 1.0  # no spread: nothing was changed
+        if positive and beyond > 0:
+            needed = len(w) * ((quantile + float(stdtrit(df, _POWER))) * spread / beyond) ** 2
+    confirmed = pvalue <= alpha and positive
+    possible = needed <= _MOST_ROWS * len(w)
     return Confirmation(
-        confirmed=pvalue <= alpha,
+        outcome=CONFIRMED if confirmed else TOO_FEW if possible else NO_GAIN,
         gain=gain,
         se=se,
         low=low,
+        high=high,
         pvalue=pvalue,
-        detectable=detectable,
-        log_loss_before=float(w @ loss_before / w.sum()),
-        log_loss_after=float(w @ loss_after / w.sum()),
-        accuracy_before=accuracy(P, Y, w),
-        accuracy_after=accuracy(Q, Y, w),
-        label_flips=flips(P, Q),
-        mixing=share,
+        needed=needed,
+        detectable=detectable(n, alpha),
+        log_loss_before=float(w @ before / w.sum()),
+        log_loss_after=float(w @ after / w.sum()),
+        accuracy_before=accuracy(p, Y, w),
+        accuracy_after=accuracy(logs, Y, w),
+        label_flips=flips(p, logs),
+        mixing=float(share.max()),
     )
 
 
-def _error_if_useless(before: Array, after: Array, w: Array) -> float:
-    """The standard error of the mean gain at the truth ∝ before^(1−s) after^s that makes the expected gain nil."""
-    said = np.log(before)
-    gains = np.log(after) - said  # of each class, should it come
-    nothing, unit = np.zeros_like(said), w / w.max()  # without outcomes the gradient is the expected gain
-    low, high, s = 0.0, 1.0, 0.5
-    for _ in range(12):
-        at = softmax_linear(gains[:, :, None], nothing, unit, np.array([s]), said)
-        expected, spread = float(at.gradient[0]), float(at.hessian[0, 0])
-        low, high = (low, s) if expected > 0 else (s, high)
-        step = -expected / spread if spread > 0 else 0.0
-        s = s + step if low <= s + step <= high else (low + high) / 2
-        if abs(step) < 1e-3:
-            break
-    variance = softmax_linear(gains[:, :, None], nothing, unit * unit, np.array([s]), said).hessian[0, 0]
-    return float(np.sqrt(variance) / unit.sum())
+def detectable(n: int, alpha: float) -> float:
+    """The gain in nats of a map of one parameter that n independent rows confirm four times in five: about 6/n at 5 %.
+
+    With a noncentrality λ the gain is λ/2n and t is √(λ/2) in the mean.
+    """
+    if n < 2:
+        return math.inf
+    return float((stdtrit(n - 1, 1 - alpha) + stdtrit(n - 1, _POWER)) ** 2 / n)

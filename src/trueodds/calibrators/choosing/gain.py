@@ -17,9 +17,20 @@ def mixing(n_fit: int) -> float:
     return 1 / (n_fit + 1)
 
 
-def mixed(Q: Array, share: float) -> Array:
-    """Rows over their sum, as logs need them, with a share of the uniform mixed in."""
-    return (1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1]
+def mixed(Q: Array, share: Any) -> Array:
+    """Rows over their sum, as logs need them, with a share of the uniform mixed in: one number, or one per row (n, 1)."""
+    return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
+
+
+def log_capped(P: Array, share: Any) -> Array:
+    """The logarithms of the rows over their sum, none below that of the least probability that mixing leaves.
+
+    So rows that nothing was mixed into lose no more than rows that were, and all else is as it was said.
+
+    >>> log_capped(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
+    [[-1.3863, 0.0]]
+    """
+    return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
 
 
 def losses(Q: Array, Y: Array) -> tuple[Array, Array]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from trueodds.calibrators.choose import Choice
-from trueodds.calibrators.choosing.confirm import Confirmation
+from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation
 from trueodds.core.errors import Note
 from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
@@ -14,14 +15,14 @@ from trueodds.core.results import figure, strict
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """The whole procedure of `auto`: candidates, choice, confirmation on untouched rows, and what was applied."""
+    """The whole procedure of `auto`: candidates, choice, confirmation on rows that none of these had seen, and what was applied."""
 
     choice: Choice | None  # None where the rows were too few to choose
-    confirmation: Confirmation | None  # of the chosen one, or, if that is the identity, of its best rival
+    confirmation: Confirmation | None  # of the whole procedure
     applied: str  # the member whose map is used in the end
     summary: str  # that map in a few words
     fit_rows: int
-    confirm_rows: int
+    confirm_rows: int  # on which the candidates were compared and the gain was confirmed, each by fits without it
     floor: float | None  # of the fits that take logs
     notes: tuple[Note, ...] = ()
 
@@ -36,6 +37,13 @@ class Recalibration:
         return self.applied != "identity"
 
     @property
+    def outcome(self) -> str | None:
+        """`confirmed`, `too few rows` or `no gain`; None where no fix was looked for."""
+        if self.confirmation is None:
+            return None
+        return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
+
+    @property
     def candidates(self) -> list[dict[str, Any]]:
         """The table of candidates, one line each."""
         return [candidate.to_dict() for candidate in self.choice.candidates] if self.choice else []
@@ -45,17 +53,21 @@ class Recalibration:
         c = self.confirmation
         tried = c if self.chosen != "identity" else None
         used = c if self.confirmed else None
-        percent = 100 * tried.gain / tried.log_loss_before if tried and tried.log_loss_before > 0 else None
+        part = 100 / c.log_loss_before if c and 0 < c.log_loss_before < math.inf else None
         report = {
             "candidates": self.candidates,
             "chosen": self.chosen,
             "confirmed": self.confirmed,
+            "outcome": self.outcome,
             "applied": self.applied,
             "gain": tried.gain if tried else None,
-            "gain_percent": percent,
+            "gain_percent": part * (tried.log_loss_before - tried.log_loss_after) if tried and part else None,
+            "gain_low_percent": part * tried.low if tried and part else None,
             "gain_se": tried.se if tried else None,
             "gain_low": tried.low if tried else None,
+            "gain_high": tried.high if tried else None,
             "pvalue": tried.pvalue if tried else None,
+            "needed_rows": rounded(c.needed) if c and self.outcome == TOO_FEW else None,
             "detectable_gain": c.detectable if c else None,
             "log_loss_before": c.log_loss_before if c else None,
             "log_loss_after": (used.log_loss_after if used else c.log_loss_before) if c else None,
@@ -75,5 +87,16 @@ class Recalibration:
         if c is None:
             return printable(f"no fix: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
-            return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)} on {self.confirm_rows:,} untouched rows"
-        return f"no fix is justified: a gain of {figure(c.detectable)} nats would have been found four times in five on {self.confirm_rows:,} untouched rows"
+            return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
+        if self.outcome == TOO_FEW:
+            return f"{self.chosen} not confirmed: too few rows; about {rounded(c.needed):,} would do"
+        return f"no gain to be had: one of {figure(c.detectable)} nats would have been confirmed four times in five on {self.confirm_rows:,} rows"
+
+
+def rounded(rows: float) -> int:
+    """A number of rows to two digits, which is all that is known of it.
+
+    >>> rounded(1234.5), rounded(96.1)
+    (1200, 96)
+    """
+    return int(float(f"{rows:.2g}"))

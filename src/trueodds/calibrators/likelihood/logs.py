@@ -86,13 +86,13 @@ def floored(P: Probabilities, floor: float) -> Array:
     [[0.0, -2000.0]]
     """
     if isinstance(P, LogProbabilities):
-        return _raised(P.values, floor) - log_sum(P.values)[:, None]
+        return raised(P.values, floor) - log_sum(P.values)[:, None]
     logs = np.log(np.maximum(P, floor, dtype=np.float64))
     logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
     return logs
 
 
-def _raised(logs: Array, floor: float) -> Array:
+def raised(logs: Array, floor: float) -> Array:
     """Known logarithms with those below the floor at the floor; `OF_LOGITS` and less stand for exact zeros alone."""
     low = np.isneginf(logs) if floor <= OF_LOGITS else logs < np.log(floor)
     return np.where(low, np.log(floor), logs) if low.any() else logs
@@ -111,7 +111,7 @@ def log_pair(P: Probabilities, c: int, floor: float = 0.0) -> Array:
         logs = P.values
         rest = log_complement(logs, others, logs[:, c]) if P.shape[1] > 2 else logs[:, 1 - c]
         found = np.stack([rest, logs[:, c]], axis=1)
-        return found if floor == 0 else _raised(found, floor)
+        return found if floor == 0 else raised(found, floor)
     p = P[:, c].astype(np.float64)
     rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
     with np.errstate(divide="ignore"):

@@ -14,7 +14,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.likelihood.binary_logistic import line, tame
-from trueodds.calibrators.likelihood.logs import of_score, sides
+from trueodds.calibrators.likelihood.logs import of_score, raised, sides
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
 from trueodds.core.errors import InputError
@@ -24,20 +24,27 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class LogOdds:
-    """A natural cubic spline from log odds to log odds."""
+    """A natural cubic spline from log odds to log odds.
+
+    Its fit took what is below `floor` for the floor, and so does the curve: beyond the scores that were seen the line
+    at an end may lead anywhere, and an exact zero is infinitely far beyond.
+    """
 
     takes_logs: ClassVar[bool] = True
     spline: Natural
     freedom: float = 2.0  # effective degrees of freedom
     settled: bool = True  # whether it is the minimum, and that is finite
     passes: int = 0
+    floor: float = 0.0  # 0 is none
 
     def __call__(self, x: Array) -> Array:
-        """The probabilities at x; an exact 0 or 1 goes where the curve leads."""
+        """The probabilities at x."""
         return self.of_logs(of_score(x))[:, 1]
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
+        if self.floor > 0:
+            logs = raised(logs, self.floor)
         return sides(self.spline(logs[:, 1] - logs[:, 0]))
 
     def falls(self) -> float:
@@ -54,12 +61,14 @@ class LogOdds:
             "freedom": self.freedom,
             "settled": self.settled,
             "passes": self.passes,
+            "floor": self.floor,
         }
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> LogOdds:
-        """Knots that rise, and a finite value at each."""
-        wire.keys(given, ("x", "f", "freedom", "settled", "passes"), "a curve")
+        """Knots that rise, and a finite value at each; files of earlier versions have no floor."""
+        given = {"floor": 0.0, **given}
+        wire.keys(given, ("x", "f", "freedom", "settled", "passes", "floor"), "a curve")
         x = wire.vector(given, "x", -1e9, 1e9, rising="strictly")
         if len(x) < 2 or not isinstance(given["settled"], bool):
             raise InputError(
@@ -70,16 +79,17 @@ class LogOdds:
             )
         f = wire.vector(given, "f", -1e9, 1e9, size=len(x))
         freedom = wire.number(given, "freedom", 0, 1e6)
-        return cls(Natural(x, f), freedom, given["settled"], wire.count(given, "passes"))
+        floor = wire.number(given, "floor", 0, 0.5)
+        return cls(Natural(x, f), freedom, given["settled"], wire.count(given, "passes"), floor)
 
 
-def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None) -> LogOdds:
-    """The curve for log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
+def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None, floor: float) -> LogOdds:
+    """The curve for floored log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
     x, mass, came = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
     seen = Seen(x, came, np.maximum(mass - came, 0.0)).in_groups(len(x))
     if seen.separated:
         held = tame(line(seen.x), seen.came / seen.mass, seen.mass, np.array([0.0, 1.0]))
         ends = np.array([seen.x[0], max(seen.x[-1], seen.x[0] + 1.0)])
-        return LogOdds(Natural(ends, line(ends) @ held.theta), 2.0, False, held.passes)
+        return LogOdds(Natural(ends, line(ends) @ held.theta), 2.0, False, held.passes, floor)
     found = fitted(seen, spaced(seen, knots), penalty) if len(seen.x) > 1 else shifted(seen)
-    return LogOdds(found.curve, found.freedom, found.converged, found.passes)
+    return LogOdds(found.curve, found.freedom, found.converged, found.passes, floor)

@@ -1,0 +1,115 @@
+"""How does a map rule nothing out? By giving every class a small share of the uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.calibrators import wire
+from trueodds.calibrators.base import Map, Term
+from trueodds.calibrators.choosing.gain import mixed
+from trueodds.core.errors import InputError
+
+Array = NDArray[Any]
+
+KEY = "mixing"  # among the saved parameters of the map that is mixed
+
+
+@dataclass(frozen=True, eq=False)
+class MixedMap(Map):
+    """Another map's rows, mixed with a share of the uniform: no log loss is infinite. Its parameters are that map's.
+
+    >>> from trueodds.calibrators.temperature import TemperatureMap
+    >>> mixed = MixedMap(TemperatureMap(0.5), 0.01)
+    >>> mixed.apply(np.array([[0.0, 1.0]])).tolist(), mixed.beta
+    ([[0.005, 0.995]], 0.5)
+    """
+
+    map: Map
+    share: float  # of the uniform
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the map that is mixed."""
+        return self.map.name
+
+    @property
+    def takes_logs(self) -> bool:  # type: ignore[override]
+        """As the map that is mixed."""
+        return self.map.takes_logs
+
+    @property
+    def logits(self) -> bool:  # type: ignore[override]
+        """As the map that is mixed."""
+        return self.map.logits
+
+    @property
+    def passes(self) -> int | None:  # type: ignore[override]
+        """As the map that is mixed."""
+        return self.map.passes
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """As the map that is mixed."""
+        return self.map.converged
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("map", "share"):
+            raise AttributeError(name)
+        return getattr(self.map, name)
+
+    def apply(self, P: Any) -> Array:
+        """The rows of the map, less the share, and the share in equal parts."""
+        return mixed(self.map.apply(P), self.share)
+
+    def interval(self, P: Any) -> tuple[Array, Array] | None:
+        """The ends as the map has them, mixed likewise."""
+        found = self.map.interval(P)
+        if found is None:
+            return None
+        low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in found)
+        return low, high
+
+    def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
+        """Those of the map; the uniform is one more part of the last."""
+        stages = self.map.stages(k)
+        if stages is None:
+            return None
+        last = tuple(term._replace(weight=(1 - self.share) * term.weight) for term in stages[-1])
+        return (*stages[:-1], (*last, Term(self.share, np.zeros((k, k)), np.zeros(k))))
+
+    def terms(self, k: int) -> tuple[Term, ...] | None:
+        """The map as one mixture, where it is one."""
+        stages = self.stages(k)
+        return stages[0] if stages is not None and len(stages) == 1 else None
+
+    def said(self) -> str:
+        """As the map that is mixed."""
+        return self.map.said()
+
+    def table(self, classes: tuple[Any, ...]) -> list[str]:
+        """As the map that is mixed."""
+        return self.map.table(classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters of the map, and the share."""
+        return {**self.map.to_dict(), KEY: self.share}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:  # noqa: ARG003 - any number of classes
+        """The same map: `read` knows whose parameters they are, and which share is mixed in."""
+        raise InputError(
+            "TO505", "A mixed map is saved as the map that is mixed.", ", ".join(parameters), "Load the file."
+        )
+
+
+def read(kind: type[Map], parameters: Mapping[str, Any], k: int) -> Map:
+    """The map of that kind behind saved parameters, mixed where they say so."""
+    if KEY not in parameters:
+        return kind.from_dict(parameters, k)
+    own = {name: value for name, value in parameters.items() if name != KEY}
+    return MixedMap(kind.from_dict(own, k), wire.number(parameters, KEY, 0, 1))

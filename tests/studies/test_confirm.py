@@ -1,0 +1,67 @@
+"""Does the study of confirmation measure what it says?"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.temperature import TemperatureMap
+from trueodds.studies import STUDIES
+from trueodds.studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured, paired
+from trueodds.studies.distorted import CALIBRATED, DISTORTED
+
+
+@pytest.mark.parametrize("world", [*CALIBRATED, *(each.world for each in DISTORTED)], ids=lambda world: world.name)
+def test_outcomes_come_as_the_world_says(world):
+    rows = world.rows(np.random.default_rng(0), 20_000)
+    gap = np.eye(world.k)[rows.y] - world.true(rows.P.copy())
+    # The mean of 20,000 gaps is within four and a half standard errors, weighed by anything known beforehand.
+    for weighed in (gap, gap * rows.P):
+        assert (np.abs(weighed.mean(axis=0)) < 4.5 * weighed.std(axis=0) / np.sqrt(rows.n) + 1e-12).all()
+    assert (np.abs(world.true(rows.P.copy()) - rows.P).max() < 1e-12) == (world in CALIBRATED)
+
+
+def test_a_quick_study_has_a_row_for_each_world():
+    found = STUDIES.load("confirm")(quick=True)
+    assert [(row["world"], row["n"]) for row in found.rows] == [
+        ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
+    ]  # fmt: skip
+    assert [row["sets"] for row in found.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
+    assert "Of 8 calibrated sets auto confirms a fix in " in found.sentence
+
+
+def test_the_same_seed_gives_the_same_study():
+    plan = Plan(2, 2, (100,), ("logit-normal", "T = 0.6"))
+    assert confirm(plan=plan).rows == confirm(plan=plan).rows
+
+
+def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
+    # In the study itself 88 % beside 57 % of 100 sets: 15 of 20 or more where less than half is the other's.
+    each = next(each for each in DISTORTED if each.world.name == "T = 1.3")
+    row = measured(Cell(each.world, each.n, 20, each.method), Plan())
+    assert row["confirmed"] >= row["alone"]
+    assert row["confirmed"] >= stats.binom.ppf(0.001, 20, 0.8) / 20
+    assert row["fresh"] > 0.005
+    assert row["delivered"] > row["confirmed"] * row["fresh"] - 1e-12
+
+
+def test_a_calibrated_world_is_rarely_mended():
+    world = next(world for world in CALIBRATED if world.name == "heavy tails")
+    row = measured(Cell(world, 100, 40), Plan())
+    assert row["confirmed"] <= stats.binom.ppf(0.999, 40, 0.05) / 40
+    assert row["alone"] is row["method"] is None
+
+
+def test_the_paired_test_of_one_method_is_that_of_its_cross_fitted_gain():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    P, Y = np.stack([1 - p, p], axis=1), np.eye(2)[(rng.random(400) < p**3 / (p**3 + (1 - p) ** 3)).astype(int)]
+    assert paired("temperature", P, Y) < 1e-4
+    assert paired("identity", P, Y) == 1.0
+    assert "temperature" in CALIBRATORS.names()
+
+
+def test_the_gain_of_a_map_is_worked_by_hand():
+    # p = .9 halved in log odds is .75 (odds of 3); if .75 is right the gain is .75 ln(.75/.9) + .25 ln(.25/.1) = .0923.
+    P, truth = np.array([[0.1, 0.9]]), np.array([[0.25, 0.75]])
+    assert _gain(TemperatureMap(0.5), P, truth) == pytest.approx(0.75 * np.log(0.75 / 0.9) + 0.25 * np.log(2.5))

@@ -93,6 +93,10 @@ class AverageError(BinnedError):
 class AlikeSums(BinSums):
     """Bins that count alike, as long as they are occupied."""
 
+    def gap_weights(self) -> Array | None:
+        """The same weight for every occupied bin."""
+        return (self.held > 0) / (self.held > 0).sum() if self._is_mean_gap else None
+
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         return super()._average((w > 0).astype(np.float64), gap, enough)
 
@@ -183,6 +187,7 @@ class ThresholdedError(Estimator):
 
     name: ClassVar[str] = "tace"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
     exempt: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
@@ -268,6 +273,13 @@ class KeptSums:
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)
         self.pooled = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
+
+    def gap_weights(self) -> Array:
+        """The weight of each range in the error; 0 for the cell of the rows that are left out."""
+        w: Array = self.sums[0].astype(np.float64)
+        total = w.sum()
+        w[-1] = 0.0
+        return w / (max(float(w.sum()), 1e-300) if self.share else total)
 
     def value(self) -> float:
         """The error of the view itself."""

@@ -29,6 +29,7 @@ AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as
 class _Debiased(Estimator):
     """What both have: bins of one score, and weights as importance weights."""
 
+    upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "debiased"  # what is shown is that of the plug-in, which stands in
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",

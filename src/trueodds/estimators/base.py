@@ -99,7 +99,7 @@ class Estimator(Settings):
         """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
         return self.value(view)
 
-    def noise_share(self, view: View) -> float:
+    def noise_share(self, view: View, floor: float) -> float:
         """What part of its noise floor chance adds to the value, where the outcomes vary less than the model says."""
         return 1.0
 

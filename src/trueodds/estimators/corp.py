@@ -130,7 +130,7 @@ class Corp(ScoredError):
         """1 for `brier`; a log loss has no bound."""
         return 1.0 if self.score == "brier" else math.inf
 
-    def noise_share(self, view: View) -> float:
+    def noise_share(self, view: View, floor: float) -> float:
         r"""For `brier` the ratio of the variance left by the recalibration to that of the model, to the power 2/3.
 
         The isotonic fit gains in proportion to :math:`\sigma^{4/3}` from noise of variance :math:`\sigma^2`.
@@ -139,7 +139,7 @@ class Corp(ScoredError):
             return 1.0
         s, w, _, wy = Scores(self, view).shares()
         said = float(w @ (s * (1 - s)))
-        left = float(w @ _gini(isotonic_fit(w, wy)))
+        left = float(w @ _gini(isotonic_fit(w, wy))) + floor  # what the fit took of the noise is noise, too
         return min(1.0, (left / said) ** (2 / 3)) if said > 0 else 1.0
 
     def _logs(self, s: Array, view: View) -> Array:

@@ -309,9 +309,9 @@ def _made(
     if method == "noise-floor":
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     if method == "floor-bounds":
-        floor = asked.combined(
-            null.mean(axis=-1) * np.array([asked.estimator.noise_share(view) for view in asked.views])
-        )
+        each = null.mean(axis=-1)
+        parts = [asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)]
+        floor = asked.combined(np.array(parts))
         return intervals.floor_bounds(value, draws, float(floor), sure.level, n)
     if method == "folded-normal":
         drawn = asked.combined(null)

@@ -31,6 +31,7 @@ KEPT = 0.5  # few cells: share of the plug-in bias that counts as its lower boun
 MANY = (15.0, 45.0)  # cells between which the bound of each gap gives way to the estimate from all of them
 ABOVE, BELOW = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
 ALSO = (1.5, 1.0)  # many cells: what the estimate's own chance adds to either margin, per standard error of bias
+SPARSE = 2.5  # rows from which on the gap of a cell counts in full
 PRIOR = 2.0  # rows of null variance that a cell's own variance is mixed with
 CLEAR = (1.25, 1.75)  # noise floors between which the null variance gives way to the mixed one
 NEAR = (1.15, 1.3)  # upper quantiles of the null between which the value stops being that of many a calibrated model
@@ -104,13 +105,17 @@ def bias_of(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
     z, total = over(gaps.gap, s), float(s.sum())
     null = float(excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
     lift = max(1.0, null_mean / null) if null > 0 else 1.0
-    low, high = KEPT * float(s @ excess(z)), float(s @ excess(np.maximum(z - SHRINK, 0.0)))
+    # One row of probability .5 is always one standard error off: of few rows no gap can be told from chance.
+    told = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
+    low, high = KEPT * float(s @ excess(z)), float(s @ excess(np.maximum(told - SHRINK, 0.0)))
     many = float(np.clip((total**2 / float(s @ s) - MANY[0]) / (MANY[1] - MANY[0]), 0.0, 1.0))
     if many == 0:
         return Bias(low, max(lift * high, resampled))
-    mean = mean_excess(z, s)
-    low, high = (one + many * (factor * mean * total - one) for one, factor in ((low, BELOW), (high, ABOVE)))
-    below, above = (1 + many * each * mean for each in ALSO)
+    least = mean_excess(z, s)
+    most_of_all = least if np.array_equal(told, z) else mean_excess(told, s)
+    low += many * (BELOW * least * total - low)
+    high += many * (ABOVE * most_of_all * total - high)
+    below, above = 1 + many * ALSO[0] * most_of_all, 1 + many * ALSO[1] * least
     return Bias(low, max(lift * high, resampled), (below, above))
 
 

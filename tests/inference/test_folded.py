@@ -47,7 +47,7 @@ def test_gaps_of_two_bins_by_hand():
 )
 def test_the_gaps_add_up_to_the_error(name, lens, settings):
     rng = np.random.default_rng(0)
-    preds = Predictions(rng.integers(0, 3, 200), rng.dirichlet([1, 1, 1], 200), weight=rng.integers(1, 4, 200))
+    preds = Predictions(rng.integers(0, 3, 600), rng.dirichlet([1, 1, 1], 600), weight=rng.integers(1, 4, 600))
     question = asked(preds, name, lens, **settings)
     value = float(question.combined(question.values))
     assert folded.gaps_of(question, preds).gap.sum() == pytest.approx(value, rel=1e-10)

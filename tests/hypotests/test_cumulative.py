@@ -25,7 +25,10 @@ def test_the_reference_values_of_500_rows():
     # golden c.ecce_*: the authors' code (ecevecce) gives the same
     known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
     view = View(rows["p"], rows["y"])
-    for test, effect, p in ((KS(start="below"), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"), (ECCE(), "c.ecce_r", "c.ecce_r_pvalue")):
+    for test, effect, p in (
+        (KS(start="below"), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"),
+        (ECCE(), "c.ecce_r", "c.ecce_r_pvalue"),
+    ):
         found = test.on(view)
         assert found.effect == pytest.approx(known[effect]["value"], rel=1e-12)
         assert found.effect / found.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)

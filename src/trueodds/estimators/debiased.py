@@ -177,7 +177,12 @@ class DebiasedL2(_Debiased):
     def notes(self, view: View) -> list[Note]:
         """Also a word where finer bins show an error that these average away."""
         said = super().notes(view)
-        if self.form == "t_mn" and self.partition == AUTO and len(view) and (finer := _finer(view, len(self.pooled(view).w))):
+        if (
+            self.form == "t_mn"
+            and self.partition == AUTO
+            and len(view)
+            and (finer := _finer(view, len(self.pooled(view).w)))
+        ):
             text = (
                 f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: errors differ within these bins, and the interval, "
                 "which is for the error in these bins, holds the whole error too seldom."

@@ -310,7 +310,9 @@ def _made(
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
     if method == "floor-bounds":
         each = null.mean(axis=-1)
-        parts = [asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)]
+        parts = [
+            asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)
+        ]
         floor = asked.combined(np.array(parts))
         return intervals.floor_bounds(value, draws, float(floor), sure.level, n)
     if method == "folded-normal":

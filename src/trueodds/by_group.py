@@ -142,6 +142,7 @@ def by_group(
     say(0.85, "measuring all rows")
     whole = measured(rows, member, chosen, combine, sure, generator)
     said = dict(whole.settings) | {
+        "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "least": least, "against": against,
         "redraws": redraws, "floor": judged.floor, "correction": "step-down min-p",
     }  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.comparison import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
+from trueodds.core.results import figure
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
@@ -24,19 +26,21 @@ from trueodds.sources.models import has_label, is_array, is_pair, models_of, pai
 from trueodds.sources.resolve import resolved
 from trueodds.tally.tally import Tally
 
+DEFAULT = "debiased_l2"  # tells models apart where the bias of ece hides it
+
 
 @typing.overload
 def compare(
-    a: Mapping[str, Any] | list[Any] | tuple[Any, ...], b: str | Estimator = "ece", /, **settings: Any
+    a: Mapping[str, Any] | list[Any] | tuple[Any, ...], b: str | Estimator = "debiased_l2", /, **settings: Any
 ) -> Ranking: ...
 @typing.overload
-def compare(a: Any, b: Any, /, estimator: str | Estimator = "ece", **settings: Any) -> Comparison: ...
+def compare(a: Any, b: Any, /, estimator: str | Estimator | None = None, **settings: Any) -> Comparison: ...
 @pairs_models
 def compare(
     a: Any,
     b: Any = None,
     /,
-    estimator: str | Estimator = "ece",
+    estimator: str | Estimator | None = None,
     *,
     lens: Any = None,
     interval: str | None = "auto",
@@ -53,15 +57,16 @@ def compare(
 ) -> Comparison | Ranking:
     r"""Which model is off by less: the difference of two errors, a − b, or the order of several.
 
-    `compare(a, b, "ece")` gives a Comparison; `compare([a, b, c], "ece")`, or a mapping of names to models, a Ranking
+    `compare(a, b)` gives a Comparison of the debiased root mean square errors, with that of the Brier scores in a note;
+    `compare(a, b, "brier")` one of another estimator; `compare([a, b, c], "brier")`, or a mapping of names to models, a Ranking
     with every pairwise difference and intervals that hold together. On the same rows both models are resampled
     together, so what chance does to both alike cancels.
 
     The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test), and that of
     Welch's t-test where tallies keep only their sums; centered at
-    the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; else it is
-    put together from the models' own intervals (MOVER), and wide near calibration: an error that is biased upward
-    cannot be compared more sharply. p is then 1 − the largest level at which the interval excludes 0. Which of two
+    the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; for `ece` and other means of absolute gaps, each
+    value less what is known of its bias; else it is put together from the models' own intervals (MOVER). Errors that are
+    biased upward (`ece`) tell two models apart on far more rows than debiased ones, which is why those are the default. p is then 1 − the largest level at which the interval excludes 0. Which of two
     models answers right more often is not asked here; McNemar's test says that.
 
     Parameters
@@ -69,8 +74,8 @@ def compare(
     a, b : Predictions, (y_true, y_prob), Source or Tally
         Or, as `a` alone, a list or a mapping of at least two. Of arrays `compare(y_true, p_a, p_b, "brier")` and
         `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same; `compare(y_true, [p_a, p_b, p_c], "brier")` ranks.
-    estimator : str or Estimator
-        A name of `trueodds list estimators`, or an instance.
+    estimator : str or Estimator, optional
+        A name of `trueodds list estimators`, or an instance; `debiased_l2` by default.
     lens : str, Lens or callable, optional
         Which claim is examined, the same of all models; the default is that of the first.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None
@@ -121,6 +126,7 @@ def compare(
     sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
+    named, estimator = estimator is not None, estimator or DEFAULT
     member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
@@ -139,7 +145,21 @@ def compare(
         return completed(contest.among(models, seed), said_of(rng, first, weight_kind), doubted)
     one, other = models
     answer = contest.between(models[one], models[other], (one, other), seed)
+    if not named:
+        doubted.append(_scores(contest, models, seed))
     return completed(answer, said_of(rng, first, weight_kind), doubted)
+
+
+def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
+    """The difference of the Brier scores, which also counts how well the models tell outcomes apart."""
+    one, other = models
+    score = member_of(ESTIMATORS, Estimator, "brier", {})
+    lens = lens_for(models[one], None, score)
+    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, null="auto")
+    found = brier.between(models[one], models[other], (one, other), seed)
+    interval, p = (f" {found.interval}" if found.interval else ""), found.pvalue
+    text = f"Brier score, of calibration and sharpness together: {one} − {other} {figure(found.difference)}{interval}"
+    return Note("TN239", text + ("." if p is None else f", p={figure(p)}."))
 
 
 def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:

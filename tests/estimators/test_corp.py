@@ -227,7 +227,7 @@ def test_a_full_answer_carries_interval_floor_and_parts() -> None:
     found = to.measure(preds, "corp", resamples=200)
     # The truth is the mean of (p − p²)² over uniform p, 1/3 − 1/2 + 1/5 = 1/30.
     assert found.interval is not None
-    assert found.interval.method == "noise-floor"
+    assert found.interval.method == "floor-bounds"
     assert found.interval.low < 1 / 30 < found.interval.high
     assert found.noise_floor is not None
     assert 0 < found.noise_floor < 0.1 * found.value

@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests.cumulative import ECCE, KS, beyond_maximum, beyond_range
+from trueodds.hypotests.cumulative import ECCE, KS, beyond_both, beyond_maximum, beyond_range
 from trueodds.problem.view import View
 
 
@@ -25,7 +25,10 @@ def test_the_reference_values_of_500_rows():
     # golden c.ecce_*: the authors' code (ecevecce) gives the same
     known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
     view = View(rows["p"], rows["y"])
-    for test, effect, p in ((KS(), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"), (ECCE(), "c.ecce_r", "c.ecce_r_pvalue")):
+    for test, effect, p in (
+        (KS(start="below"), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"),
+        (ECCE(), "c.ecce_r", "c.ecce_r_pvalue"),
+    ):
         found = test.on(view)
         assert found.effect == pytest.approx(known[effect]["value"], rel=1e-12)
         assert found.effect / found.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
@@ -37,14 +40,14 @@ def test_a_tiny_p_keeps_its_digits():
     # x = 8.0396 on both, and P = 4 Φ(−x), 8 Φ(−x) up to terms of e^(−4x²). The reference 1.776e-15 is 1 − CDF, which is
     # 8 steps of 2^−52 there; the true value is 1.803e-15.
     known, view = reference.estimators(), confidence()
-    for test, p, times in ((KS(), "b_conf.ecce_mad_pvalue", 4), (ECCE(), "b_conf.ecce_r_pvalue", 8)):
+    for test, p, times in ((KS(start="below"), "b_conf.ecce_mad_pvalue", 4), (ECCE(), "b_conf.ecce_r_pvalue", 8)):
         found = test.on(view)
         assert found.pvalue == pytest.approx(times * math.erfc(found.statistic / math.sqrt(2)) / 2, rel=1e-10)
         assert abs(found.pvalue - known[p]["value"]) < 4 * 2**-52
     assert 0 < KS().on(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
 
 
-@pytest.mark.parametrize("beyond", [beyond_maximum, beyond_range])
+@pytest.mark.parametrize("beyond", [beyond_maximum, beyond_both, beyond_range])
 def test_the_two_series_of_a_law_meet(beyond):
     # at x = 1 one is summed over the tail and one over the distribution function; slope about −1, so 1e-9 apart
     assert beyond(1 - 1e-9) == pytest.approx(beyond(1 + 1e-9), abs=5e-9)
@@ -58,7 +61,10 @@ def test_the_laws_against_walks():
     # each side, so x moves by .58 / √1000 = .018 (.037 for the range), and P by at most that times its slope of 0.7.
     steps = np.where(np.random.default_rng(0).random((20_000, 1000)) < 0.5, -1, 1).cumsum(axis=1) / np.sqrt(1000)
     top, low = steps.max(axis=1).clip(0), -steps.min(axis=1).clip(None, 0)
-    for beyond, value, moved in ((beyond_maximum, np.maximum(top, low), 0.018), (beyond_range, top + low, 0.037)):
+    end = steps[:, -1]
+    both = np.maximum(np.maximum(top, low), np.maximum(end + low, top - end))
+    laws = ((beyond_maximum, np.maximum(top, low), 0.018), (beyond_both, both, 0.018), (beyond_range, top + low, 0.037))
+    for beyond, value, moved in laws:
         for x in (1.0, 1.5, 2.0, 2.5):
             assert abs((value > x).mean() - beyond(x)) < 0.7 * moved + 3.3 * np.sqrt(0.25 / 20_000)
 
@@ -160,3 +166,34 @@ def test_votes_in_a_tally_have_no_such_law():
 def test_vectors_are_refused():
     with pytest.raises(to.InputError, match="TO205"):
         to.test(to.Predictions([0, 1, 2], np.eye(3) * 0.4 + 0.2), "ks", lens="canonical")
+
+
+@pytest.mark.parametrize("null", ["asymptotic", "redraw"])
+def test_ks_is_the_same_for_the_complement(null):
+    # The path from below of (1 − p, 1 − y) is minus that from above of (p, y); scores of twentieths are tied.
+    # Redraws of the two are other labels, so their p-values differ by chance: at most .016 each for 999 of them.
+    rng = np.random.default_rng(5)
+    p = rng.integers(1, 20, 300) / 20
+    y = (rng.random(300) < np.where(p < 0.4, p + 0.2, p - 0.05)).astype(int)
+    one, other = (to.test(to.Predictions(*each), "ks", null=null) for each in ((y, p), (1 - y, 1 - p)))
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
+    assert one.pvalue == pytest.approx(other.pvalue, abs=1e-9 if null == "asymptotic" else 5 * 0.016)
+    below = [to.test(to.Predictions(*each), "ks", start="below").statistic for each in ((y, p), (1 - y, 1 - p))]
+    assert below[0] != pytest.approx(below[1], rel=1e-3)
+
+
+def test_the_larger_of_both_ends_by_hand():
+    # residuals +.8, −.3, −.6, −.8 over 4 rows: C = .2, .125, −.025, −.225; from above −.225, −.425, −.35, −.2
+    view = View(p=[0.2, 0.3, 0.6, 0.8], y=[1, 0, 0, 0])
+    assert KS().on(view).effect == pytest.approx(0.425)
+    assert KS(start="below").on(view).effect == pytest.approx(0.225)
+    assert KS().on(view).parts["strongest"] == {"from": 0.3, "to": 0.8, "residual": pytest.approx(-0.425)}
+
+
+def test_the_law_of_both_ends_keeps_the_level():
+    # 14..49 of 600 with 99.9 %; steps of 300 rows make the largest a little smaller than that of Brownian motion
+    rng, rejections = np.random.default_rng(6), 0
+    for _ in range(600):
+        p = rng.random(300)
+        rejections += KS().on(View(p, rng.random(300) < p)).pvalue <= 0.05
+    assert 14 <= rejections <= 49

@@ -21,7 +21,8 @@ def four_classes():
 
 
 def judged(preds, **settings):
-    return to.test(preds, "hosmer_lemeshow", **settings)
+    """By the chi-square law, which most of these tests are about."""
+    return to.test(preds, "hosmer_lemeshow", **({"null": "asymptotic"} | settings))
 
 
 def drawn(rng, P):
@@ -297,3 +298,22 @@ def test_what_cannot_be_is_refused(settings, code):
     with pytest.raises(InputError) as refusal:
         judged(four_classes() if "lens" in settings else binary("c_binary500"), **settings)
     assert refusal.value.code == code
+
+
+def test_labels_are_redrawn_unless_the_model_was_fitted_on_these_rows():
+    preds = binary("c_binary500")
+    usual = to.test(preds, "hosmer_lemeshow", resamples=99)
+    assert (usual.settings["null"], usual.floor) == ("redraw", 0.01)
+    assert to.test(preds, "hosmer_lemeshow", fitted=True).settings["null"] == "asymptotic"
+
+
+def test_the_default_keeps_its_level_on_sharp_predictions():
+    # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %. Binomial(500, .05) stays within 11..43 with 99.9 %.
+    rng, usual, law = np.random.default_rng(13), 0, 0
+    for seed in range(500):
+        p = 1 / (1 + np.exp(-4 * rng.standard_normal(30)))
+        preds = to.Predictions((rng.random(30) < p).astype(int), p)
+        usual += to.test(preds, "hosmer_lemeshow", resamples=99, rng=seed).pvalue <= 0.05
+        law += judged(preds).pvalue <= 0.05
+    assert usual <= 43
+    assert law > 43

@@ -97,7 +97,9 @@ def test_nested_sums_are_those_of_each_grid(lens):
                 total += ((u[inside].sum(axis=0) ** 2).sum() - (u[inside] ** 2).sum()) / w[inside].sum()
             assert value == pytest.approx(total / w.sum(), rel=1e-10, abs=1e-14)
         else:
-            assert value == pytest.approx(DebiasedL2(Uniform(m), form="dpe").signed(view), rel=1e-10, abs=1e-14)
+            # scores on an edge count with the bin below and with the one above
+            both = [DebiasedL2(Uniform(m, closed=c), form="dpe").signed(view) for c in ("left", "right")]
+            assert value == pytest.approx(np.mean(both), rel=1e-10, abs=1e-14)
 
 
 def test_all_scales_share_their_draws_and_the_smallest_p_is_judged_among_them():
@@ -179,3 +181,32 @@ def test_a_tally_of_votes_flips_the_signs_of_residuals():
     found = to.test(to.tally(to.Predictions(votes, np.full(50, 0.6))), "tcal", resamples=99)
     assert 0 < found.pvalue <= 1
     assert "flipped" in found.null
+
+
+@pytest.mark.parametrize("scores", [8, 10, 64])
+def test_scores_on_edges_count_the_same_for_the_complement(scores):
+    # eighths and 64ths lie on the edges of the grids, tenths on that at 1/2 alone
+    rng = np.random.default_rng(7)
+    p = rng.integers(0, scores + 1, 400) / scores
+    y = (rng.random(400) < np.clip(p + 0.1 * np.sin(9 * p), 0, 1)).astype(int)
+    one, other = (TCal().on(View(*each)).parts for each in ((p, y), (1 - p, 1 - y)))
+    for name, part in one.items():
+        assert part["statistic"] == pytest.approx(other[name]["statistic"], abs=1e-12), name
+
+
+def test_a_score_on_an_edge_is_counted_with_both_neighbors():
+    # 2 bins, u = −.25, .5, −.75 at .25, .5 and .75. With the lower bin: (.25² − .3125)/2 + 0 = −.125; with the upper
+    # one: 0 + ((−.25)² − .8125)/2 = −.375. Their mean is −.25, over 3 rows.
+    found = TCal(bins=2).on(View(p=[0.25, 0.5, 0.75], y=[0, 1, 0]))
+    assert found.parts["2 bins"]["statistic"] == pytest.approx(-0.25 / 3)
+
+
+def test_permuting_classes_permutes_every_scale():
+    rng = np.random.default_rng(8)
+    P = rng.multinomial(20, [0.5, 0.3, 0.2], 200) / 20
+    y = np.array([rng.choice(3, p=p) for p in P])
+    order = np.array([2, 0, 1])  # new column j is old class order[j]
+    old, new = to.Predictions(y, P), to.Predictions(np.argsort(order)[y], P[:, order])
+    for j, k in enumerate(order):
+        (a,), (b,) = as_lens(f"class:{k}").views(old), as_lens(f"class:{j}").views(new)
+        np.testing.assert_allclose(TCal().cells(a).value(), TCal().cells(b).value(), rtol=1e-10)

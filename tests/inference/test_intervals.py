@@ -212,7 +212,9 @@ def test_auto_means_what_the_coverage_studies_chose():
         estimate = answered(preds, asked(preds, *args, **kwargs), Sureness(resamples=50), np.random.default_rng(0))
         return estimate.interval and estimate.interval.method
 
-    assert method("ece") == method("mce") == method("ece", "classwise") == "residual-norm"
+    assert method("ece") == method("ece", "classwise") == method("ace") == method("tace") == "folded-normal"
+    assert method("mce") == method("ks") == "residual-norm"
+    assert method("corp") == "floor-bounds"
     assert method("rmsce") == "sun"
     assert method("rmsce", bins=100) == "residual-norm"  # five rows a bin: Sun's interval would cover 88 %
     assert method("brier") == method("log_loss") == "bca"

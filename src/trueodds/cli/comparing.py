@@ -17,7 +17,9 @@ from trueodds.core.errors import InputError
 
 @click.command(short_help="Which model is off by less: the difference of two errors, or an order of several.")
 @data_options(mode=False)
-@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@click.option(
+    "--estimator", help="Its name: see trueodds list estimators; debiased_l2, if not said, with brier in a note."
+)
 @click.option("--names", metavar="A,B,…", help="What the models are called; the names of the files, if not said.")
 @click.option(
     "--paired/--unpaired", default=None, help="Whether all speak of the same rows; equal outcomes, if not said."
@@ -37,7 +39,7 @@ def compare(
     ctx: click.Context,
     /,
     files: tuple[str, ...],
-    estimator: str,
+    estimator: str | None,
     names: str | None,
     paired: bool | None,
     null: str,
@@ -62,10 +64,11 @@ def compare(
         raise InputError("TO610", told, f"--fail-on with {len(files)} files", "Compare two files.")
     called = [name.strip() for name in names.split(",")] if names else _names(files)
     from trueodds.estimators import ESTIMATORS
+    from trueodds.versus import DEFAULT
     from trueodds.versus import compare as compared
 
-    ESTIMATORS.check(estimator, said, [name for name in SURENESS if name != "region"])
-    gates = gate.read(fail_on, gate_numbers.compare_scope(estimator, said))
+    ESTIMATORS.check(estimator or DEFAULT, said, [name for name in SURENESS if name != "region"])
+    gates = gate.read(fail_on, gate_numbers.compare_scope(estimator or DEFAULT, said))
     with Progress() as progress:
         models = []
         for number, file in enumerate(files):
@@ -73,7 +76,8 @@ def compare(
             counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
             models.append(opened([file], {} if counted else columns))
         how: dict[str, Any] = {"lens": lens, "null": null, "paired": paired, "names": called, "rng": seed} | said
-        asked: list[Any] = [*models, estimator] if len(models) == 2 else [models, estimator]
+        given_estimator = [] if estimator is None else [estimator]
+        asked: list[Any] = [*models, *given_estimator] if len(models) == 2 else [models, *given_estimator]
         found = compared(*asked, weight_kind=weight_kind, **how)
     output.answer(found.describe(), found.notes, found.to_dict(), json_path)
     if gates:  # of two models, as the scope has seen to

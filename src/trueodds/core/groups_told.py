@@ -58,7 +58,7 @@ def _table(found: ByGroup) -> list[str]:
         *([["says", *same([group.says for group in found.groups]), ""]] if directed else []),
         *([["came", *same([group.came for group in found.groups]), ""]] if directed else []),
         [found.estimator, *same([one.value for one in all_rows])],
-        [percent(found.level), *spans([one.interval for one in all_rows])],
+        [f"{percent(found.level)} each", *spans([one.interval for one in all_rows])],
         ["floor", *same([one.noise_floor for one in all_rows])],
         ["p", *(pvalue(group.pvalue, floor) for group in found.groups), ""],
         ["joint p", *(pvalue(group.joint, floor) for group in found.groups), ""],

@@ -20,6 +20,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 RANGES = EqualMass(15)
+SETTLED = 25  # rows in each range from which on its edges stand still enough
 
 
 def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
@@ -93,6 +94,10 @@ class AverageError(BinnedError):
 class AlikeSums(BinSums):
     """Bins that count alike, as long as they are occupied."""
 
+    def gap_weights(self) -> Array | None:
+        """The same weight for every occupied bin."""
+        return (self.held > 0) / (self.held > 0).sum() if self._is_mean_gap else None
+
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         return super()._average((w > 0).astype(np.float64), gap, enough)
 
@@ -103,6 +108,10 @@ class RangeSums(AlikeSums):
     Ranges cut anew would hold equal mass again but lie elsewhere: the mass that moved says how far. Without it
     resamples vary too little (the interval covered 85 % of a strongly miscalibrated model's errors).
     """
+
+    def gap_weights(self) -> Array | None:
+        """None for ranges of few rows: how they move from sample to sample adds more than the noise of their gaps."""
+        return super().gap_weights() if self.pooled.n.min() >= SETTLED else None
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw on the ranges of the view."""
@@ -183,6 +192,7 @@ class ThresholdedError(Estimator):
 
     name: ClassVar[str] = "tace"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
     exempt: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
@@ -268,6 +278,13 @@ class KeptSums:
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)
         self.pooled = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
+
+    def gap_weights(self) -> Array:
+        """The weight of each range in the error; 0 for the cell of the rows that are left out."""
+        w: Array = self.sums[0].astype(np.float64)
+        total = w.sum()
+        w[-1] = 0.0
+        return w / (max(float(w.sum()), 1e-300) if self.share else total)
 
     def value(self) -> float:
         """The error of the view itself."""

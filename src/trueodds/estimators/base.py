@@ -64,12 +64,13 @@ class Estimator(Settings):
     averages: ClassVar[bool] = True  # whether the values of several views make one number
     best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
+    upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     @property
     def most(self) -> float:
         """The largest value there is, beyond which no interval reaches."""
-        return math.inf
+        return self.upper_bound
 
     def value(self, view: View) -> float:
         """The statistic itself."""
@@ -97,6 +98,10 @@ class Estimator(Settings):
     def plug_in(self, view: View) -> float:
         """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
         return self.value(view)
+
+    def noise_share(self, view: View, floor: float) -> float:
+        """What part of its noise floor chance adds to the value, where the outcomes vary less than the model says."""
+        return 1.0
 
     def off(self, values: Any) -> Any:
         """How bad values are, greater being worse: the distance from the best where that is not the least."""

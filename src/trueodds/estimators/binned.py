@@ -207,6 +207,14 @@ class BinSums:
         held[self.pooled.slot] = self.pooled.w
         return held
 
+    def gap_weights(self) -> Array | None:
+        """The weight of each bin where the error is a weighted mean of absolute gaps; else None."""
+        return self.held / self.held.sum() if self._is_mean_gap else None
+
+    @property
+    def _is_mean_gap(self) -> bool:
+        return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
+
     def value(self) -> float:
         """The error of the view itself."""
         w, y, p = self.pooled.w, self.pooled.y, self.pooled.p

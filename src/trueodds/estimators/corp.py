@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -67,7 +68,7 @@ class Corp(ScoredError):
     infinite, while DSC and UNC stay finite; in the recalibrated score 0 log 0 counts as 0.
     Bias: upward, since the isotonic fit follows noise: a calibrated model has about :math:`n^{-2/3} / 2` for `brier`,
     which `noise_floor` reports. A truth that falls with the score is not seen.
-    The interval is made on the root, refitting every draw. Cost: O(n log n) time, O(n) memory; draws tell 4,096
+    The interval takes a part of the noise floor off, refitting every draw. Cost: O(n log n) time, O(n) memory; draws tell 4,096
     scores apart. Merges from sums per distinct score, on a grid up to its resolution.
     Raises TO203 for an unknown score, TO205 for a lens with a vector per row (use `classwise`).
     Source: Dimitriadis, Gneiting & Jordan (2021).
@@ -84,7 +85,7 @@ class Corp(ScoredError):
     """
 
     name: ClassVar[str] = "corp"
-    interval: ClassVar[str | None] = "noise-floor"
+    interval: ClassVar[str | None] = "floor-bounds"
     norm: ClassVar[bool] = False
     power: ClassVar[float] = 2.0  # a squared distance for Brier, and nearly one for log loss
     exempt: ClassVar[dict[str, str]] = {"cells": "scores within a cell differ, and the cell keeps only their mean"}
@@ -123,6 +124,23 @@ class Corp(ScoredError):
             score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
         mcb, dsc = max(score - fitted, 0.0), max(uncertain - fitted, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
+
+    @property
+    def most(self) -> float:
+        """1 for `brier`; a log loss has no bound."""
+        return 1.0 if self.score == "brier" else math.inf
+
+    def noise_share(self, view: View, floor: float) -> float:
+        r"""For `brier` the ratio of the variance left by the recalibration to that of the model, to the power 2/3.
+
+        The isotonic fit gains in proportion to :math:`\sigma^{4/3}` from noise of variance :math:`\sigma^2`.
+        """
+        if self.score != "brier":
+            return 1.0
+        s, w, _, wy = Scores(self, view).shares()
+        said = float(w @ (s * (1 - s)))
+        left = float(w @ _gini(isotonic_fit(w, wy))) + floor  # what the fit took of the noise is noise, too
+        return min(1.0, (left / said) ** (2 / 3)) if said > 0 else 1.0
 
     def _logs(self, s: Array, view: View) -> Array:
         """The mean log-probabilities of both outcomes among the rows at each score, (m, 2).

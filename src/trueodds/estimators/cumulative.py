@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +30,31 @@ class CumulativeError(ScoredError):
     Raises TO205 for a lens with a vector per row.
     Source: Gupta et al. (2021); Arrieta-Ibarra et al. (2022).
 
+    Parameters
+    ----------
+    start : {"below", "both"}
+        `below` sums from the lowest score on, as the authors do; the complements 1 − p and 1 − y then give another
+        number. `both` takes the larger of the sums from below and from above.
+
     >>> round(float(CumulativeError()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
     0.2667
     """
 
     name: ClassVar[str] = "ecce_mad"
+    start: Literal["below", "both"] = "below"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The maximum over the ends of the runs of equal scores."""
-        return lambda _w, wp, wy: np.maximum(*_ends(wy - wp))
+
+        def farthest(_w: Array, wp: Array, wy: Array) -> Array:
+            total = (wy - wp).sum(axis=-1)
+            up, down = _ends(wy - wp)
+            if self.start == "below":
+                return np.asarray(np.maximum(up, down))
+            return np.asarray(np.maximum(np.maximum(up, down), np.maximum(total + down, up - total)))
+
+        return farthest
 
 
 @dataclass(frozen=True)

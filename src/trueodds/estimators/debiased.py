@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import chdtrc, ndtr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
@@ -16,12 +16,15 @@ from trueodds.core.settings import OneOf
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
-from trueodds.estimators.pairing.pairs import ByBin, Pairs, averaged, over, several
+from trueodds.estimators.pairing.pairs import ByBin, Pairs, averaged, mean_square, over, several
 from trueodds.problem.partition import RULES, EqualMass, Partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 FORMS = ("t_mn", "kumar", "dpe")
+FINER = 4  # times as many bins show whether these average errors away
+LEAST = 5  # rows in each of them
+DOUBT = 0.05  # largest p at which their gaps are said to differ
 AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
 
 
@@ -29,6 +32,7 @@ AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as
 class _Debiased(Estimator):
     """What both have: bins of one score, and weights as importance weights."""
 
+    upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "debiased"  # what is shown is that of the plug-in, which stands in
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",
@@ -170,6 +174,22 @@ class DebiasedL2(_Debiased):
         """The root of θ, 0 where θ is negative."""
         return float(_root(np.asarray(self.signed(view))))
 
+    def notes(self, view: View) -> list[Note]:
+        """Also a word where finer bins show an error that these average away."""
+        said = super().notes(view)
+        if (
+            self.form == "t_mn"
+            and self.partition == AUTO
+            and len(view)
+            and (finer := _finer(view, len(self.pooled(view).w)))
+        ):
+            text = (
+                f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: errors differ within these bins, and the interval, "
+                "which is for the error in these bins, holds the whole error too seldom."
+            )
+            said.append(Note("TN114", text))
+        return said
+
     def linear(self, view: View) -> Linear:
         """The same for draws: on bins for Kumar's form, else row by row, since pairs need each row's square."""
         one_score(view, self.name)
@@ -258,6 +278,28 @@ class DebiasedL1(_Debiased):
         """What it was before, and what was taken off."""
         plug_in = self.stand_in().value(view)
         return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
+
+
+def _finer(view: View, bins: int) -> tuple[float, int] | None:
+    """The debiased error in four times as many bins, and their number, where the gaps within some bin surely differ.
+
+    In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-square where the
+    gap is even; the smallest p, times the number of bins, has to be at most 5 %.
+    """
+    if view.n_rows < LEAST * FINER * bins:
+        return None
+    fine = view.binned(EqualMass(FINER * bins).freeze(view))
+    within = view.once(AUTO, lambda: AUTO.freeze(view)).index(fine.p)
+    gap, ww = fine.y - fine.p, fine.sums("ww")
+    v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
+    precision = over(np.ones(len(v)), v)
+    mean = over(np.bincount(within, precision * gap), np.bincount(within, precision))
+    x, df = np.bincount(within, precision * (gap - mean[within]) ** 2), np.bincount(within) - 1
+    p = np.where(df > 0, chdtrc(np.maximum(df, 1), x), 1.0)
+    if p.min() * len(p) > DOUBT:
+        return None
+    square = float(mean_square(fine.w, fine.w * gap, fine.sums("wwr"), ww))
+    return max(square, 0.0) ** 0.5, len(fine.w)
 
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:

@@ -57,6 +57,7 @@ class DecisionRegret(Estimator):
 
     name: ClassVar[str] = "decision_regret"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "residual-norm"
     partition: Partition | None = None
 

@@ -58,6 +58,7 @@ class IntervalError(ScoredError):
     #   R_ε(μ + ν) + ε ≤ R_ε(μ) + ε + R_ε(ν) ≤ R_ε(μ) + ε + R_δ(ν) + δ,
     # which is the sum of the two errors. The triangle inequality is all that the interval uses.
     name: ClassVar[str] = "interval_ce"
+    upper_bound: ClassVar[float] = 2.0
     smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
     bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"

@@ -103,6 +103,7 @@ class MeanEmbeddingError(LaplaceError):
 
     name: ClassVar[str] = "mmce"
     lower_bound: ClassVar[float] = -math.inf  # `unbiased` is below 0 by chance
+    upper_bound: ClassVar[float] = 2.0
     bandwidth: Positive = 0.4
     form: Annotated[str, OneOf(tuple(FORMS))] = "biased"
 

@@ -32,6 +32,7 @@ class ScoredError(Estimator):
 
     interval: ClassVar[str | None] = "residual-norm"
     lower_bound: ClassVar[float] = 0.0
+    upper_bound: ClassVar[float] = 1.0
     norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -57,6 +58,7 @@ class Truthful(ScoredError):
     """
 
     name: ClassVar[str] = "truthful"
+    upper_bound: ClassVar[float] = math.inf  # `quantile` is at most the number of bins
     interval: ClassVar[str | None] = "noise-floor"
     norm: ClassVar[bool] = False  # its root is one
     power: ClassVar[float] = 2.0

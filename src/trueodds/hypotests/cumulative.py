@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,10 +67,13 @@ class KS(_Cumulative):
 
     Null hypothesis: each label comes with its stated probability, independently given the predictions.
 
-    .. math:: x = \frac{\max_s |C(s)|}{\sigma}, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i), \quad
+    .. math:: x = \frac{\max_s \max(|C(s)|, |C(1) - C(s)|)}{\sigma}, \quad
+        C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i), \quad
         \sigma = \tfrac1w \sqrt{\textstyle\sum_i w_i^2 p_i (1 - p_i)}
 
-    is, for many rows, the maximum of |Brownian motion| on [0, 1]:
+    looks at sums from below and from above alike, so that the complements 1 − p and 1 − y give the same p. It is, for
+    many rows, :math:`\max_t \max(|W(t)|, |W(1) - W(t)|)` of Brownian motion, about :math:`16/3\, \Phi(-x)` in the
+    tail (`beyond_both`). With `start="below"` it is :math:`\max_s |C(s)|` as in the literature, and its law
 
     .. math:: P[x > t] = 4 \sum_{k \ge 0} (-1)^k\, \Phi(-(2k + 1) t)
 
@@ -84,7 +87,13 @@ class KS(_Cumulative):
     nothing is left to chance (note TN223). p-values far below 1e-15 keep their digits.
     Cost: O(n log n); with redraws O(min(n, 4096)) per draw beside the labels. From a tally: at its resolution.
     Raises TO205 for a lens with a vector per row.
-    Source: Gupta et al. (2021) for the error, Arrieta-Ibarra et al. (2022) for its law (ECCE-MAD).
+    Source: Gupta et al. (2021) for the error, Arrieta-Ibarra et al. (2022) for its law from below (ECCE-MAD); that from
+    both ends is our own.
+
+    Parameters
+    ----------
+    start : {"both", "below"}
+        Whether sums from above count, too.
 
     >>> view = View(p=[0.2, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
     >>> found = KS().on(view)  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
@@ -93,15 +102,23 @@ class KS(_Cumulative):
     """
 
     name: ClassVar[str] = "ks"
-    law: ClassVar[str] = "the largest cumulative residual is the maximum of the absolute value of Brownian motion"
+    law: ClassVar[str] = "the largest cumulative residual, from below or above, is that of Brownian motion"
     estimator: ClassVar[type[ScoredError]] = KolmogorovSmirnov
+    start: Literal["both", "below"] = "both"
+
+    def error(self) -> KolmogorovSmirnov:
+        """The error from both ends, or from below."""
+        return KolmogorovSmirnov(start=self.start)
 
     def beyond(self, x: float) -> float:
-        """P[max |W| > x] on [0, 1]."""
-        return beyond_maximum(x)
+        """How probable it is that Brownian motion reaches further than x."""
+        return beyond_both(x) if self.start == "both" else beyond_maximum(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _walk(self.error(), view)
+        rest = path[-1] - path
+        if self.start == "both" and np.abs(rest).max() > np.abs(path).max():
+            return _stretch(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
         return _stretch(s, path, 0, int(np.argmax(np.abs(path))))
 
 
@@ -161,6 +178,24 @@ def beyond_maximum(x: float) -> float:
     if x <= 0:
         return 1.0
     return float(1 - 4 / np.pi * (sign / odd * np.exp(-((odd * np.pi / x) ** 2) / 8)).sum())
+
+
+def beyond_both(x: float) -> float:
+    r"""P[max_t max(|W(t)|, |W(1) − W(t)|) > x] for Brownian motion on [0, 1]; small values keep their digits.
+
+    Given W(1) = b ≥ 0 the path has to stay between b − x and x. By reflections its density there is
+    :math:`\sum_k \varphi(b + 2kL) - \varphi((2k + 1)L)` with L = 2x − b, which is integrated over b term by term.
+
+    >>> round(beyond_both(2.3504), 4)
+    0.05
+    """
+    if x < 0.15:
+        return 1.0
+    k, odd = np.arange(1, 80), 2 * np.arange(80) + 1
+    total = (2 * (ndtr(-odd * x) - ndtr(-2 * odd * x)) / odd).sum()
+    total -= ((ndtr(-(2 * k + 1) * x) - ndtr(-4 * k * x)) / (2 * k - 1)).sum()
+    total -= ((ndtr(-(2 * k - 1) * x) - ndtr(-4 * k * x)) / (2 * k + 1)).sum()
+    return float(min(1.0, 2 * ndtr(-x) + 2 * total))
 
 
 def beyond_range(x: float) -> float:

@@ -46,7 +46,8 @@ class HosmerLemeshow(ViewTest):
     (note TN215). Effect: the root mean squared gap between the rates and the mean predictions of the groups, less what
     chance makes of it, in probability units within [0, 1]; for vectors the Euclidean gap over √2. `parts` is the table
     of groups, for vectors of all outcomes but the baseline.
-    The chi-square law is rough where a group expects fewer than 5 outcomes of a kind (size 6 to 15 % at 5 %).
+    Labels are redrawn by default: the chi-square law (`null="asymptotic"`) is rough where a group expects fewer than 5
+    outcomes of a kind (size 6 to 15 % at 5 %, 19 % on sharp predictions).
     Weights are importance weights, with Σw² in the variances. Cost: O(n log n), for vectors in the exact form
     O(nK² + gK³); with redraws O(n) per draw. From a tally groups are cut between cells.
     Raises TO203 for unknown settings, TO205 for a baseline that the view lacks, and for `fitted=True` with the exact
@@ -74,12 +75,15 @@ class HosmerLemeshow(ViewTest):
     vectors: ClassVar[bool] = True
     law: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
+    null: str = "auto"
     bins: BinCount = 10
     form: Annotated[str, OneOf(FORMS)] = "auto"
     baseline: Integer = 0
     fitted: bool = False
 
     def __post_init__(self) -> None:
+        if self.null == "auto":  # redraws keep the level on few and on sharp predictions; a fitted model has none
+            object.__setattr__(self, "null", "asymptotic" if self.fitted else "redraw")
         super().__post_init__()
         if self.fitted and (self.null == "redraw" or self.form == "exact"):
             raise InputError(

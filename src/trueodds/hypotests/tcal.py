@@ -20,7 +20,8 @@ from trueodds.estimators.pairing.pairs import Pairs, over
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, Found
 from trueodds.inference.among import pvalue
-from trueodds.problem.partition import SimplexGrid, Uniform
+from trueodds.problem.bins import Bins
+from trueodds.problem.partition import Partition, SimplexGrid, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -42,7 +43,9 @@ class TCal(ViewTest):
     on grids of m uniform bins. Coarse grids find a broad shift, fine ones an error that changes from score to score;
     which of them it will be need not be known. One set of redrawn labels serves all scales: the smallest of their
     p-values is judged among the smallest of each draw, so the level is exact at any n. (The paper corrects by
-    Bonferroni, which rejects 2 to 3 % at 5 %, and draws rows as well: `redraw="both"`.) For vectors of K outcomes the
+    Bonferroni, which rejects 2 to 3 % at 5 %, and draws rows as well: `redraw="both"`.) A score on an edge
+    counts once with the bin below and once with the bin above, and T is the mean of both, so that it is the same for the
+    complements 1 − p and 1 − y. For vectors of K outcomes the
     grid cuts every axis into m and :math:`B = \min(\lceil \tfrac2{K-1} \log_2 (n / \sqrt{\ln n}) \rceil,
     \lfloor \tfrac{\log_2 n}{K-1} \rfloor)`, at least 1.
 
@@ -73,6 +76,7 @@ class TCal(ViewTest):
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "pairs of rows take a weight of two as one row that counts double, not as two independent rows",
         "row order": "the draws, which move with the order of rows, say which scale is the strongest and shown",
+        "class order": "the draws, which move with the order of classes, say which scale is the strongest and shown",
         "cells": "bins beyond 256 are finer than the cells of a tally",
     }
     null: str = "redraw"
@@ -106,10 +110,17 @@ class TCal(ViewTest):
             single_rows(view, self.name)
             rows = _Vectors(view, levels)
             return Cells(view, rows.index, len(view), rows.statistic)
-        finest = Uniform(levels[-1])
-        held = np.unique(finest.freeze(view).index(view.at))
-        nested = [held // (levels[-1] // m) for m in levels]
-        pairs = Pairs(view, finest, _errors(nested))
+        most = levels[-1]
+        finest: Partition = Uniform(most)
+        index = finest.freeze(view).index(view.at)
+        if view.is_rows and (view.at == (index + 1) / most)[index < most - 1].any():
+            finest = _BinsAndEdges(most)
+            held = np.unique(finest.freeze(view).index(view.at))
+            errors = _averaged([held // 2, (held + 1) // 2], levels)  # an edge belongs to the bin below, and above
+        else:
+            held = np.unique(index)
+            errors = _errors([held // (most // m) for m in levels])
+        pairs = Pairs(view, finest, errors)
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
     def among(self, found: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
@@ -149,6 +160,36 @@ def scales(n: int, axes: int = 1) -> int:
     """
     found = 2 / axes * math.log2(n / math.sqrt(math.log(max(n, 3))))
     return max(1, math.floor(found) if axes == 1 else math.ceil(found))
+
+
+@dataclass(frozen=True)
+class _BinsAndEdges(Partition):
+    """Uniform bins without their inner edges, and between them each edge as a cell of its own."""
+
+    bins: int
+
+    def freeze(self, view: View) -> Bins:
+        """The edges, and right below each inner one another."""
+        edges = np.arange(self.bins + 1) / self.bins
+        inner = np.stack([np.nextafter(edges[1:-1], -np.inf), edges[1:-1]], axis=1).ravel()
+        return Bins(np.concatenate((edges[:1], inner, edges[-1:])))
+
+    def __str__(self) -> str:
+        return f"uniform {self.bins} and edges"
+
+
+def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array, Array, Array, Array], Array]:
+    """The mean of T at every scale over several ways to put cells into the finest bins."""
+    ways = []
+    for each in finest:
+        starts = np.flatnonzero(np.diff(each, prepend=-1))
+        ways.append((starts, _errors([each[starts] // (levels[-1] // m) for m in levels])))
+
+    def errors(*sums: Array) -> Array:
+        found = [of(*(np.add.reduceat(x, starts, axis=-1) for x in sums)) for starts, of in ways]
+        return np.asarray(sum(found) / len(found))
+
+    return errors
 
 
 class _Vectors:

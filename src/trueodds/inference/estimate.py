@@ -19,6 +19,7 @@ from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
 from trueodds.inference.floors import less_floor
+from trueodds.inference.folded import bias_of, folded_normal, gaps_of, has_gaps, reach_of
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
 
@@ -26,7 +27,17 @@ Array = NDArray[Any]
 
 UNDEFINED = "the value is infinite or undefined"
 FEW = 100  # resamples below which the ends of an interval are not to be trusted
-DRAWN = ("percentile", "basic", "bca", "residual-norm", "noise-floor", "debiased")  # methods that look at resamples
+DRAWN = (
+    "percentile",
+    "basic",
+    "bca",
+    "residual-norm",
+    "folded-normal",
+    "noise-floor",
+    "floor-bounds",
+    "debiased",
+)  # methods that look at resamples
+RAW = ("percentile", "basic", "bca")  # of nothing but resamples: asked for by name, they may lie beside a biased value
 UNITS = ("auto", "rows", "cells")  # what is resampled
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
@@ -59,8 +70,8 @@ def _method(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> st
         return "normal" if cells else "bca"
     if is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
         return "sun"
-    if asked.estimator.interval == "residual-norm" and not _has_norm(asked):
-        return None
+    if asked.estimator.interval == "residual-norm":
+        return "folded-normal" if has_gaps(asked) else "residual-norm" if _has_norm(asked) else None
     if asked.estimator.interval == "bca" and cells:
         return "percentile"  # what BCa comes to for a smooth statistic of so many rows
     return asked.estimator.interval
@@ -173,6 +184,8 @@ def answer(
         settings |= {"interval": interval.method, "level": sure.level}
         if asked.aggregate != "sum" and interval.low < estimator.most:
             interval = replace(interval, high=min(interval.high, estimator.most))
+        if sure.interval not in RAW:
+            interval = intervals.including(interval, value)
     elif why and not bare:
         notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
@@ -295,6 +308,17 @@ def _made(
     n = asked.views[0].worth if preds is None or preds.cluster is None else units_of(preds)
     if method == "noise-floor":
         return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
+    if method == "floor-bounds":
+        each = null.mean(axis=-1)
+        parts = [
+            asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)
+        ]
+        floor = asked.combined(np.array(parts))
+        return intervals.floor_bounds(value, draws, float(floor), sure.level, n)
+    if method == "folded-normal":
+        drawn = asked.combined(null)
+        bias = bias_of(gaps_of(asked, preds), float(drawn.mean()), float(draws.mean()) - value)
+        return folded_normal(value, float(draws.std(ddof=1)), bias, drawn, sure.level, n, reach_of(asked))
     assert resampled.spread is not None
     spread, floors = asked.combined(resampled.spread), asked.combined(null)
     smooth = (

@@ -15,6 +15,8 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
+FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most
+
 
 def percentile(draws: Array, level: float) -> Interval:
     """The central part of the resamples. For a statistic biased upward it is shifted up and can miss the truth."""
@@ -90,6 +92,20 @@ def noise_floor(value: float, draws: Array, null: Array, level: float, n: float,
     return Interval(found.low**power, found.high**power, level, "noise-floor")
 
 
+def floor_bounds(value: float, draws: Array, floor: float, level: float, n: float) -> Interval:
+    r"""[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V whose refitted curve follows noise worth φ.
+
+    What the refit gains from noise is at most about the noise floor, and falls where the outcomes vary less than the
+    model says or the curve is flat: measured .4 to 1.05 of φ, the noise floor less what the outcomes vary too little.
+    The margin m is Wilson's as in `residual_norm`, and the interval reaches to the value. Coverage: study `intervals`.
+    """
+    z = float(ndtri((1 + level) / 2))
+    sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
+    extra *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
+    high = value - FLOOR_SHARES[0] * floor + extra + math.hypot(z * sd, extra)
+    return Interval(max(0.0, value - FLOOR_SHARES[1] * floor - z * sd), max(high, value), level, "floor-bounds")
+
+
 def normal(value: float, se: float, level: float) -> Interval:
     """The estimate plus and minus its standard error times the normal quantile."""
     z = float(ndtri((1 + level) / 2))
@@ -157,6 +173,12 @@ def of_pairs(t: float, v: float, draws: Array, level: float) -> Interval:
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
+
+
+def including(interval: Interval, value: float) -> Interval:
+    """The interval, extended to a value beside it, as that of a debiased or an upward biased error may be."""
+    low, high = min(interval.low, value), max(interval.high, value)
+    return Interval(low, high, interval.level, interval.method)
 
 
 def root(interval: Interval) -> Interval:

@@ -14,6 +14,7 @@ STUDIES = Registry(
         "human": "trueodds.studies.human:human",
         "images": "trueodds.studies.images:images",
         "imagenet_top1": "trueodds.studies.imagenet_top1:imagenet_top1",
+        "intervals": "trueodds.studies.intervals:intervals",
         "level": "trueodds.studies.level:level",
         "mcllo_clipping": "trueodds.studies.mcllo_clipping:mcllo_clipping",
         "mcllo_power": "trueodds.studies.mcllo_power:mcllo_power",

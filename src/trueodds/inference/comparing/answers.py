@@ -157,7 +157,7 @@ class Contest(Settings):
         if has_interval:
             assert pair.method is not None
             said |= {"interval": pair.method, "level": self.sure.level, "resamples": self.sure.resamples}
-            if pair.method == "mover":
+            if pair.method in ("mover", "folded-normal"):
                 said["correlation"] = pair.correlation
             if pair.by_error:
                 said["standard_error"] = pair.standard_error[0]

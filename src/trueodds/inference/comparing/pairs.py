@@ -12,9 +12,10 @@ from scipy.special import stdtr
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
-from trueodds.inference import intervals
+from trueodds.inference import folded, intervals
 from trueodds.inference.comparing import margins
-from trueodds.inference.comparing.sides import RAW, Side, spread
+from trueodds.inference.comparing.sides import Side, spread
+from trueodds.inference.estimate import RAW
 
 Array = NDArray[Any]
 STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
@@ -48,7 +49,9 @@ class Pair:
             return self.a.method
         if self.a.is_squared and self.b.is_squared:
             return "roots"
-        return "debiased" if chosen == {"debiased"} else "mover"
+        if len(chosen) == 1 and chosen <= {"debiased", "folded-normal"}:
+            return self.a.method
+        return "mover"
 
     @cached_property
     def draws(self) -> Array | None:
@@ -78,6 +81,10 @@ class Pair:
             same = self.paired and self.value == 0 and not self.draws.any()
             return Interval(0.0, 0.0, level, self.method) if same else None
         found = self._made(level)
+        if found is not None and self.by_error and self._t_test > 1 - level:  # one claim, one answer
+            found = intervals.including(found, 0.0)
+        if found is not None and self.method not in RAW and np.isfinite(self.value):
+            found = intervals.including(found, self.value)
         return found if found is not None and found.low <= found.high else None  # a resample may have no value
 
     def _made(self, level: float) -> Interval | None:
@@ -86,6 +93,8 @@ class Pair:
             return self._raw(level)
         if self.method == "debiased":
             return margins.centered(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
+        if self.method == "folded-normal":
+            return folded.difference(self.a.folded, self.b.folded, self.correlation, level)
         own_a, own_b = self.a.interval(level)[0], self.b.interval(level)[0]
         if own_a is None or own_b is None:
             return None
@@ -146,9 +155,14 @@ class Pair:
             return None
         if not self.by_error:
             return max(inverted(self.interval), self.floor or 0.0)
+        return None if np.isnan(self._t_test) else self._t_test
+
+    @cached_property
+    def _t_test(self) -> float:
+        """The p-value of a difference of means; NaN where they differ and nothing varies."""
         error, freedom = self.standard_error
         if error == 0:
-            return 1.0 if self.value == 0 else None
+            return 1.0 if self.value == 0 else float("nan")
         return float(2 * stdtr(freedom, -abs(self.value) / error))
 
     @cached_property

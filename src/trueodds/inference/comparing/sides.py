@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Mean
-from trueodds.inference import intervals
+from trueodds.inference import folded, intervals
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, pooled_of
 from trueodds.inference.comparing.margins import Ends
 from trueodds.inference.estimate import (
     DRAWN,
+    RAW,
     Sureness,
     answer,
     interval_of,
@@ -35,7 +36,6 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-RAW = ("percentile", "basic", "bca")  # intervals of nothing but resamples
 FOR_CORRELATION = 200  # resamples of rows that tell how two models vary together where cells tell the rest
 
 
@@ -155,6 +155,18 @@ class Side:
         if own is None or self.draws is None:
             return None
         return Ends(self.of_judge, own.low, own.high, float(self.draws.std(ddof=1)))
+
+    @cached_property
+    def folded(self) -> folded.Side:
+        """What a difference of weighted means of absolute gaps is made of."""
+        null = self.nulls[-1]
+        assert null is not None
+        assert self.draws is not None
+        preds = self.preds if hasattr(self, "preds") else None
+        sd, n = float(self.draws.std(ddof=1)), self.units if self.clustered else self.judge.views[0].worth
+        shift = float(self.draws.mean()) - self.of_judge
+        bias = folded.bias_of(folded.gaps_of(self.judge, preds), float(self.judge.combined(null).mean()), shift)
+        return folded.Side(self.of_judge, sd, bias, folded.extra_of(sd, n, folded.reach_of(self.judge)))
 
     @cached_property
     def estimate(self) -> Estimate:

@@ -55,6 +55,7 @@ class TalliedSide(Side):
     is_squared = False
     is_mean = False
     by_rows = None
+    clustered = False
 
     def __init__(
         self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness,

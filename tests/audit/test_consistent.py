@@ -53,7 +53,10 @@ def contradictions(audit):
             found.append(f"{what}: {sentence}")
 
     impossible = facts["data"]["true_class_zeros"] > 0
-    claim(verdict["rejected"] is None or (verdict["rejected"] is (p <= alpha or impossible)), "rejected and p")
+    fix = facts["recalibration"]
+    confirmed = fix is not None and fix["confirmed"]
+    evidence = p <= alpha or impossible or confirmed
+    claim(verdict["rejected"] is None or verdict["rejected"] is evidence, "rejected and what speaks for it")
     claim(("Not chance" in sentence) == (p <= alpha), "the sentence on chance and p")
     claim(
         (said["Is that chance?"].tone == "good") == (verdict["rejected"] is False), "the short answer and the verdict"
@@ -90,9 +93,12 @@ def contradictions(audit):
         claim(not slope["interval"]["low"] <= 1 <= slope["interval"]["high"], "the slope's interval and the word")
     if verdict["state"] in ("too high", "too low"):
         claim((verdict["gap"] > 0) == (verdict["state"] == "too high"), "the word and the gap")
-    fix = facts["recalibration"]
-    if fix is not None and fix.get("confirmed"):
-        claim("No fix" not in sentence, "a confirmed fix and the sentence")
+    claim(not confirmed or not re.search("No gain|not confirmed", sentence), "a confirmed fix and the sentence")
+    if confirmed:
+        scores = {each["estimator"]: each["value"] for each in facts["measures"]}
+        claim(
+            abs((fix["log_loss_before"] or 0) - (scores["log_loss"] or 0)) < 1e-9, "the log loss before, and the scores"
+        )
     text = report.text(facts)
     claim(re.sub(r"\s+", " ", sentence) in re.sub(r"\s+", " ", text), "the sentence is not in the text")
     return found

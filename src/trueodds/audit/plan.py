@@ -180,7 +180,7 @@ def audit(
     diagrams = _diagrams(rows, level)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
-    state = state_of(facts, family, alpha, data_facts)
+    state = state_of(facts, family, alpha, data_facts, fix)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
     found = {
@@ -191,7 +191,7 @@ def audit(
             "sentence": sentence(facts, family, state, alpha, data_facts, fix),
             "state": state,
             "rejected": None if state == "not tested" else state != "no evidence",
-            "reason": _reason(family, alpha, state),
+            "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
             "pvalue": family.pvalue,
             "floor": family.floor,
             "gap": facts.gap,
@@ -222,12 +222,12 @@ def audit(
     return Audit(strict(found), diagrams)
 
 
-def _reason(family: Verdict, alpha: float, state: str) -> str:
+def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
     """What the verdict rests on."""
     if state == "not tested":
         return f"no p-value below {figure(family.floor)} was possible"
     if family.pvalue > alpha and state != "no evidence":
-        return "an outcome came that was called impossible"
+        return "an outcome came that was called impossible" if impossible else "the gain of a fix was confirmed"
     return f"family p {figure(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {figure(alpha)}"
 
 

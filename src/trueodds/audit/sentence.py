@@ -23,14 +23,20 @@ _IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, 
 }
 
 
-def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
+def state_of(
+    facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any], fix: Mapping[str, Any] | None = None
+) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    An outcome that came though it was called impossible is evidence without any test.
+    An outcome that came though it was called impossible is evidence without any test, and so is the confirmed gain of
+    a fix, which a calibrated model does not have.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
-        return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
+        if family.floor is not None and family.floor > alpha:
+            return "not tested"
+        if fix is None or not fix["confirmed"]:
+            return "no evidence"
     word, _ = direction(facts, family, alpha, data)
     return word
 
@@ -147,10 +153,10 @@ def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mappi
         return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
+    if fixed:
+        return f"The errors alone could be chance ({p}), the gain of a fix is not."
     if state != "no evidence":
         return f"The rest could be chance ({p})."
-    if fixed:
-        return f"The test of the errors sees nothing ({p}), the gain of a fix does."
     return f"Chance explains what is seen ({p}){_reach(facts.errors[0].interval, data)}."
 
 

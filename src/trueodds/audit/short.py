@@ -96,6 +96,8 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
         return Fact(
             label, "not tested" if rejected is None else "it could be", told, "plain" if rejected is None else "good"
         )
+    if (verdict.get("pvalue") or 0.0) > alpha and not audit["data"].get("true_class_zeros"):
+        return Fact(label, "no", f"the gain of a fix was confirmed; the errors alone could be ({told})", "bad")
     if (verdict.get("pvalue") or 0.0) > alpha:
         return Fact(label, "no", f"what came was called impossible; the error alone could be ({told})", "bad")
     error = default_measure(audit)

@@ -126,7 +126,7 @@ def compare(
     sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
-    named, estimator = estimator is not None, estimator or DEFAULT
+    named, estimator = estimator is not None, DEFAULT if estimator is None else estimator
     member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))

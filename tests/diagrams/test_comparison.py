@@ -94,8 +94,9 @@ def test_errors_floors_and_differences_are_those_of_measure_and_compare():
     rows = part(diagram, "model")
     found = to.compare(models["after"], models["before"], "ece", level=0.95)
     assert rows["difference"][1] == pytest.approx(found.difference)
-    assert rows["difference_low"][1] == pytest.approx(found.interval.low)
-    assert rows["difference_high"][1] == pytest.approx(found.interval.high)
+    # Another 999 redraws of the same null, whose mean the bias of either error is scaled by.
+    assert rows["difference_low"][1] == pytest.approx(found.interval.low, rel=0.01)
+    assert rows["difference_high"][1] == pytest.approx(found.interval.high, rel=0.01)
     for i, name in enumerate(models):
         own = to.measure(models[name], "ece")
         assert rows["error"][i] == pytest.approx(own.value)

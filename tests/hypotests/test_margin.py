@@ -84,11 +84,14 @@ def test_the_decision_is_said_in_the_line_in_a_note_and_in_the_json():
     assert " · undecided at the margin of 0.03 · " in str(judged(binary(60), 0.03))
 
 
-@pytest.mark.parametrize(("test", "estimator"), [("ks", "ks"), ("ecce", "ecce_r"), ("debiased_l2", "debiased_l2")])
-def test_tests_of_an_error_are_judged_by_its_interval(test, estimator):
+@pytest.mark.parametrize(
+    ("test", "estimator", "settings"),
+    [("ks", "ks", {"start": "both"}), ("ecce", "ecce_r", {}), ("debiased_l2", "debiased_l2", {})],
+)
+def test_tests_of_an_error_are_judged_by_its_interval(test, estimator, settings):
     preds = binary(500)
     found = judged(preds, 0.2, test).settings
-    interval = to.measure(preds, estimator).interval
+    interval = to.measure(preds, estimator, **settings).interval
     assert (found["low"], found["high"]) == (interval.low, interval.high)
 
 

@@ -25,7 +25,7 @@ MEMBERS = (
     *(Member(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
 )
 
-_TINY = 1e-200  # stands for a variance of 0, so that what cannot happen is far out and still finite
+_TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
 _LEAST = 1e-300  # probability below which logarithms are cut
 
 

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 ELEMENTS = 2**14  # leaves times classes that a draw fills at most
 SCALES = {4: 0.05, 16: 0.12, 64: 0.09, 256: 0.04}  # numbers of nodes in which residuals are squared, with weights
 
-_TINY = 1e-200
+_TINY = 1e-100
 _LEAST = 1e-300
 
 

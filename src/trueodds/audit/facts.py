@@ -193,7 +193,8 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
         low = 0.0 if pvalues.get("canonical", 0.0) > alpha else low
         high = max([whole.interval.high, *(ends.high * factor for ends, factor in coarser)])
         ends = replace(whole.interval, low=min(low, whole.value), high=min(high, 1.0))
-        found["canonical"] = replace(whole, interval=ends)
+        hides = whole.debiased is not None and whole.debiased < ends.low  # the floor was taken off more than noise
+        found["canonical"] = replace(whole, interval=ends, debiased=None if hides else whole.debiased)
     return list(found.values())
 
 

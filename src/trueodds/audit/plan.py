@@ -252,7 +252,7 @@ def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Reliability and the histogram through the default lens, reliability of every class, and 3 or 4 of them at once."""
     drawn = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
-        drawn.append(draw(rows, "confidence_histogram"))
+        drawn.append(draw(rows, "confidence_histogram", level=level))
         if rows.kind == "classes" and 2 < rows.k <= PANELS_UP_TO:
             drawn.append(draw(rows, "reliability", lens="classwise", level=level))
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in WHOLE:

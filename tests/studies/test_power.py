@@ -1,0 +1,39 @@
+"""Are the worlds of the study of power what their names say, and does the audit see more there than it did by the ECE?"""
+
+import numpy as np
+import pytest
+
+from trueodds.studies.power import Plan, cells, measured, power, sentence
+from trueodds.studies.powers.worlds import WORLDS
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world.name} {world.k}")
+def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(world):
+    P, Q = world.make(np.random.default_rng(0), 400)
+    for each in (P, Q):
+        assert each.shape == (400, world.k)
+        assert each.min() >= 0
+        assert each.sum(axis=1) == pytest.approx(1)
+    assert np.allclose(P, Q) == world.calibrated
+    y = world.rows(np.random.default_rng(0), 400).y
+    gap = np.eye(world.k)[y] - Q  # labels come with the true probabilities
+    assert (np.abs(gap.mean(axis=0)) < 5 * np.sqrt((Q * (1 - Q)).mean(axis=0) / 400) + 1e-12).all()
+
+
+def test_a_row_has_the_audit_and_the_best_single_test():
+    plan = Plan(sets=25, calibrated=5, rows=(200,), resamples=99)
+    world = next(each for each in WORLDS if each.name == "temperature .6" and each.k == 2)
+    (cell,) = cells(plan, [world])
+    row = measured(cell, plan)
+    assert row["audit"] > row["before"]  # 63 % beside 12 to 15 % at 150 rows
+    assert row["by"] in ("spiegelhalter", "cox", "ks", "tcal", "debiased_l2")
+    assert row["best"] >= row["audit"] - 20
+    assert not row["held out"]
+
+
+def test_the_study_runs_in_a_moment_and_sums_up():
+    found = power(plan=Plan(sets=2, calibrated=2, rows=(50,), most_classes=2, resamples=19), worlds=WORLDS[:7])
+    assert {row["K"] for row in found.rows} == {2}
+    assert found.rows[0]["best"] is None
+    assert "the audit rejects" in found.sentence
+    assert sentence([row for row in found.rows if row["best"] is None]) == "Only calibrated worlds were simulated."

@@ -184,7 +184,7 @@ def difference(a: Side, b: Side, correlation: float, level: float) -> Interval:
     r"""The interval of a difference of two weighted means of absolute gaps.
 
     Each value less the middle of the bounds of its bias; the margin is z times the standard error of the difference and
-    the root of the sum of both squared half widths of the bounds. Level: study `intervals`.
+    the root of the sum of both squared half widths of the bounds. Level on equal pairs: docs/estimators.md.
     """
     z = float(ndtri((1 + level) / 2))
     middle = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2

@@ -47,7 +47,7 @@ LEGEND = """{sets} data sets per row. shape: in which way the model is off; floo
 of it. truth: the estimator's value on endless rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
 of predicted and true probability. covers, low_misses, high_misses: how often the default 95 % interval holds the truth, lies above it, lies below
 it; covers_unbinned: how often it holds the unbinned one. width: mean width over 3.92 standard deviations of the estimate.
-half: which half of the worlds; constants were chosen on half 0 alone."""
+half: every other world; the constants of the intervals were chosen with both in sight."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def forms_of(name: str) -> tuple[Form, ...]:
     if not member.nulls:
         return (Form(name, "redraw"), *EXTRA.get(name, ()))
     (default,) = (field.default for field in dataclasses.fields(member) if field.name == "null")
-    nulls = dict.fromkeys((default, *member.nulls))
+    nulls = dict.fromkeys((default, *member.nulls) if default in member.nulls else member.nulls)
     usual = [Form(name, null, asked=() if null == default else (("null", null),)) for null in nulls]
     return (*(dataclasses.replace(form, **COSTLY.get((name, form.null), {})) for form in usual), *EXTRA.get(name, ()))
 
@@ -83,7 +83,7 @@ def _forms(*forms: Form) -> dict[str, tuple[Form, ...]]:
 EXTRA = _forms(
     Form("consistency", "redraw", "confidence", lens="confidence", fewest=3),
     Form("consistency", "both", "rows too", (("redraw", "both"),), classes=2, most=500, slow=0),
-    Form("hosmer_lemeshow", "asymptotic", "exact", (("form", "exact"),), classes=2),
+    Form("hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), classes=2),
     Form("cox", "asymptotic", "score", (("form", "score"),)),
     Form("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
     Form("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),

@@ -78,7 +78,7 @@ def test_equal_scores_are_one_step_whatever_the_order_of_the_rows():
 def test_errors_and_p_values_are_those_of_the_tests():
     seen = sure(500)
     panels = Cumulative()([seen]).panels
-    for name, p, test in (("ecce_mad", "pvalue_mad", KS()), ("ecce_r", "pvalue_r", ECCE())):
+    for name, p, test in (("ecce_mad", "pvalue_mad", KS(start="below")), ("ecce_r", "pvalue_r", ECCE())):
         found = test.on(seen)
         assert panels[name][0] == found.effect
         assert panels[p][0] == pytest.approx(found.pvalue, rel=1e-12)

@@ -134,7 +134,6 @@ class Verdict(Result):
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    summary: str = ""  # what the test estimates, in words
 
     def __post_init__(self) -> None:
         keep_defined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
@@ -147,6 +146,11 @@ class Verdict(Result):
         """Where the error lies beside the margin: within, beyond or undecided; None where no margin was given."""
         found: str | None = self.settings.get("decision")
         return found
+
+    @property
+    def summary(self) -> str:
+        """What the test estimates, in words; empty where it estimates nothing by itself."""
+        return str(self.settings.get("summary", ""))
 
     def describe(self) -> str:
         """The p-value, the statistic and the null hypothesis, in one line."""

@@ -37,7 +37,7 @@ class Cumulative(Recipe):
     calibrated, falling where it says too much. Equal scores are one step. If the model is calibrated C is Brownian
     motion of variance :math:`\sigma^2 = \sum w^2 p (1 - p) / w^2` at its end, and stays within the band ±q σ as a whole
     with probability `level`, where P[max |W| > q] = 1 − level. ECCE-MAD = max |C|, which the band judges, and
-    ECCE-R = max C − min C have the p of the tests `ks` and `ecce`.
+    ECCE-R = max C − min C have the p of the tests `ks` with `start="below"` and `ecce`.
 
     With the same probability no stretch of it changes by more than r σ, where P[max W − min W > r] = 1 − level. The
     steepest stretch is the one with the largest :math:`(|\Delta C| - r \sigma) / \Delta F`, the slope that is certain; there

@@ -296,9 +296,11 @@ class ViewTest(HypothesisTest):
             strongest = each[best]
             parts = strongest.parts if len(each) == 1 else _parts([v.name for v in lens.views], each, pvalues[0])
             family_p = of_lens[0] if len(each) > 1 else None
+            if len(each) == 1 and strongest.summary:
+                settings["summary"] = strongest.summary
             return Verdict(
                 name, str(lens.lens), strongest.statistic, of_lens[0], n, null, floor, family_p, strongest.effect,
-                parts, settings, told, strongest.summary if len(each) == 1 else "",
+                parts, settings, told,
             )  # fmt: skip
         best = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
         leaders = [each[int(np.argmin(np.nan_to_num(p, nan=2.0)))] for each, p in zip(found, pvalues, strict=True)]

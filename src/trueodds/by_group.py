@@ -106,7 +106,7 @@ def by_group(
     >>> y = rng.random(2000) < np.where(old, p**2, p)
     >>> found = by_group(Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
     >>> [(each.label, each.standing) for each in found.groups]
-    [('age=old', 'off'), ('age=young', 'undecided')]
+    [('age=old', 'off'), ('age=young', 'within')]
     >>> found.widest[0].first, found.widest[0].settled
     ('age=old', True)
     """

@@ -87,8 +87,9 @@ def _renewed(
             odd = sorted(set(table.columns) ^ set(columns))[0]
             raise InputError(
                 "TO309",
-                "Files that are written into one must have the same columns.",
-                f"{odd!r} in only one of {source.tables[0].name} and {table.name}",
+                f"Files that are written into one must have the same columns; those of {source.tables[0].name} and "
+                f"{table.name} differ.",
+                f"{odd!r} in only one of them",
                 "Apply to them one by one.",
             )
         start = 0

@@ -243,7 +243,7 @@ def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -
     if differ:
         raise InputError(
             "TO309",
-            "Files that are read together must have the same columns.",
-            f"{sorted(differ)[0]!r} in only one of {first} and {other}",
+            f"Files that are read together must have the same columns; those of {first} and {other} differ.",
+            f"{sorted(differ)[0]!r} in only one of them",
             "Read them apart, or name the columns that both have.",
         )

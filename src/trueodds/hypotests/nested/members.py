@@ -58,7 +58,7 @@ def surprise(pool: Array) -> Array:
     it is the largest. All entries are treated alike.
 
     >>> surprise(np.arange(100.0))[[0, 50, 99]].round(2)
-    array([-0.  ,  0.69,  4.4 ])
+    array([-0.  ,  0.69,  3.69])
     """
     size = pool.shape[-1]
     upper = max(5, size // 10)

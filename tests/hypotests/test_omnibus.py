@@ -9,9 +9,10 @@ import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import SCALES, BinaryCells
 from trueodds.hypotests.nested.members import Member, combined, log_pvalues, root_mean_square, surprise
-from trueodds.hypotests.nested.vectors import VectorLeaves, halved
+from trueodds.hypotests.nested.vectors import VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.problem.lens import as_lens
+from trueodds.problem.tree import nested_halves
 from trueodds.problem.view import View
 
 
@@ -120,17 +121,17 @@ def test_leaves_do_not_depend_on_the_order_of_rows_and_hold_equal_vectors_togeth
     rng = np.random.default_rng(0)
     x = np.round(rng.dirichlet([1, 1, 1], 200), 1)
     order = rng.permutation(200)
-    place = halved(x, 6)
-    assert (halved(x[order], 6) == place[order]).all()
+    place = nested_halves(x, 6)
+    assert (nested_halves(x[order], 6) == place[order]).all()
     assert all(len(np.unique(place[(x == each).all(axis=1)])) == 1 for each in np.unique(x, axis=0))
-    assert np.bincount(halved(rng.random((256, 4)), 3) // 1).tolist() == [32] * 8
+    assert np.bincount(nested_halves(rng.random((256, 4)), 3) // 1).tolist() == [32] * 8
 
 
 def test_the_effect_is_the_debiased_root_mean_square_between_nodes():
     view = View([0.2] * 100 + [0.8] * 100, [1] * 30 + [0] * 70 + [1] * 70 + [0] * 30)  # 10 points off at both
     node = (view.p > 0.5).astype(int)
     a = np.array([0.8] * 30 + [-0.2] * 70)
-    expected = (a.sum() ** 2 - (a**2).sum()) / 100 * 2 / 200
+    expected = (a.sum() ** 2 - (a**2).sum()) / (100 * 99)  # the same at both
     assert root_mean_square(view, node) == pytest.approx(np.sqrt(expected), rel=1e-12)
     assert Omnibus().on(view).effect == pytest.approx(np.sqrt(expected), rel=1e-12)
 

@@ -55,9 +55,10 @@ class Omnibus(ViewTest):
               p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
 
     where :math:`p_j` is the p-value of statistic j by a law fitted to its draws. The inverse harmonic mean T is judged
-    among its values in the same draws, so that the level is exact at any n whatever the fitted laws; half of the
-    weights ω are for level and slope. Several views (classes) are combined in the same way with the sums of their squared
-    levels and slopes, and a family of lenses with weights .4 (headline), .15 (class-wise) and .45 (canonical).
+    among its values in the same draws, so that the level is exact at any n whatever the fitted laws. Of the weights ω
+    level and slope have .6 and the squares .4; of vectors .7 and .3. Several views (classes) are combined in the same
+    way with the sums of their squared levels and slopes, and a family of lenses with weights .4 (headline), .15
+    (class-wise) and .45 (canonical).
 
     With `cluster` or `votes` signs of whole residuals are flipped (approximate); with clusters the larger p counts of
     this and of labels redrawn with the correlation seen within clusters.
@@ -69,8 +70,9 @@ class Omnibus(ViewTest):
         verdict at a usual level hardly depends on the seed.
 
     Shapes: binary views (n,) and joint views (n, m). Statistic: log T, at least 0. Effect: the debiased
-    root-mean-square error between 16 nodes (64 of vectors), with the sign of its square, in probability units. Parts: each statistic with its own p and Holm's; of several views, each
-    view. Smallest p: 1/(1 + B). Cost: O(n) per draw. Raises TO203 for other settings.
+    root-mean-square error between 16 nodes (64 of vectors), with the sign of its square, in probability units. Parts:
+    each statistic with its own p and Holm's; of several views, each view. Smallest p: 1/(1 + B). Cost: O(n) per draw.
+    Raises TO203 for other settings.
     Source: harmonic mean of p-values: Good (1958), Wilson (2019); squares without diagonal terms: Lee, Huang, Hassani
     & Dobriban (2023); score statistic: Cox (1958). The choice and the weights are our own: see docs/tests.md.
 
@@ -115,13 +117,9 @@ class Omnibus(ViewTest):
         """log T and the p of each statistic among its draws, of two null laws the larger."""
         members = _members(view)
         evidence = min(float(_evidence(members, _pooled(values, each))[0]) for each in draws)
-        surprise = [
-            np.abs(x) if not member.degrees and not member.squares else x
-            for member, x in zip(members, values, strict=True)
-        ]
         single = [
-            max(pvalue(float(surprise[j]), _absolute(member, each[:, j])) for each in draws)
-            for j, member in enumerate(members)
+            max(pvalue(float(_absolute(member, x)), _absolute(member, each[:, j])) for each in draws)
+            for j, (member, x) in enumerate(zip(members, values, strict=True))
         ]
         parts = {
             member.name: {"statistic": float(x), "pvalue": p, "holm": h}

@@ -78,6 +78,37 @@ def grow(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree
     return tree
 
 
+def nested_halves(x: Array, depth: int) -> Array:
+    """The cell of each vector (n, m) among 2^depth nested ones: halves at the median of the axis of largest variance.
+
+    The leading bits of a cell's number are those of the cell that it was split from, so that one number per vector
+    gives the cells at every depth; `grow` stops at a least number of rows instead. Equal vectors share a cell.
+
+    >>> nested_halves(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
+    array([0, 1, 2, 3])
+    """
+    place = np.zeros(len(x), dtype=np.int64)
+    todo = [(np.arange(len(x)), 0, depth)]
+    while todo:
+        rows, prefix, left = todo.pop()
+        if left == 0 or len(rows) < 2:
+            place[rows] = prefix << left
+            continue
+        part = x[rows]
+        axis = int(np.argmax(np.round(part.var(axis=0), 12)))
+        column = part[:, axis]
+        cut = np.median(column)
+        low = column < cut
+        if not low.any():
+            low = column <= cut
+        if low.all():  # no vector differs on any axis
+            place[rows] = prefix << left
+            continue
+        todo.append((rows[low], 2 * prefix, left - 1))
+        todo.append((rows[~low], 2 * prefix + 1, left - 1))
+    return place
+
+
 def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
     """Minus the largest variance among the axes, and that axis (the first of equals)."""
     part, mass = x[rows].astype(np.float64, copy=False), w[rows]

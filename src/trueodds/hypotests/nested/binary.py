@@ -25,8 +25,8 @@ MEMBERS = (
     *(Member(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
 )
 
-_TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
-_LEAST = 1e-300  # probability below which logarithms are cut
+TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
+LEAST = 1e-300  # probability below which logarithms are cut
 
 
 class BinaryCells:
@@ -43,25 +43,27 @@ class BinaryCells:
             return np.bincount(self.index, x, self.size)
 
         self.variance = summed(np.maximum(view.sums("wwv"), 0.0))
-        logit = np.log(np.maximum(p, _LEAST)) - np.log(np.maximum(view.q, _LEAST))
+        logit = np.log(np.maximum(p, LEAST)) - np.log(np.maximum(view.q, LEAST))
         self.slope = _mean(summed, logit, view.sums("wwv"), view.w)
-        total = max(self.variance.sum(), _TINY)
+        total = max(self.variance.sum(), TINY)
         ww = view.sums("ww")
         if are_shares(view):  # whose residuals keep their squares when their signs are flipped
-            self.per_outcome, self.without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
+            per_outcome, without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
         else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
-            self.per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), _TINY)
-            self.without_outcome = summed(ww * p * p)
+            per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
+            without_outcome = summed(ww * p * p)
         mass = np.cumsum(summed(view.w))
         self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size])
-        self.node_variance = [np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
+        self.precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
+        of_cell = np.array([self.nodes.spread(x, self.size) for x in self.precision]).reshape(-1, self.size)
+        self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
         spread, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
         centered = self.slope - (self.slope @ self.variance) / total
         self.linear = np.stack(
             [
-                np.full(self.size, 1 / np.sqrt(max(spread, _TINY))),
-                self.slope / np.sqrt(max(slopes, _TINY)),
-                centered / np.sqrt(max((centered**2 * self.variance).sum(), _TINY)),
+                np.full(self.size, 1 / np.sqrt(max(spread, TINY))),
+                self.slope / np.sqrt(max(slopes, TINY)),
+                centered / np.sqrt(max((centered**2 * self.variance).sum(), TINY)),
             ],
             axis=1,
         )
@@ -72,10 +74,9 @@ class BinaryCells:
         level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
         out = np.full((*level.shape, len(MEMBERS)), np.nan)
         out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
-        sums = self.nodes.sums(residual)
-        diagonals = self.nodes.sums(wy * self.per_outcome + self.without_outcome)
-        for j, (square, single, variance) in enumerate(zip(sums, diagonals, self.node_variance, strict=True)):
-            out[..., 3 + j] = (square * square - single) @ (1 / variance)
+        diagonals = wy @ self.diagonal + self.diagonal_without
+        for j, (sums, precision) in enumerate(zip(self.nodes.sums(residual), self.precision, strict=True)):
+            out[..., 3 + j] = (sums * sums) @ precision - diagonals[..., j]
         return out
 
 
@@ -90,6 +91,11 @@ class Nodes:
         """The node of each cell at the finest of the scales up to so many nodes; 0 where there is none."""
         scales = [each for each in self.starts if len(each) <= most]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
+
+    def spread(self, x: Array, cells: int) -> Array:
+        """What each node of one scale has, given to its cells."""
+        starts = next(each for each in self.starts if len(each) == len(x))
+        return np.repeat(x, np.diff(starts, append=cells))
 
     def sums(self, x: Array, axis: int = -1) -> list[Array]:
         """Sums over the cells of each node along an axis, by scale."""
@@ -109,7 +115,7 @@ def are_shares(view: View) -> bool:
 def _mean(summed: Any, x: Array, weight: Array, fallback: Array) -> Array:
     """The mean of x in each cell by one weight; by the other where that is 0 throughout."""
     weights, others = summed(weight), summed(fallback)
-    plain = summed(x * fallback) / np.maximum(others, _TINY)
+    plain = summed(x * fallback) / np.maximum(others, TINY)
     return np.where(weights > 0, summed(x * weight) / np.where(weights > 0, weights, 1.0), plain)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, log_ndtr, logsumexp, ndtri
 
+from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.inference.among import TIE
 from trueodds.problem.view import View
 
@@ -96,14 +97,19 @@ def root_mean_square(view: View, node: Array) -> float:
     `node` (n,) names the node of each row.
 
     >>> view = View(p=[0.5, 0.5, 0.5, 0.5], y=[1, 1, 1, 0])
-    >>> root_mean_square(view, np.zeros(4, dtype=int))  # ((1.5 − .5)² − 4 · .25) / 4² = 0
+    >>> root_mean_square(view, np.zeros(4, dtype=int))  # ((1.5 − .5)² − 4 · .25) / (4² − 4) = 0
     0.0
     """
     size = int(node.max()) + 1
-    weight = np.bincount(node, view.w, size)
+
+    def summed(x: Array) -> Array:
+        return np.bincount(node, x, size)
+
+    w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
     residual = (view.y - view.p).reshape(len(view), -1)
-    sums = np.stack([np.bincount(node, view.w * column, size) for column in residual.T], axis=1)
-    single = view.w**2 * (residual**2).sum(axis=1) if view.is_rows else view.sums("wwr")
-    excess = (sums**2).sum(axis=1) - np.bincount(node, single, size)
-    square = float((excess / np.where(weight > 0, weight, 1.0)).sum() / view.total)
+    squares = ww[:, None] * residual**2 if view.is_rows else view.sums("wwr")[:, None]
+    square = sum(
+        float(mean_square(summed(w), summed(w * one), summed(own), summed(ww)))
+        for one, own in zip(residual.T, squares.T, strict=True)
+    )
     return float(np.sign(square) * np.sqrt(abs(square)))

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.hypotests.nested.binary import Nodes, are_shares
+from trueodds.hypotests.nested.binary import LEAST, TINY, Nodes, are_shares
 from trueodds.hypotests.nested.members import Member
+from trueodds.problem.tree import nested_halves
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
 ELEMENTS = 2**14  # leaves times classes that a draw fills at most
 SCALES = {4: 0.05, 16: 0.12, 64: 0.09, 256: 0.04}  # numbers of nodes in which residuals are squared, with weights
-
-_TINY = 1e-100
-_LEAST = 1e-300
 
 
 def members(classes: int) -> tuple[Member, ...]:
@@ -42,7 +40,7 @@ class VectorLeaves:
         n, k = len(view), view.p.shape[1]
         depth = int(min(np.ceil(np.log2(max(n, 2))), np.log2(max(ELEMENTS // k, 4))))
         P = view.p.astype(np.float64)
-        place = halved(P, depth)
+        place = nested_halves(P, depth)
         held, self.index = np.unique(place, return_inverse=True)
         self.size = len(held)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
@@ -52,18 +50,19 @@ class VectorLeaves:
 
         v = P * (1 - P)
         variance = summed(ww[:, None] * v)
-        mass = np.maximum(np.bincount(self.index, w, self.size), _TINY)[:, None]
-        logs, odds = np.log(np.maximum(P, _LEAST)), np.log(np.maximum(P, _LEAST)) - np.log(np.maximum(1 - P, _LEAST))
+        mass = np.maximum(np.bincount(self.index, w, self.size), TINY)[:, None]
+        logs = np.log(np.maximum(P, LEAST))
+        odds = logs - np.log(np.maximum(1 - P, LEAST))
 
         def mean(x: Array) -> Array:
             by_variance = summed(ww[:, None] * v * x) / np.where(variance > 0, variance, 1.0)
             return np.where(variance > 0, by_variance, summed(w[:, None] * x) / mass)
 
-        total = np.maximum(variance.sum(axis=0), _TINY)
+        total = np.maximum(variance.sum(axis=0), TINY)
         self.logs = mean(logs).ravel()
         slope = mean(odds)
         slope -= (slope * variance).sum(axis=0) / total
-        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), _TINY))
+        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), TINY))
         self.level = 1 / np.sqrt(total)
         self.scale = 1 / np.maximum(total / total.sum(), 1e-3 / k)  # of squares, by class
         if are_shares(view):
@@ -97,30 +96,3 @@ class VectorLeaves:
         out = np.full((*found[0].shape, 5 + len(SCALES)), np.nan)
         out[..., : len(found)] = np.stack(found, axis=-1)
         return out
-
-
-def halved(x: Array, depth: int) -> Array:
-    """The place of each vector among 2^depth nested cells: halves at the median of the axis that varies most.
-
-    Vectors that are equal share a cell; places of cells that share their first bits are near each other.
-    """
-    place = np.zeros(len(x), dtype=np.int64)
-    todo = [(np.arange(len(x)), 0, depth)]
-    while todo:
-        rows, prefix, left = todo.pop()
-        if left == 0 or len(rows) < 2:
-            place[rows] = prefix << left
-            continue
-        part = x[rows]
-        axis = int(np.argmax(np.round(part.var(axis=0), 12)))
-        column = part[:, axis]
-        cut = np.median(column)
-        low = column < cut
-        if not low.any():
-            low = column <= cut
-        if low.all():  # no vector differs on any axis
-            place[rows] = prefix << left
-            continue
-        todo.append((rows[low], 2 * prefix, left - 1))
-        todo.append((rows[~low], 2 * prefix + 1, left - 1))
-    return place

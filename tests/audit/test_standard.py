@@ -7,7 +7,7 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import binom, mannwhitneyu
 
 import trueodds as to
-from trueodds.audit.standard import auc, by_name, exponent, measures_of
+from trueodds.audit.standard import auc, by_name, exponent, measures_of, notes_of
 from trueodds.hypotests.cox import Cox
 from trueodds.problem.view import View
 
@@ -105,3 +105,14 @@ def test_probabilities_of_0_and_1_have_no_slope_and_all_the_rest():
     assert found["calibration_slope"].value is None
     assert found["auc"].value == 1.0
     assert found["observed_to_expected"].value == pytest.approx(20 / 19)
+
+
+def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
+    p = np.array([0.0, 0.2, 0.5, 0.9] * 25)
+    preds = to.Predictions((np.random.default_rng(0).random(100) < p).astype(int), p)
+    assert of(preds)["calibration_slope"].value is None
+    (note,) = notes_of(preds)
+    assert note.code == "TN268"
+    assert "25 are exactly 0 or 1" in note.text
+    assert note in to.audit(preds, rng=0).notes
+    assert notes_of(to.Predictions([0, 1], [0.2, 0.9])) == []

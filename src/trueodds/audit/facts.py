@@ -1,4 +1,4 @@
-"""What the audit asks and finds, on rows: every lens on one set of draws, every error with its sureness."""
+"""What an audit measures and tests on rows: errors with intervals, one family of tests, groups, standard measures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.audit import repeats
 from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
-from trueodds.audit.standard import Measure, measures_of
+from trueodds.audit.standard import Measure, measures_of, notes_of
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
@@ -69,7 +69,7 @@ def lenses_of(preds: Predictions) -> list[Lens]:
 def enough(resamples: int | None, claims: int, alpha: float) -> int:
     """How many redraws: 999 if not said, or as many as Holm's correction of so many claims needs, up to 9,999."""
     if resamples is None:
-        return max(999, min(9_999, math.ceil(5 * claims / alpha) - 1))
+        return max(RESAMPLES, min(9_999, math.ceil(5 * claims / alpha) - 1))
     return resamples
 
 
@@ -94,10 +94,9 @@ def of_rows(
     groups = len(whom.groups) if _apart(preds) else 1
     drawn = enough(resamples, max(views, groups), alpha)
 
-    same = copy.deepcopy(
-        rng
-    )  # the groups' draws are those of `by_group` with this seed, whatever is tested beside them
-    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, same) if whom.groups else None
+    # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
+    of_groups = copy.deepcopy(rng)
+    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
 
     def tested(test: Omnibus) -> list[Verdict]:
         return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
@@ -131,7 +130,7 @@ def of_rows(
     errors = consistent(answered[2:], tests, preds.k, alpha)
     standard = measures_of(preds, level, rng)
     gap, z = _gap(preds)
-    told = [*notes, *(each for each in found.notes if each not in tests[0].notes)]
+    told = [*notes, *notes_of(preds), *(each for each in found.notes if each not in tests[0].notes)]
     return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], told, found, standard)
 
 
@@ -176,9 +175,9 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
     """The errors with intervals that contradict neither the tests nor each other; every change makes them longer or
     follows from the interval of a coarser lens.
 
-    An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation, is
-    at least the confidence error and K/2 times the mean error of the classes, so where its own
-    test rejects, its interval is not below theirs.
+    An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation,
+    is at least the confidence error and K/2 times the mean error of the classes, so where its own test rejects, its
+    interval is not below theirs.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     found = {each.lens: each for each in errors}

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval, strict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.floors import floors
+from trueodds.inference.intervals import normal
 from trueodds.problem.lens import default_lens
 from trueodds.problem.log_probabilities import log_probabilities
 from trueodds.problem.predictions import Predictions
@@ -73,13 +74,28 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
     names = ["o_e", *(["ici"] if preds.n <= MOST_ROWS else [])]
     asked = [Asked.of(ESTIMATORS.make(name, {}), default_lens(preds), preds) for name in names]
     sure = Sureness(level=level, resamples=RESAMPLES)
-    told = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
+    found_by_rows = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
     known = {"o_e": ("observed_to_expected", 1.0), "ici": ("ici", 0.0)}
     others = [
         Measure(known[name][0], each.value, each.interval, known[name][1])
-        for name, each in zip(names, told, strict=True)
+        for name, each in zip(names, found_by_rows, strict=True)
     ]
     return large, slope, *others, _measure("auc", *auc(view, preds.cluster), level, None)
+
+
+def notes_of(preds: Predictions) -> list[Note]:
+    """Why two classes have no calibration in the large and no slope: probabilities of 0 or 1 have no log odds."""
+    if preds.kind != "classes" or preds.k > 2:
+        return []
+    (view,) = default_lens(preds).views(preds)
+    extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
+    if not extreme:
+        return []
+    text = (
+        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration in the large "
+        "and slope have no value. With a limit, to.test(preds, 'cox', floor=1e-6) estimates both."
+    )
+    return [Note("TN268", text)]
 
 
 def by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
@@ -93,8 +109,7 @@ def _measure(name: str, value: float, error: float, level: float, ideal: float |
         return Measure(name, None, None, ideal)
     if not np.isfinite(error):
         return Measure(name, value, None, ideal)
-    z = float(ndtri((1 + level) / 2))
-    return Measure(name, value, Interval(value - z * error, value + z * error, level, "normal"), ideal)
+    return Measure(name, value, normal(value, error, level), ideal)
 
 
 def _gap(view: View, cluster: Array | None, level: float) -> Measure:
@@ -149,21 +164,21 @@ def exponent(preds: Predictions) -> tuple[float, float]:
 
 
 def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
-    """The area under the ROC curve and its standard error; NaN where only one class came.
+    """The area under the ROC curve and its standard error; NaN where only one class occurs.
 
     The error is DeLong's: from the share of the other class that each row is placed beyond. Rows count by weight;
     with votes each row is partly of both classes. Source: DeLong, DeLong & Clarke-Pearson (1988).
     """
-    came, other = view.w * view.y, view.w * (1 - view.y)
-    ones, zeros = float(came.sum()), float(other.sum())
+    events, others = view.w * view.y, view.w * (1 - view.y)
+    ones, zeros = float(events.sum()), float(others.sum())
     if ones <= 0 or zeros <= 0:
         return float("nan"), float("nan")
     place = rankdata(view.p, "dense") - 1
-    below, above = (np.bincount(place, x) for x in (other, came))
+    below, above = (np.bincount(place, x) for x in (others, events))
     beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
     lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
-    area = float(came @ beaten) / ones
-    influence = came / ones * (beaten - area) + other / zeros * (lost - area)
+    area = float(events @ beaten) / ones
+    influence = events / ones * (beaten - area) + others / zeros * (lost - area)
     if cluster is not None:
         influence = np.bincount(cluster, influence)
     return area, float(np.sqrt((influence**2).sum()))

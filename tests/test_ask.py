@@ -150,14 +150,14 @@ def test_an_aggregate_over_classes_from_a_tally_says_why_it_has_no_interval():
         (lambda p: to.measure(p, "ece", mode="tally", closed="left"), "TO406"),
         (lambda p: to.measure(p, "log_loss", lens="confidence", mode="tally"), "TO403"),
         (lambda p: to.test(p, "consistancy"), "TO201"),
-        (lambda p: to.test(p, redraw="both", mode="tally"), "TO205"),
+        (lambda p: to.test(p, "consistency", redraw="both", mode="tally"), "TO205"),
         (lambda p: to.fit(p, "tempature"), "TO201"),
         (lambda p: to.fit(to.tally(p), "temperature"), "TO403"),
         (lambda p: to.draw(p, "reliabilty"), "TO201"),
         (lambda p: to.audit(p, alpha=5), "TO203"),
         (lambda p: to.test(p, lens=[]), "TO204"),
         (lambda p: to.test(p, lens=["confidence", "confidence"]), "TO204"),
-        (lambda p: to.test(p, aggregate="median"), "TO203"),
+        (lambda p: to.test(p, "consistency", aggregate="median"), "TO203"),
         (lambda p: to.measure(to.tally(p), "ece", weight_kind="frequency"), "TO403"),
         (lambda p: to.measure(to.tally(p), "ece", resample="rows"), "TO205"),
     ],
@@ -240,7 +240,7 @@ def test_the_seed_of_a_call_deals_the_folds_whatever_its_type() -> None:
     assert one.settings["fold_seed"] == other.settings["fold_seed"] == 5
     drawn = to.measure(preds, "cross_fitted", interval=None, rng=np.random.default_rng(5))
     assert drawn.settings["fold_seed"] not in (0, 5)
-    assert to.test(preds, statistic="cross_fitted", rng=5, resamples=19).statistic == one.value
+    assert to.test(preds, "consistency", statistic="cross_fitted", rng=5, resamples=19).statistic == one.value
 
 
 def test_folds_do_not_part_clusters() -> None:

@@ -33,8 +33,24 @@ def test_power_tells_the_library_s_json(run: Run, honest: str) -> None:
 
 
 def test_power_takes_the_settings_of_the_test(run: Run, honest: str) -> None:
-    done = run("power", honest, "--n", 80, "--statistic", "rmsce", "--bins", 5, "--set", "distortion=shift", *FEW)
-    found = to.power(to.read(honest), n=80, statistic="rmsce", bins=5, distortion="shift", simulations=40)
+    done = run(
+        "power",
+        honest,
+        "--n",
+        80,
+        "--test",
+        "consistency",
+        "--statistic",
+        "rmsce",
+        "--bins",
+        5,
+        "--set",
+        "distortion=shift",
+        *FEW,
+    )
+    found = to.power(
+        to.read(honest), "consistency", n=80, statistic="rmsce", bins=5, distortion="shift", simulations=40
+    )
     assert done.stdout.splitlines()[0] == found.describe()
 
 

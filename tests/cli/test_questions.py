@@ -25,7 +25,7 @@ def test_measure_tells_the_library_s_json(run: Run, over: str) -> None:
 
 def test_test_tells_the_library_s_json(run: Run, over: str) -> None:
     said = run("test", over, "--lens", "classwise", "--resamples", 99, "--json", "-")
-    assert json.loads(said.stdout) == to.test(to.read(over), "consistency", lens="classwise", resamples=99).to_dict()
+    assert json.loads(said.stdout) == to.test(to.read(over), lens="classwise", resamples=99).to_dict()
 
 
 def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, over: str, folder: Path) -> None:

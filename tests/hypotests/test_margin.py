@@ -67,7 +67,7 @@ def test_the_interval_is_the_one_that_measure_gives(settings):
 
 def test_a_margin_leaves_p_and_statistic_alone():
     preds = binary(300)
-    with_it, without = judged(preds, 0.05), to.test(preds, resamples=19)
+    with_it, without = judged(preds, 0.05), to.test(preds, "consistency", resamples=19)
     assert (with_it.pvalue, with_it.statistic, with_it.effect) == (without.pvalue, without.statistic, without.effect)
     assert without.decision is None
     assert "margin" not in str(without)
@@ -138,9 +138,9 @@ def test_a_margin_is_a_share(margin):
     "asked",
     [
         {"test": "spiegelhalter"},  # z is no error
-        {"statistic": "skce"},  # a squared one
-        {"statistic": "log_loss"},  # not 0 for a calibrated model
-        {"statistic": "o_e"},  # 1 for a calibrated model
+        {"test": "consistency", "statistic": "skce"},  # a squared one
+        {"test": "consistency", "statistic": "log_loss"},  # not 0 for a calibrated model
+        {"test": "consistency", "statistic": "o_e"},  # 1 for a calibrated model
         {"lens": ["positive", "confidence"]},
     ],
     ids=str,

@@ -119,7 +119,7 @@ def test_an_own_distance_serves_draws_as_well_as_the_value():
         return np.abs(said - seen).sum() / 2
 
     for lens in ("confidence", "classwise", "canonical"):
-        named, own = (to.test(preds, lens=lens, distance=d, resamples=19) for d in ("tv", half_l1))
+        named, own = (to.test(preds, "consistency", lens=lens, distance=d, resamples=19) for d in ("tv", half_l1))
         assert own.statistic == pytest.approx(named.statistic, rel=1e-12)
         assert own.pvalue == named.pvalue
     # two sets of 999 draws whose sd is a quarter of their mean: 3.3 · .25 · √(2/999) = 4 %

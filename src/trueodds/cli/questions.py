@@ -67,7 +67,7 @@ def measure(
 
 @click.command()
 @data_options()
-@click.option("--test", "name", default="consistency", show_default=True, help="Its name: see trueodds list tests.")
+@click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
 @LENS
 @COST
 @JSON

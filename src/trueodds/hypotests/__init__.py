@@ -2,6 +2,7 @@
 
 from trueodds.core.registry import Registry
 
+DEFAULT = "omnibus"
 TESTS = Registry(
     "test",
     {

@@ -15,6 +15,7 @@ from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
 from trueodds.core.settings import Level, Probability, Range, Settings
+from trueodds.hypotests import DEFAULT
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
@@ -83,8 +84,8 @@ def redraws_for(alpha: float) -> int:
 def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
     given = [name for name, value in others.items() if value is not None]
-    if width is not None and (test != "consistency" or given):
-        got = ", ".join([*given, *([] if test == "consistency" else [f"test {describe(test)}"])])
+    if width is not None and (test != DEFAULT or given):
+        got = ", ".join([*given, *([] if test == DEFAULT else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
             "A width is that of an interval, which no test has a part in.",
@@ -96,7 +97,7 @@ def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[
             "TO205",
             "An estimator is planned for by the width of its interval.",
             f"estimator={describe(estimator)} without width",
-            "Give width, or name the statistic of consistency: statistic='ece'.",
+            "Give width, or name the statistic of a test: test='consistency', statistic='ece'.",
         )
 
 

@@ -87,8 +87,8 @@ def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told(
     assert result.method == "identity"
     assert {"TN510", "TN543"} & set(codes(result))
     assert (told["confirmed"], told["label_flips"]) == (False, 0)
-    # (1.645 + .842)² / 1500 by the normal law.
-    assert told["detectable_gain"] == pytest.approx(6.18 / 1500, rel=0.01)
+    # (1.645 + .842)² / 3000 by the normal law.
+    assert told["detectable_gain"] == pytest.approx(3.09 / 1500, rel=0.01)
     assert told["log_loss_after"] == told["log_loss_before"]
     assert (result.predict_proba(P) == P).all()
 
@@ -105,12 +105,12 @@ def test_without_a_gain_no_gain_is_to_be_had():
 
 def test_too_few_rows_say_about_how_many_would_do():
     # About as many rows as this promises confirm it, on other rows, four times in five or so.
-    P, y = said_and_came(250, 2, 1.3, 5)
+    P, y = said_and_came(150, 2, 1.3, 0)
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
     told = result.report.to_dict()
     assert (told["outcome"], told["applied"]) == ("too few rows", "identity")
     assert "TN543" in codes(result)
-    assert 250 < told["needed_rows"] < 25_000
+    assert 150 < told["needed_rows"] < 15_000
     assert f"about {told['needed_rows']:,} would do" in str(result.report)
     more = [said_and_came(told["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
     found = sum(fit(AutoRule(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)

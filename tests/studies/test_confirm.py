@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_study():
 
 
 def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
-    # In the study itself 88 % beside 57 % of 100 sets: 15 of 20 or more where less than half is the other's.
+    # Of 60 sets 92 % are confirmed, and a paired test of the temperature's gain finds half.
     each = next(each for each in DISTORTED if each.world.name == "T = 1.3")
     row = measured(Cell(each.world, each.n, 20, each.method), Plan())
     assert row["confirmed"] >= row["alone"]

@@ -30,6 +30,7 @@ Array = NDArray[Any]
 
 MOST = 200_000  # probabilities on which candidates are compared; the standard errors of more are below any use
 _FEWEST = 20  # rows (clusters) below which nothing is looked for
+_ONE_PARAMETER = 1  # the complexity of what is confirmed by itself, too: temperature
 _LEAST_FOLDS = 3  # one that judges, one that chooses, one that fits
 _RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to it, which mixing takes away
 
@@ -41,12 +42,13 @@ class AutoRule(Rule):
     In `folds` folds, stratified by the most probable class: without each fold the candidates are fitted and one is
     chosen, by log loss on further folds and the one-standard-error rule, and the fold says what the choice gains. A
     one-sided test at level `alpha` of these gains, on all rows, compares them with what redrawn labels would give. If
-    it confirms a gain, choice and fit are made once more on all rows ("procedure confirmed"). `candidates` are names
-    or rules; None is every calibrator that is a `candidate` and suits the number of classes, with its defaults: of
-    those that are alike, one. Clusters are never split. The map is mixed with 1/(n + 1) of the uniform, so that its log loss is finite
-    whatever comes. Which rows fall where depends on their order and on `rng`. Cost: 10 fits of each candidate to three
-    fifths of the rows and 6 to more of them; those that are far behind after the first 5 are left there. Source:
-    nested cross-validation (Stone 1974; Bayle et al. 2020) of a choice with Breiman et al.'s (1984)
+    it confirms a gain, choice and fit are made once more on all rows ("procedure confirmed"); if not, a temperature
+    is fitted where that is confirmed by itself, as one parameter, named beforehand, is on fewer rows. `candidates` are
+    names or rules; None is every calibrator that is a `candidate` and suits the number of classes, with its defaults:
+    of those that are alike, one. Clusters are never split. The map is mixed with 1/(n + 1) of the uniform, so that its
+    log loss is finite whatever comes. Which rows fall where depends on their order and on `rng`. Cost: 10 fits of each
+    candidate to three fifths of the rows and 6 to more of them; those that are far behind after the first 5 are left
+    there. Source: nested cross-validation (Stone 1974; Bayle et al. 2020) of a choice with Breiman et al.'s (1984)
     one-standard-error rule, with the score test in the direction of the map that was fitted on other rows.
 
     >>> P, Y = np.array([[0.1, 0.9]] * 400), np.eye(2)[[1, 1, 1, 0] * 100]
@@ -126,6 +128,22 @@ class AutoRule(Rule):
             return np.arange(len(P))
         return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
 
+    def _or_one_parameter(
+        self, rows: Rows, rules: Sequence[Rule], crossed: Sequence[Array | None], choice: Choice, proof: Confirmation
+    ) -> tuple[Choice, Confirmation]:
+        """What was chosen, if it is confirmed; else the candidate of one parameter, if that is or needs fewer rows."""
+        first = next((i for i, rule in enumerate(rules) if rule.complexity == _ONE_PARAMETER), None)
+        if first is None or (proof.confirmed and choice.rule.name != "identity"):
+            return choice, proof
+        found = crossed[first]
+        logs = rows.crossed(rules[first]) if found is None else found
+        alone = confirm(
+            rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
+        )
+        other = np.inf if choice.rule.name == "identity" else proof.needed
+        better = alone.confirmed or (alone.outcome == TOO_FEW and alone.needed < other)
+        return (choice.of(rules[first]), alone) if better else (choice, proof)
+
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
         """The map that is applied in the end."""
         return self.explained(P, Y, w)[0]
@@ -153,6 +171,7 @@ class AutoRule(Rule):
         proof = confirm(
             rows.P, _pieced(rows, crossed, inner), rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=within
         )
+        choice, proof = self._or_one_parameter(rows, rules, crossed, choice, proof)
         confirmed = proof.confirmed and choice.rule.name != "identity"
         given = taken(choice.rule, P)
         fitted: Map = choice.rule.explained(given, Y, w, cluster)[0] if confirmed else IdentityMap()
@@ -194,7 +213,7 @@ def _told(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     name = choice.rule.name
     gain = f"{figure(proof.gain)} nats per row, {percent(1 - 2 * alpha)} interval {figure(proof.low)} to {figure(proof.high)}, p={figure(proof.pvalue)}"
     if name != "identity" and proof.confirmed:
-        text = f"Procedure confirmed: its gain on rows that neither fit nor choice had seen is {gain}. On all rows it chose {name}, which was fitted on all of them and mixed with a little of the uniform."
+        text = f"Procedure confirmed: its gain on rows that neither fit nor choice had seen is {gain}. It comes to {name}, which was fitted on all rows and mixed with a little of the uniform."
         return [scored, Note("TN509", text)]
     seen = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
     if name != "identity" and proof.outcome == TOO_FEW:

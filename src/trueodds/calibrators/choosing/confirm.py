@@ -76,10 +76,11 @@ def confirm(
 
     The gain Σ w y·g is compared with its law under redrawn labels: were P right, it would be Σ w p·g ≤ 0 in the mean,
     and its variance in a fold, whose map the other folds made, is the sum in the root. That sum is doubled since
-    every two folds judge each other's maps, but not for a map of `one_parameter` that was named beforehand. The test is by Student's t, one-sided, with as many degrees of freedom as
-    rows (clusters) less one; a gain is confirmed if it is positive too. By concavity, t > 0 in the mean exactly where
-    some step from P towards q makes the log loss smaller. Where the outcomes vary more than P says, in clusters or
-    votes, the variance is theirs. The interval is that of the mean paired gain.
+    every two folds judge each other's maps, but not for a map of `one_parameter` that was named beforehand. The test
+    is by Student's t, one-sided, with as many degrees of freedom as rows (clusters) less one; a gain is confirmed if
+    it is positive too. By concavity, t > 0 in the mean exactly where some step from P towards q makes the log loss
+    smaller. Where the outcomes vary more than P says, in clusters or votes, the variance is theirs. The interval is
+    that of the mean paired gain.
 
     `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform. The test takes no smaller
     logarithm of p than that leaves, so that no single row can decide it; the gain that is reported does so only where

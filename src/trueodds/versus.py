@@ -155,10 +155,14 @@ def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: i
     one, other = models
     score = member_of(ESTIMATORS, Estimator, "brier", {})
     lens = lens_for(models[one], None, score)
-    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, null="auto")
+    sure = replace(contest.sure, interval="auto")
+    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, sure=sure, null="auto")
     found = brier.between(models[one], models[other], (one, other), seed)
     interval, p = (f" {found.interval}" if found.interval else ""), found.pvalue
-    text = f"Brier score, of calibration and sharpness together: {one} − {other} {figure(found.difference)}{interval}"
+    text = (
+        f"Brier score through {lens}, of calibration and sharpness together: {one} − {other} "
+        f"{figure(found.difference)}{interval}"
+    )
     return Note("TN239", text + ("." if p is None else f", p={figure(p)}."))
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+import trueodds as to
 from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
@@ -303,3 +305,19 @@ def test_the_interval_of_pairs_by_hand():
     # To the right of V = .2 they reach .775 above and .175 below: the longer margin counts above.
     skewed = intervals.of_pairs(0.3, 0.2, np.linspace(0, 1, 1001), 0.95)
     assert (skewed.low, skewed.high) == pytest.approx((0.3 - 0.775, 0.3 + 0.775))
+
+
+@pytest.mark.parametrize("name", ["ece", "ace", "tace", "average_ce", "debiased_l1", "sce"])
+def test_the_largest_error_there_is_has_no_end_beyond_it(name: str) -> None:
+    found = to.measure(to.Predictions([1] * 10 + [0] * 10, [0.0] * 10 + [1.0] * 10), name)
+    assert found.interval.high == max(found.value, 1.0)
+
+
+def test_corp_of_a_calibrated_constant_excludes_0_no_oftener_than_it_may() -> None:
+    assert to.measure(to.Predictions([1] * 20, [0.9] * 20), "corp").interval.low == 0  # .12 of all sets are like this
+    sets, n = 100, 100
+    excluded = 0
+    for seed in range(sets):
+        y = (np.random.default_rng(seed).random(n) < 0.98).astype(int)
+        excluded += to.measure(to.Predictions(y, [0.98] * n), "corp", resamples=200).interval.low > 0
+    assert excluded <= binom.ppf(0.999, sets, 0.05)

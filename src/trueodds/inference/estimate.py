@@ -182,7 +182,7 @@ def answer(
     floor = None if bare else _floor(asked, null)
     if interval:
         settings |= {"interval": interval.method, "level": sure.level}
-        if asked.aggregate != "sum" and interval.low < estimator.most:
+        if asked.aggregate != "sum" and interval.low <= estimator.most:
             interval = replace(interval, high=min(interval.high, estimator.most))
         if sure.interval not in RAW:
             interval = intervals.including(interval, value)
@@ -314,7 +314,7 @@ def _made(
             asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)
         ]
         floor = asked.combined(np.array(parts))
-        return intervals.floor_bounds(value, draws, float(floor), sure.level, n)
+        return intervals.floor_bounds(value, draws, float(floor), asked.combined(null), sure.level, n)
     if method == "folded-normal":
         drawn = asked.combined(null)
         bias = bias_of(gaps_of(asked, preds), float(drawn.mean()), float(draws.mean()) - value)

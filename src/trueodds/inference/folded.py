@@ -21,6 +21,7 @@ from trueodds.estimators.base import Linear, shares
 from trueodds.estimators.pairing.pairs import over
 from trueodds.inference.asked import Asked
 from trueodds.inference.cells import pooled_of
+from trueodds.inference.intervals import near_null
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 
@@ -34,7 +35,6 @@ ALSO = (1.5, 1.0)  # many cells: what the estimate's own chance adds to either m
 SPARSE = 2.0  # rows from which on the gap of a cell counts in full
 PRIOR = 2.0  # rows of null variance that a cell's own variance is mixed with
 CLEAR = (1.25, 1.75)  # noise floors between which the null variance gives way to the mixed one
-NEAR = (1.15, 1.3)  # upper quantiles of the null between which the value stops being that of many a calibrated model
 STEPS = 150  # of the EM algorithm
 STEP = 0.125  # of the grid of observed standardized gaps
 
@@ -162,11 +162,7 @@ def folded_normal(value: float, sd: float, bias: Bias, null: Array, level: float
     extra = z**2 * extra_of(sd, n, reach)
     below, above = bias.margins
     high = value - bias.low + extra + math.hypot(above * z * sd, extra)
-    low = max(0.0, value - bias.high - below * z * sd)
-    most = float(np.quantile(null, (1 + level) / 2))
-    if value < NEAR[1] * most:  # faded out: a step would make the end jump from seed to seed
-        near = min(1.0, (NEAR[1] - value / most) / (NEAR[1] - NEAR[0]))
-        low -= near * max(0.0, low - max(0.0, value - most))
+    low = near_null(max(0.0, value - bias.high - below * z * sd), value, null, level)
     return Interval(low, max(high, value), level, "folded-normal")
 
 

@@ -15,6 +15,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
+NEAR = (1.15, 1.3)  # upper quantiles of the null between which a value stops being that of many a calibrated model
 FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most
 
 
@@ -92,18 +93,36 @@ def noise_floor(value: float, draws: Array, null: Array, level: float, n: float,
     return Interval(found.low**power, found.high**power, level, "noise-floor")
 
 
-def floor_bounds(value: float, draws: Array, floor: float, level: float, n: float) -> Interval:
+def floor_bounds(value: float, draws: Array, floor: float, null: Array, level: float, n: float) -> Interval:
     r"""[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V whose refitted curve follows noise worth φ.
 
     What the refit gains from noise is at most about the noise floor, and falls where the outcomes vary less than the
     model says or the curve is flat: measured .4 to 1.05 of φ, the noise floor less what the outcomes vary too little.
-    The margin m is Wilson's as in `residual_norm`, and the interval reaches to the value. Coverage: study `intervals`.
+    The margin m is Wilson's as in `residual_norm`, and the interval reaches to the value. Where that is the loss of
+    many a calibrated model, the lower end is `near_null`'s. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
     sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
     extra *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
     high = value - FLOOR_SHARES[0] * floor + extra + math.hypot(z * sd, extra)
-    return Interval(max(0.0, value - FLOOR_SHARES[1] * floor - z * sd), max(high, value), level, "floor-bounds")
+    low = near_null(max(0.0, value - FLOOR_SHARES[1] * floor - z * sd), value, null, level)
+    return Interval(low, max(high, value), level, "floor-bounds")
+
+
+def near_null(low: float, value: float, null: Array, level: float) -> float:
+    """A lower end that is at most the value less the upper quantile of null draws, where the value is near that.
+
+    So 0 is excluded no more often than it should be where it is the truth. Farther out the rule fades, since a step
+    would make the end jump from seed to seed.
+
+    >>> near_null(0.5, 1.0, np.array([0.9]), 0.95), near_null(0.5, 2.0, np.array([0.9]), 0.95)
+    (0.09999999999999998, 0.5)
+    """
+    most = float(np.quantile(null, (1 + level) / 2))
+    if value >= NEAR[1] * most:
+        return low
+    share = min(1.0, (NEAR[1] - value / most) / (NEAR[1] - NEAR[0]))
+    return low - share * max(0.0, low - max(0.0, value - most))
 
 
 def normal(value: float, se: float, level: float) -> Interval:

@@ -362,3 +362,12 @@ def test_an_interval_of_means_never_excludes_0_beside_a_p_above_alpha() -> None:
         found = to.compare(to.Predictions(y, p), to.Predictions(y, np.clip(p + 0.1, 0, 1)), "brier", resamples=100)
         if found.interval is not None and found.pvalue > 0.05:
             assert found.interval.low <= 0 <= found.interval.high
+
+
+@pytest.mark.parametrize("interval", ["debiased", "sun"])
+def test_the_brier_score_beside_the_default_takes_no_interval_that_it_lacks(interval: str) -> None:
+    a, b = sharp_and_over(100)
+    asked, named = to.compare(a, b, interval=interval), to.compare(a, b, "debiased_l2", interval=interval)
+    assert str(asked.interval) == str(named.interval)
+    (note,) = [each for each in asked.notes if each.code == "TN239"]
+    assert note.text.startswith("Brier score through canonical")

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri, stdtrit
 from scipy.stats import rankdata
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval, strict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.nested.binary import are_shares
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.floors import floors
-from trueodds.inference.intervals import normal
 from trueodds.problem.lens import default_lens
 from trueodds.problem.log_probabilities import log_probabilities
 from trueodds.problem.predictions import Predictions
@@ -30,6 +30,7 @@ RESAMPLES = 199  # behind the interval of the ICI, whose smoother is fitted in e
 MOST_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit
 PASSES = 60
 LEAST = -1e4  # log-probability below which the power is no more sensitive; of an exact zero
+TIED = 1e-12  # difference of log-probabilities that is none
 
 
 @dataclass(frozen=True)
@@ -61,39 +62,48 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
+    cluster = preds.cluster
+    quantile = _quantile(level, cluster)
     if preds.kind == "classes" and preds.k > 2:
-        return _gap(view, preds.cluster, level), _measure("calibration_slope", *exponent(preds), level, 1.0)
+        return _gap(view, cluster, level), _measure("calibration_slope", *exponent(preds), quantile, level, 1.0)
     try:
-        found = Cox().coefficients(view, preds.cluster)
+        found = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         found = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
-    slope = _measure("calibration_slope", *found["slope"], level, 1.0)
+    slope = _measure("calibration_slope", *found["slope"], quantile, level, 1.0)
     if preds.kind != "classes":
-        return _gap(view, preds.cluster, level), slope
-    large = _measure("calibration_in_the_large", *found["in_the_large"], level, 0.0)
-    names = ["o_e", *(["ici"] if preds.n <= MOST_ROWS else [])]
-    asked = [Asked.of(ESTIMATORS.make(name, {}), default_lens(preds), preds) for name in names]
-    sure = Sureness(level=level, resamples=RESAMPLES)
-    found_by_rows = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
-    known = {"o_e": ("observed_to_expected", 1.0), "ici": ("ici", 0.0)}
-    others = [
-        Measure(known[name][0], each.value, each.interval, known[name][1])
-        for name, each in zip(names, found_by_rows, strict=True)
-    ]
-    return large, slope, *others, _measure("auc", *auc(view, preds.cluster), level, None)
+        return _gap(view, cluster, level), slope
+    large = _measure("calibration_in_the_large", *found["in_the_large"], quantile, level, 0.0)
+    area, error = auc(view, cluster)
+    others = [_o_e(view, large)]
+    if preds.n <= MOST_ROWS:
+        asked = [Asked.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
+        sure = Sureness(level=level, resamples=RESAMPLES)
+        (ici,) = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
+        others.append(Measure("ici", ici.value, ici.interval, 0.0))
+    return large, slope, *others, _area(area, error, quantile, level)
 
 
 def notes_of(preds: Predictions) -> list[Note]:
-    """Why two classes have no calibration in the large and no slope: probabilities of 0 or 1 have no log odds."""
-    if preds.kind != "classes" or preds.k > 2:
+    """Why a calibration slope, or calibration in the large, has no value."""
+    if preds.kind == "multilabel":
         return []
+    if preds.kind == "classes" and preds.k > 2:
+        zeros = int((_impossible(preds) & (preds.w > 0)).sum())
+        if not zeros:
+            return []
+        text = (
+            f"In {zeros:,} of {preds.n:,} rows the observed class has probability 0, so no power of the probabilities "
+            "fits best and the calibration slope has no value."
+        )
+        return [Note("TN268", text)]
     (view,) = default_lens(preds).views(preds)
     extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
     if not extreme:
         return []
     text = (
         f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration in the large "
-        "and slope have no value. With a limit, to.test(preds, 'cox', floor=1e-6) estimates both."
+        "and slope have no value. The test cox estimates both with a limit on them, its setting floor."
     )
     return [Note("TN268", text)]
 
@@ -103,33 +113,81 @@ def by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
     return {each.name: each for each in measures}
 
 
-def _measure(name: str, value: float, error: float, level: float, ideal: float | None) -> Measure:
-    """A measure with the normal interval of its standard error."""
+def _quantile(level: float, cluster: Array | None) -> float:
+    """Of the normal law; with clusters of Student's t, one degree of freedom less than there are."""
+    upper = (1 + level) / 2
+    if cluster is None:
+        return float(ndtri(upper))
+    return float(stdtrit(max(len(np.unique(cluster)) - 1, 1), upper))
+
+
+def _measure(name: str, value: float, error: float, quantile: float, level: float, ideal: float | None) -> Measure:
+    """A measure, and the interval of its standard error where there is one: an error of 0 says too few rows."""
     if not np.isfinite(value):
         return Measure(name, None, None, ideal)
-    if not np.isfinite(error):
+    if not np.isfinite(error) or error <= 0:
         return Measure(name, value, None, ideal)
-    return Measure(name, value, normal(value, error, level), ideal)
+    return Measure(name, value, Interval(value - quantile * error, value + quantile * error, level, "normal"), ideal)
+
+
+def _o_e(view: View, large: Measure) -> Measure:
+    """Outcomes over their expected number, with the interval that calibration in the large gives.
+
+    Log odds that are shifted by calibration in the large expect as many outcomes as there are, so that the ends of its
+    interval are those of the ratio, and both exclude the ideal value together.
+    """
+    expected = float(view.w @ view.p)
+    if expected <= 0:
+        return Measure("observed_to_expected", None, None, 1.0)
+    value = float(view.w @ view.y) / expected
+    if large.interval is None:
+        return Measure("observed_to_expected", value, None, 1.0)
+    odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
+    low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
+    return Measure("observed_to_expected", value, Interval(low, high, large.interval.level, "normal"), 1.0)
 
 
 def _gap(view: View, cluster: Array | None, level: float) -> Measure:
-    """Mean prediction minus outcome rate; its error from the residuals as they are."""
+    """Mean prediction minus outcome rate; its error from the residuals, and no less than that of right probabilities."""
     share = view.w / view.total
     residual = share * (view.p - view.y)
     gap = float(residual.sum())
-    parts = residual if cluster is None else np.bincount(cluster, residual)
-    spread = float(np.sqrt(((parts - share * gap if cluster is None else parts) ** 2).sum()))
-    return _measure("mean_gap", gap, spread, level, 0.0)
+    variance = _variance(residual - share * gap, cluster)
+    if cluster is None and not are_shares(view):
+        variance = np.fmax(variance, float(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total**2)
+    return _measure("mean_gap", gap, float(np.sqrt(variance)), _quantile(level, cluster), level, 0.0)
+
+
+def _variance(parts: Array, cluster: Array | None) -> float:
+    """The variance of a sum whose rows, or clusters, are independent and of mean 0; NaN of fewer than two of them."""
+    if cluster is not None:
+        _, unit = np.unique(cluster, return_inverse=True)
+        parts = np.bincount(unit, parts)
+    number = len(parts)
+    return float((parts**2).sum()) * number / (number - 1) if number > 1 else float("nan")
+
+
+def _impossible(preds: Predictions) -> Array:
+    """Rows in which an observed class has probability 0."""
+    return np.asarray(((preds.Y > 0) & np.isneginf(log_probabilities(preds))).any(axis=1))
 
 
 def exponent(preds: Predictions) -> tuple[float, float]:
     """The power of the probabilities that fits best, β = 1/T, with its standard error; NaN where none is finite.
 
     Below 1 the probabilities are too extreme, above 1 too timid. Newton's method on the concave log-likelihood of
-    p^β / Σ p^β; the standard error is the sandwich's, with clusters that of their sums.
+    p^β / Σ p^β; the standard error is the sandwich's, with clusters that of their sums. No β is best where every
+    observed class is the most probable one of its row (then the likelihood rises forever), or the least probable one,
+    or where one has probability 0.
     """
-    Y, w = preds.Y, preds.w
-    logs = np.maximum(log_probabilities(preds), LEAST)
+    live = preds.w > 0
+    Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
+    if _impossible(preds)[live].any():
+        return float("nan"), float("nan")
+    logs = np.maximum(log_probabilities(preds)[live], LEAST)
+    best, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
+    if (best - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
+        return float("nan"), float("nan")
 
     def at(beta: float) -> tuple[Array, Array, float]:
         eta = beta * logs
@@ -155,19 +213,17 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         else:
             break
         beta, (residual, bend, likelihood) = beta + step, there
-        if not abs(beta) < 1e6:
-            return float("nan"), float("nan")
-    scores = w * residual
-    if preds.cluster is not None:
-        scores = np.bincount(preds.cluster, scores)
-    return beta, float(np.sqrt((scores**2).sum()) / (w @ bend))
+    else:
+        return float("nan"), float("nan")
+    return beta, float(np.sqrt(_variance(w * residual, cluster)) / (w @ bend))
 
 
 def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
     """The area under the ROC curve and its standard error; NaN where only one class occurs.
 
-    The error is DeLong's: from the share of the other class that each row is placed beyond. Rows count by weight;
-    with votes each row is partly of both classes. Source: DeLong, DeLong & Clarke-Pearson (1988).
+    The error is DeLong's: from the share of the other class that each row is placed beyond. It is NaN with fewer than
+    two rows of either class. Rows count by weight; with votes each row is partly of both classes. Source: DeLong,
+    DeLong & Clarke-Pearson (1988).
     """
     events, others = view.w * view.y, view.w * (1 - view.y)
     ones, zeros = float(events.sum()), float(others.sum())
@@ -178,7 +234,22 @@ def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
     beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
     lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
     area = float(events @ beaten) / ones
-    influence = events / ones * (beaten - area) + others / zeros * (lost - area)
-    if cluster is not None:
-        influence = np.bincount(cluster, influence)
-    return area, float(np.sqrt((influence**2).sum()))
+    influence = [_widened(events) * (beaten - area) / ones, _widened(others) * (lost - area) / zeros]
+    if cluster is None:
+        return area, float(np.sqrt((sum(influence) ** 2).sum()))
+    return area, float(np.sqrt(_variance(sum(influence), cluster)))
+
+
+def _widened(weight: Array) -> Array:
+    """The weights, larger by what makes a variance over n one over n − 1; NaN of fewer than two rows."""
+    number = float(weight.sum() ** 2 / (weight**2).sum())
+    return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
+
+
+def _area(area: float, error: float, quantile: float, level: float) -> Measure:
+    """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
+    if not np.isfinite(area) or not np.isfinite(error) or error <= 0 or not 0 < area < 1:
+        return _measure("auc", area, np.nan, quantile, level, None)
+    half = quantile * error / (area * (1 - area))
+    low, high = (float(expit(logit(area) + sign * half)) for sign in (-1, 1))
+    return Measure("auc", area, Interval(low, high, level, "normal"), None)

@@ -15,6 +15,7 @@ from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
 from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
+from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
 
@@ -103,9 +104,12 @@ class Cox(ViewTest):
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
         """Calibration in the large, intercept and slope, each with its standard error; NaN where no finite one is best.
 
-        Standard errors are by the sandwich; with `cluster` (n,) only clusters are taken as independent.
+        Standard errors are by the variance of labels drawn from the fitted probabilities, with squared weights; of
+        shares of votes, and of rows in clusters (`cluster`, (n,)), by the sandwich of their residuals.
         """
         line = _Line.of(view, self.floor)
+        if cluster is None and are_shares(view):
+            cluster = np.arange(len(view))
         (intercept, slope), (intercept_se, slope_se) = line.estimates(line.both, cluster)
         (large, _), (large_se, _) = line.estimates(line.shift, cluster)
         return {
@@ -213,7 +217,10 @@ class _Line:
         return found
 
     def estimates(self, fit: Fit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
-        """Coefficients with their standard errors, those by the sandwich; NaN where no finite ones are best."""
+        """Coefficients with their standard errors; NaN where no finite ones are best, or of as few clusters as those.
+
+        With `cluster` (n,) by the sandwich of the clusters' sums, G/(G − m) times, for G clusters and m coefficients.
+        """
         m = fit.beta.shape[1]
         if not fit.finite[0]:
             return [float("nan")] * 2, [float("nan")] * 2
@@ -223,7 +230,8 @@ class _Line:
         if cluster is not None:
             scores = (self.wy[0] - logits.w * q)[:, None] * columns
             sums = np.stack([np.bincount(cluster, column) for column in scores.T], axis=1)
-            meat = sums.T @ sums
+            units = len(np.unique(cluster))
+            meat = sums.T @ sums * (units / (units - m) if units > m else np.nan)
         turned = self.powers.raw[:m, :m] @ np.linalg.inv(bread)
         none = [float("nan")] * (2 - m)
         b, variance = self.powers.coefficients(fit.beta[0]), np.diag(turned @ meat @ turned.T)

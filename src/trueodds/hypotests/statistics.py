@@ -68,7 +68,7 @@ class Cells:
 
 
 def over_votes(found: Sequence[Found]) -> Found:
-    """The mean of what was found with one vote per row, and a p-value from all of them."""
+    """The mean of what was found with one vote per row, and a p-value from all of them; no summary, which is of one."""
 
     def mean(name: str, values: Sequence[float]) -> float:
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
@@ -85,4 +85,5 @@ def over_votes(found: Sequence[Found]) -> Found:
         pvalue=mean("pvalue", [one.pvalue for one in found]),
         effect=mean("effect", [one.effect for one in found]),
         parts=parts,
+        summary="",
     )

@@ -111,7 +111,7 @@ def test_too_few_rows_say_about_how_many_would_do():
     assert (told["outcome"], told["applied"]) == ("too few rows", "identity")
     assert "TN543" in codes(result)
     assert 150 < told["needed_rows"] < 15_000
-    assert f"about {told['needed_rows']:,} would do" in str(result.report)
+    assert f"about {told['needed_rows']:,} would confirm such a gain" in str(result.report)
     more = [said_and_came(told["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
     found = sum(fit(AutoRule(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
     assert found >= stats.binom.ppf(0.001, 20, 0.7)
@@ -286,3 +286,25 @@ def test_two_folds_are_too_few_to_fit_to_choose_and_to_judge():
     result = fit(AutoRule(candidates=("temperature",), folds=2), Predictions(y, P))
     assert result.report.choice.folds == 3
     assert result.report.confirmed
+
+
+def test_rows_that_are_not_compared_are_not_asked_for(monkeypatch):
+    # Beyond so many rows no more are looked at: to ask for "about 1,400" of 6,000 rows would be to ask in vain.
+    monkeypatch.setattr(auto, "MOST", 600)
+    outcomes = set()
+    for seed in range(12):
+        P, y = said_and_came(3000, 2, 1.15, seed)
+        result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
+        outcomes.add(result.report.outcome)
+        assert result.report.to_dict()["needed_rows"] is None
+    assert outcomes <= {"confirmed", "no gain"}
+    assert "no gain" in outcomes
+
+
+def test_where_no_gain_is_to_be_had_nothing_is_chosen():
+    for seed in range(8):
+        P, y = said_and_came(400, 2, 1.0, seed)
+        told = fit(AutoRule(), Predictions(y, P)).report.to_dict()
+        if told["outcome"] == "no gain":
+            assert told["chosen"] == "identity"
+            assert [each["method"] for each in told["candidates"] if each["chosen"]] == ["identity"]

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import Map, Rule, for_logs, taken
 from trueodds.calibrators.choose import Choice, chosen, folded, ordered
-from trueodds.calibrators.choosing.confirm import TOO_FEW, Confirmation, confirm
+from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation, confirm
 from trueodds.calibrators.choosing.crossed import Inner, Rows, chosen_without
 from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.gain import mixing
 from trueodds.calibrators.choosing.report import Recalibration, rounded
-from trueodds.calibrators.identity import IdentityMap
+from trueodds.calibrators.identity import IdentityMap, IdentityRule
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, logs_of, probabilities
 from trueodds.calibrators.mixed import MixedMap
 from trueodds.core.errors import InputError, Note, describe
@@ -172,15 +172,18 @@ class AutoRule(Rule):
             rows.P, _pieced(rows, crossed, inner), rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=within
         )
         choice, proof = self._or_one_parameter(rows, rules, crossed, choice, proof)
+        if len(some) < len(P):
+            proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
+        if proof.outcome == NO_GAIN:  # the candidate that looks best is none
+            choice = choice.of(IdentityRule())
         confirmed = proof.confirmed and choice.rule.name != "identity"
         given = taken(choice.rule, P)
         fitted: Map = choice.rule.explained(given, Y, w, cluster)[0] if confirmed else IdentityMap()
         notes = [n for n in choice.rule.notes(fitted, given, Y, w) if n.code not in _RULED_OUT] if confirmed else []
         notes += _told(choice, proof, self.alpha)
         if len(some) < len(P):
-            text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows; the chosen one was fitted on all."
-            notes.append(Note("TN539", text))
-            proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
+            text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
+            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         final: Map = MixedMap(fitted, mixing(len(P))) if confirmed else fitted
         return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), floor, tuple(notes))
 
@@ -208,15 +211,21 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
 def _told(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
-        f"Log losses are after mixing in {choice.mixing:.2g} of the uniform, and in comparisons no loss of the probabilities as they are counts for more than that leaves possible.",
+        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; where fits are compared with the probabilities as they are, those are limited in the same way.",
     )
     name = choice.rule.name
     gain = f"{figure(proof.gain)} nats per row, {percent(1 - 2 * alpha)} interval {figure(proof.low)} to {figure(proof.high)}, p={figure(proof.pvalue)}"
     if name != "identity" and proof.confirmed:
-        text = f"Procedure confirmed: its gain on rows that neither fit nor choice had seen is {gain}. It comes to {name}, which was fitted on all rows and mixed with a little of the uniform."
+        text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
         return [scored, Note("TN509", text)]
     seen = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
     if name != "identity" and proof.outcome == TOO_FEW:
         text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.needed):,} rows would confirm it four times in five. {seen}"
         return [scored, Note("TN543", text)]
-    return [scored, Note("TN510", f"No gain to be had: no candidate does better on rows that it has not seen. {seen}")]
+    return [
+        scored,
+        Note(
+            "TN510",
+            f"No gain to be had: choosing and fitting on some of the rows does not do better on the others. {seen}",
+        ),
+    ]

@@ -155,7 +155,7 @@ class Fitted(Result):
         told = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return told
-        outcome = {"confirmed": "confirmed on untouched rows", "too few rows": "not confirmed: too few rows"}
+        outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
         return f"{told} · {outcome.get(self.report.outcome, 'no gain to be had') if self.report.choice else 'no fix was looked for'}"
 
     def __repr__(self) -> str:

@@ -55,7 +55,9 @@ class Confirmation:
         after = (
             before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
         )
-        return replace(self, log_loss_before=before, log_loss_after=after)
+        # No more rows than these are compared, so that a gain which needs more is none that can be confirmed.
+        outcome = NO_GAIN if self.outcome == TOO_FEW else self.outcome
+        return replace(self, outcome=outcome, log_loss_before=before, log_loss_after=after)
 
 
 def confirm(

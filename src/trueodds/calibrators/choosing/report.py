@@ -89,7 +89,7 @@ class Recalibration:
         if self.confirmed:
             return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
         if self.outcome == TOO_FEW:
-            return f"{self.chosen} not confirmed: too few rows; about {rounded(c.needed):,} would do"
+            return f"{self.chosen} not confirmed: too few rows; about {rounded(c.needed):,} would confirm such a gain"
         return f"no gain to be had: one of {figure(c.detectable)} nats would have been confirmed four times in five on {self.confirm_rows:,} rows"
 
 

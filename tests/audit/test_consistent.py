@@ -1,6 +1,7 @@
 """Do the sentence, the short answers, the tables and the JSON of an audit say the same thing, whatever the data?"""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,11 @@ from scipy.special import softmax
 
 import trueodds as to
 from trueodds.audit import report
+from trueodds.audit.facts import Facts, alpha_of_fix, with_fix
 from trueodds.audit.short import short
+from trueodds.core.results import Verdict
 
+TEST = Verdict("omnibus", "positive", 1.0, 0.5, 100, "")
 WORLDS = 60  # in CI 500 were gone through when the rules were made; each run takes others of them
 
 
@@ -55,18 +59,19 @@ def contradictions(audit):
     impossible = facts["data"]["true_class_zeros"] > 0
     fix = facts["recalibration"]
     confirmed = fix is not None and fix["confirmed"]
-    evidence = p <= alpha or impossible or confirmed
+    evidence = p <= alpha or impossible
+    claim(p <= alpha or not confirmed, "a confirmed fix and p")
     claim(verdict["rejected"] is None or verdict["rejected"] is evidence, "rejected and what speaks for it")
     claim(("Not chance" in sentence) == (p <= alpha), "the sentence on chance and p")
     claim(
         (said["Is that chance?"].tone == "good") == (verdict["rejected"] is False), "the short answer and the verdict"
     )
     claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
-    claim(verdict["state"] != "not tested" or verdict["floor"] > alpha, "not tested and the smallest p")
+    claim(verdict["state"] != "not tested" or (verdict["floor"] or 0) > alpha, "not tested and the smallest p")
     tests = {test["lens"]: test for test in facts["tests"]}
     claim(p == facts["tests"][0]["pvalue"], "the verdict's p and the family's")
     for test in facts["tests"]:
-        claim(test["pvalue"] >= test["floor"] * (1 - 1e-9), f"p below its floor ({test['lens']})")
+        claim(test["pvalue"] >= (test["floor"] or 0) * (1 - 1e-9), f"p below its floor ({test['lens']})")
     groups = facts["among_groups"]
     off = [each["label"] for each in facts["groups"] if each["standing"] == "off"]
     claim(not off or verdict["rejected"], f"groups are off ({off}) and the verdict")
@@ -108,3 +113,29 @@ def contradictions(audit):
 def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
     found = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}
     assert {seed: some for seed, some in found.items() if some} == {}
+
+
+def test_the_family_of_a_tally_says_how_small_its_p_can_be() -> None:
+    # By the largest floor of a lens it was more than the p beside it, and a level below it "not tested".
+    rng = np.random.default_rng(3)
+    P = softmax(rng.normal(0, 2, (600, 3)), axis=1)
+    y = (P**0.6 / (P**0.6).sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1] <= rng.random((600, 1))
+    found = to.audit(to.tally(to.Predictions(y.sum(axis=1), P)), resamples=199, alpha=0.02).to_dict()
+    for test in found["tests"]:
+        assert test["pvalue"] >= test["floor"] * (1 - 1e-9)
+    assert found["verdict"]["state"] not in ("not tested", "no evidence")
+
+
+def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
+    for pvalue, gain, joint, floor in (
+        (0.04, 1e-9, 0.04 / 0.95, 0.001 / 0.95),  # the tests reject: their p stands
+        (0.30, 0.001, 0.02, None),
+        (0.30, 0.01, 0.20, None),
+        (0.30, None, 0.30 / 0.95, 0.001 / 0.95),
+    ):
+        verdict = replace(TEST, pvalue=pvalue, floor=0.001)
+        facts = Facts([], [], [verdict], None, None, 999, [])
+        family, own = with_fix(facts, gain, 0.05).tests
+        assert (family.pvalue, family.floor) == (pytest.approx(joint), floor and pytest.approx(floor))
+        assert own is verdict
+        assert (alpha_of_fix(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from trueodds.audit.facts import FIX
 from trueodds.audit.sentence import state_of
 
 
@@ -34,9 +35,9 @@ def test_overconfidence_is_said_tested_and_fixed(overconfident):
     verdict = overconfident.verdict
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
-    assert verdict["pvalue"] == verdict["floor"] == 1 / 200
+    assert verdict["pvalue"] == verdict["floor"] == pytest.approx(1 / 200 / (1 - FIX))
     assert verdict["sentence"].startswith("Overconfident: says ")
-    assert "Not chance (p ≤ 0.005)." in verdict["sentence"]
+    assert "Not chance (p ≤ 0.0053)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
@@ -243,7 +244,7 @@ def test_one_row_and_one_class_are_answered_too():
         to.Predictions([1] * 30, [0.9] * 30),
         to.Predictions([0] * 5, np.tile([1.0, 0, 0], (5, 1))),
     ):
-        found = to.audit(preds, resamples=19)
+        found = to.audit(preds, resamples=39)
         json.dumps(found.to_dict(), allow_nan=False)
         assert str(found)
 

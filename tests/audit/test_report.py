@@ -49,7 +49,9 @@ def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
     }  # fmt: skip
     said = " ".join(report.text(audit).split())
     assert "not confirmed: too few rows" in said
-    assert "temperature: gain 0.2541 nats per row, p = 0.31; about 21,000 rows would do" in said
+    assert (
+        "temperature: gain 0.2541 nats per row, p = 0.31; if that is real, about 21,000 rows would confirm it" in said
+    )
 
 
 def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
@@ -331,8 +333,8 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
 
 def test_the_table_of_tests_says_what_its_columns_are() -> None:
     table = findings.verdicts(votes())
-    assert {"beyond noise", "smallest p"} <= {column.name for column in table.columns}
-    assert "differs from the error of all votes" in table.intro
+    assert {"effect", "smallest p"} <= {column.name for column in table.columns}
+    assert "below 0 where that is more than was seen" in table.intro
     assert "votes" not in findings.verdicts(example()).intro
 
 

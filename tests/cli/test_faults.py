@@ -178,7 +178,7 @@ def test_a_message_that_cannot_be_written_changes_no_exit_code(over: str) -> Non
     with Path("/dev/full").open("w") as full:
         wrong = process("no-such", stderr=full)
         assert (*wrong.communicate(timeout=60), wrong.returncode) == ("", None, 2)
-        words = ("audit", over, "--resamples", 19, "--json", "-", "--fail-on", "ece>0.99")
+        words = ("audit", over, "--resamples", 39, "--json", "-", "--fail-on", "ece>0.99")
         ran = process(*words, stderr=full)
         out, _ = ran.communicate(timeout=300)
     assert (ran.returncode, out[:1]) == (0, "{")

@@ -335,7 +335,7 @@ def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:
-    audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=19).to_dict()
+    audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
     assert {each["estimator"] for each in audited["measures"]} == set(MEASURED)
 
 

@@ -91,7 +91,7 @@ def candidates(audit: Audit) -> Table:
         ("chosen" if each.get("chosen") else "" for each in found),
         strict=True,
     )
-    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. One without parameters was far behind by fits to some of the rows, and left there."
+    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. A method without a Brier score was far behind on the first folds and not fitted to the others."
     return Table("What was tried", columns, tuple(rows), intro).filled()
 
 

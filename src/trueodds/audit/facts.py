@@ -21,6 +21,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.among_groups import Claims, Judged, judge
 from trueodds.hypotests.by_view import RESAMPLES
 from trueodds.hypotests.judging import claim_on
+from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
@@ -35,6 +36,7 @@ Progress = Callable[[float, str], None]
 
 REDRAWS = 199  # behind noise floors
 GROUPS = 0.25  # weight of the groups in the family; the lenses have the rest
+FIX = 0.05  # weight of the gain of a fix beside that family
 CANONICAL_UP_TO = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
 
 
@@ -217,7 +219,8 @@ def _groups_judged(
 
 def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
     """The level for the groups in the family: their own part, and all of it once the lenses are rejected with theirs."""
-    return alpha if lenses.pvalue <= alpha * (1 - GROUPS) else alpha * GROUPS
+    tests = alpha * (1 - FIX)
+    return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
 
 
 def with_groups(family: Verdict, joint: Sequence[float], floor: float) -> Verdict:
@@ -227,6 +230,28 @@ def with_groups(family: Verdict, joint: Sequence[float], floor: float) -> Verdic
     parts = family.parts if family.lens == "family" else {}
     joint_p = min(p, 1.0)
     return replace(family, lens="family", pvalue=joint_p, family_pvalue=joint_p, floor=min(least, 1.0), parts=parts)
+
+
+def alpha_of_fix(family: Verdict, alpha: float) -> float:
+    """The level for the gain of a fix: its own part, and all of it once the family of tests is rejected with its own."""
+    return alpha if family.pvalue <= alpha * (1 - FIX) else alpha * FIX
+
+
+def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
+    """The facts with a family to which the gain of a fix belongs, by Holm's correction with little weight on it.
+
+    So the verdict keeps its level, and a fix is confirmed only where the verdict is rejected. The p-value of the gain,
+    which follows from a law and may be tiny, is that of the family only where the tests do not reject.
+    """
+    family, gain = facts.tests[0], 1.0 if pvalue is None else pvalue / FIX
+    joint, floor = min(family.pvalue / (1 - FIX), 1.0), family.floor
+    if alpha < joint and gain < joint:
+        joint, floor = gain, None
+    elif floor is not None:
+        floor = min(floor / (1 - FIX), 1.0)
+    parts = family.parts if family.lens == "family" else {}
+    whole = replace(family, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts=parts)
+    return replace(facts, tests=[whole, *facts.tests[len(facts.tests) > 1 :]])
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:
@@ -246,8 +271,9 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
 
 
 def in_errors(view: View, gap: float) -> float | None:
-    """The gap in standard errors of a calibrated model with independent rows."""
-    se = float(np.sqrt(np.maximum(view.sums("wwv"), 0).sum())) / view.total
+    """The gap in standard errors of a calibrated model with independent rows; with votes by their residuals."""
+    squares = view.sums("wwr") if are_shares(view) else np.maximum(view.sums("wwv"), 0.0)
+    se = float(np.sqrt(squares.sum())) / view.total
     return _over(gap, se)
 
 

@@ -133,7 +133,11 @@ def errors(audit: Audit) -> Table:
         strict=True,
     )
     marks = tuple(_mark(each["value"], each["interval"], each["noise_floor"]) for each in measured)
-    intro = "The noise floor is what a calibrated model would show on as many rows." + _dashes(measured)
+    intro = (
+        "The noise floor is what a calibrated model would show on as many rows. p is that of the test of the same claim, "
+        "which sees patterns beside the size of the error: it may be small where the interval begins at 0."
+        + _dashes(measured)
+    )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"
     return Table("How far off", columns, tuple(cells), intro, marks=marks).filled()
@@ -257,10 +261,13 @@ def _on_groups(audit: Audit) -> str:
     """How the table of subgroups is read."""
     together = audit.get("among_groups") or {"least": None, "correction": ""}
     alpha = figure(together.get("alpha", audit["verdict"]["alpha"]))
+    share = (
+        "" if audit["verdict"]["rejected"] else ", the groups' share of alpha as the rows as a whole are not rejected"
+    )
     seen = any(each.get("seen_from") is not None for each in audit.get("groups") or ())
     return (
         "The same question for each part of the rows. Joint p allows for all groups looked at "
-        f"({together['correction']}). off: joint p at most {alpha}. within: not off, and the interval ends below "
+        f"({together['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
         f"{figure(together['least'])}. undecided: these rows tell neither"
         + ("; seen from is the smallest error that would have been called off." if seen else ".")
         + (_APART if any(each["standing"] == "off" for each in audit.get("groups") or ()) else "")
@@ -305,7 +312,7 @@ def verdicts(audit: Audit) -> Table:
         Column("lens", NAMES),
         Column("statistic"),
         Column("expected"),
-        Column("beyond noise"),
+        Column("effect"),
         Column("p"),
         Column("Holm p"),
         Column("family p"),
@@ -338,14 +345,11 @@ def verdicts(audit: Audit) -> Table:
         )
     nulls = dict.fromkeys(test["null"] for test in tests if test.get("null"))
     intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
-    if audit["data"].get("votes"):
-        intro += (
-            " Statistic: the error with one vote drawn per row, so that it differs from the error of all votes above."
-        )
-    else:
-        intro += " Statistic: the error that is tested."
-    intro += " Expected: what such redrawn labels give on average. Beyond noise: the difference of the two."
-    intro += " Smallest p: what so many redraws can give at best."
+    intro += (
+        " Statistic: of omnibus, how surprising level, slope and local errors are together, on a log scale; 0 is no "
+        "surprise. Effect: the error between groups of rows less what chance adds to it, below 0 where that is more than "
+        "was seen. Smallest p: what so many redraws can give at best."
+    )
     if parts:
         intro += f" {_JOINT}"
     return Table("Is it chance?", columns, tuple(rows), intro).filled()

@@ -14,14 +14,14 @@ import trueodds
 from trueodds.ask import draw
 from trueodds.audit.accounts import every_note
 from trueodds.audit.decisions import priced
-from trueodds.audit.facts import Progress, of_rows
+from trueodds.audit.facts import FIX, Progress, alpha_of_fix, of_rows, with_fix
 from trueodds.audit.for_whom import Whom
 from trueodds.audit.people import beside_people
 from trueodds.audit.sentence import sentence, state_of
 from trueodds.audit.tallied import of_tally
 from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import Verdict, figure, strict
+from trueodds.core.results import Verdict, figure, percent, strict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
 from trueodds.diagrams.base import Diagram
@@ -109,8 +109,8 @@ def audit(
         What fits into memory is audited row by row, more is tallied (`mode` decides by hand), where it lies: files of any
         size, dataframes of Dask and Spark. That is one pass; a fix is then looked for on a random sample from the same pass.
     alpha : float
-        The level of the family-wise test: default lens, every class, the whole vector, and every subgroup; and of the
-        joint p of the subgroups among themselves.
+        The level of the family-wise test: default lens, every class, the whole vector, every subgroup, and, with 5 %
+        of it, the gain of a fix; and of the joint p of the subgroups among themselves.
     level : float
         Of every interval.
     resamples : int, optional
@@ -142,12 +142,13 @@ def audit(
     resamples = check("resamples", resamples, Resamples | None)
     check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
-    if resamples is not None and 1 / (1 + resamples) > alpha:
+    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
         raise InputError(
             "TO203",
-            f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at alpha {alpha:g}.",
+            f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at "
+            f"alpha {alpha:g}, of which the tests have {percent(1 - FIX)}.",
             f"resamples={resamples}",
-            f"Give at least {math.ceil(1 / alpha) - 1}.",
+            f"Give at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
         )
     say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
@@ -174,13 +175,15 @@ def audit(
     else:
         facts = of_rows(rows, resamples, level, alpha, generator, say, whom)
     say(0.70, "looking for a fix")
-    fix, fix_notes = _fix(rows, sample, alpha, rng)
+    fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
+    if fix is not None:
+        facts = with_fix(facts, fix["pvalue"], alpha)
     people, people_notes = beside_people(rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency")
     say(0.9, "drawing")
     diagrams = _diagrams(rows, level)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
-    state = state_of(facts, family, alpha, data_facts, fix)
+    state = state_of(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
     found = {
@@ -226,8 +229,8 @@ def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> s
     """What the verdict rests on."""
     if state == "not tested":
         return f"no p-value below {figure(family.floor)} was possible"
-    if family.pvalue > alpha and state != "no evidence":
-        return "an outcome came that was called impossible" if impossible else "the gain of a fix was confirmed"
+    if family.pvalue > alpha and impossible:
+        return "an outcome came that was called impossible"
     return f"family p {figure(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {figure(alpha)}"
 
 

@@ -23,20 +23,14 @@ _IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, 
 }
 
 
-def state_of(
-    facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any], fix: Mapping[str, Any] | None = None
-) -> str:
+def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    An outcome that came though it was called impossible is evidence without any test, and so is the confirmed gain of
-    a fix, which a calibrated model does not have.
+    An outcome that came though it was called impossible is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
-        if family.floor is not None and family.floor > alpha:
-            return "not tested"
-        if fix is None or not fix["confirmed"]:
-            return "no evidence"
+        return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
     word, _ = direction(facts, family, alpha, data)
     return word
 
@@ -82,11 +76,11 @@ def sentence(
     fix: Mapping[str, Any] | None,
 ) -> str:
     """Up to four short sentences: what it says and what came, whether that is chance, what fixes it."""
-    confirmed = fix is not None and fix["confirmed"]
     parts = (
         _believed(facts, family, state, alpha, data),
+        _worst_group(facts, family, state, alpha),
         _impossible(data),
-        _chance(facts, family, state, alpha, data, fixed=confirmed),
+        _chance(facts, family, state, alpha, data),
         _fix(fix, data),
     )
     return printable(" ".join(part for part in parts if part))
@@ -122,8 +116,10 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
 
 def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
-    if facts.headline.pvalue <= alpha:
-        return f"off by {points(facts.errors[0].value)} from place to place"
+    error = facts.errors[0]
+    above_noise = error.debiased is None or error.debiased > 0
+    if facts.headline.pvalue <= alpha and above_noise:
+        return f"off by {points(error.value)} from place to place"
     if worst := worst_off(facts.groups.lines()):
         return f"off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
@@ -134,6 +130,18 @@ def _where(facts: Facts, alpha: float) -> str:
     return "not right in every claim"
 
 
+def _worst_group(facts: Facts, family: Verdict, state: str, alpha: float) -> str:
+    """The subgroup that is off the most, where the rows as a whole do not say so already."""
+    worst = worst_off(facts.groups.lines())
+    if worst is None or (state == "miscalibrated" and family.pvalue <= alpha and facts.headline.pvalue > alpha):
+        return ""
+    where = f"Worst where {worst['column']} is {worst['value']}"
+    if worst.get("says") is None or worst.get("came") is None:
+        return f"{where}: off by {points(worst['error'])}."
+    says, came = _apart(worst["says"], worst["came"])
+    return f"{where}: says {says}, {came} came."
+
+
 def _impossible(data: Mapping[str, Any]) -> str:
     hits = data["true_class_zeros"]
     if not hits:
@@ -141,7 +149,7 @@ def _impossible(data: Mapping[str, Any]) -> str:
     return f"{hits:,} {'outcome' if hits == 1 else 'outcomes'} came that it called impossible."
 
 
-def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any], *, fixed: bool) -> str:
+def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     p = chance(family.pvalue, family.floor)
     if state == "not tested":
         scarce = facts.headline.floor is not None and facts.headline.floor > 2 / (1 + facts.resamples)
@@ -153,11 +161,9 @@ def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mappi
         return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.floor)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
-    if fixed:
-        return f"The errors alone could be chance ({p}), the gain of a fix is not."
     if state != "no evidence":
         return f"The rest could be chance ({p})."
-    return f"Chance explains what is seen ({p}){_reach(facts.errors[0].interval, data)}."
+    return f"Chance could explain what is seen ({p}){_reach(facts.errors[0].interval, data)}."
 
 
 def _reach(ends: Interval | None, data: Mapping[str, Any]) -> str:
@@ -174,7 +180,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
     if not fix["candidates"]:
         return " ".join(_IMPLAUSIBLE[note["code"]] for note in fix["notes"] if note["code"] in _IMPLAUSIBLE)
     if fix["confirmed"]:
-        gain = f"{_gain(fix)}, confirmed on held-out rows."
+        gain = f"{_gain(fix)}."
         if flat(fix, data):
             what = (
                 "confidences hardly tell right from wrong"
@@ -184,15 +190,23 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
             return f"Its {what}: flattening them ({fix['chosen']}) {gain}"
         return f"{_name(fix['chosen'], fix['summary'])} {gain}"
     if fix.get("outcome") == TOO_FEW:
-        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (about {fix['needed_rows']:,} would do)."
+        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (if its gain is real, about {fix['needed_rows']:,} would confirm it)."
     return "No gain to be had from a fix."
 
 
 def _gain(fix: Mapping[str, Any]) -> str:
-    """By how much the fix cuts log loss; from an infinite one there is no percentage."""
-    least = least_gain(fix)
-    cut = "improves log loss" if fix["gain_percent"] is None else f"cuts log loss by {fix['gain_percent']:.3g} %"
-    return f"{cut} ({least})" if least else cut
+    """What the fix does on held-out rows; from an infinite log loss there is no percentage.
+
+    That the error is there may be confirmed before it is sure that the fix makes the log loss smaller.
+    """
+    least, percentage = least_gain(fix), fix["gain_percent"]
+    if not least and percentage is not None:
+        return (
+            f"corrects an error that is more than chance; what that saves on held-out rows, {percentage:.3g} % of the "
+            "log loss, is not yet sure"
+        )
+    cut = "improves log loss" if percentage is None else f"cuts log loss by {percentage:.3g} %"
+    return f"{cut} ({least}), confirmed on held-out rows" if least else f"{cut}, confirmed on held-out rows"
 
 
 def _name(method: str, summary: str) -> str:
@@ -204,8 +218,9 @@ def _name(method: str, summary: str) -> str:
 
 
 def _apart(said: float, right: float) -> tuple[str, str]:
-    """Both in percent, with as many digits as it takes to tell them apart, at most two behind the point."""
-    for digits in (0, 1, 2):
+    """Both in percent, with two significant digits and as many as tell them apart, at most two behind the point."""
+    least = min((x for x in (said, right) if x > 0), default=1.0)
+    for digits in range(2 if least < 0.01 else 1 if least < 0.1 else 0, 3):
         a, b = f"{100 * said:.{digits}f} %", f"{100 * right:.{digits}f} %"
         if a != b:
             break

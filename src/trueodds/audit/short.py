@@ -96,8 +96,6 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
         return Fact(
             label, "not tested" if rejected is None else "it could be", told, "plain" if rejected is None else "good"
         )
-    if (verdict.get("pvalue") or 0.0) > alpha and not audit["data"].get("true_class_zeros"):
-        return Fact(label, "no", f"the gain of a fix was confirmed; the errors alone could be ({told})", "bad")
     if (verdict.get("pvalue") or 0.0) > alpha:
         return Fact(label, "no", f"what came was called impossible; the error alone could be ({told})", "bad")
     error = default_measure(audit)
@@ -138,7 +136,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             each for each in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if each
         )
         less = f" ({less})" if less else ""
-        remark = f"log loss {before} to {after}{less}, confirmed {where}{sure}"
+        remark = f"log loss {before} to {after}{less}, {'confirmed' if least_gain(fix) or percentage is None else 'an error confirmed, its cost not yet sure,'} {where}{sure}"
         said = side_effects(fix, data)
         remark = f"{remark}; {said}" if said else remark
         if constant := flat(fix, data):
@@ -150,10 +148,10 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
         return Fact(label, named(fix), remark, "good")
     if fix.get("outcome") == TOO_FEW:
-        gain = f"gain {figure(fix.get('gain'))} nats per row{sure}; about {count(fix['needed_rows'], 'row')} would do"
+        gain = f"gain {figure(fix.get('gain'))} nats per row{sure}; if that is real, about {count(fix['needed_rows'], 'row')} would confirm it"
         return Fact(label, "not confirmed: too few rows", f"{called(fix['chosen'])}: {gain}")
     would = f"; one of {figure(fix.get('detectable_gain'))} nats per row would have been confirmed four times in five"
-    return Fact(label, "no gain to be had", f"no candidate does better on rows it has not seen{would}")
+    return Fact(label, "no gain to be had", f"fits to some of the rows do not do better on the others{would}")
 
 
 def _impossible(data: Mapping[str, Any]) -> list[Fact]:

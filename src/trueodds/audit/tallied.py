@@ -53,7 +53,7 @@ def of_tally(
     if len(tests) > 1:
         strongest = tests[int(np.argmin([each.pvalue for each in tests]))]
         joint = min(holm([each.family_pvalue or each.pvalue for each in tests]))
-        floor = min(1.0, len(tests) * max(each.floor or 0.0 for each in tests))
+        floor = min(1.0, len(tests) * min(each.floor or 0.0 for each in tests))
         tests.insert(0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={}))
     level_of_groups = alpha_of_groups(tests[0], alpha)
     groups = _groups(tally, first, Consistency(resamples=drawn), level, least, level_of_groups, rng)

@@ -34,7 +34,7 @@ Reader = Callable[[Array, Array, Array], Array]
 NULLS = ("asymptotic", "redraw")
 RESAMPLES = 999  # draws where none are asked for
 MOST, DRAWN = 4_999, 10**8  # and as many at most, or so many labels, where the p-value is near usual levels:
-NEAR = (0.01, 0.12)
+NEAR = (0.005, 0.15)
 APART = (
     "each label is drawn with its stated probability, independently of those of other clusters, predictions kept fixed"
 )

@@ -41,7 +41,7 @@ class Consistency(HypothesisTest):
     Exact at any n, for any statistic and lens: the draws and the data are exchangeable under the null. The
     smallest p it can give is 1/(1 + B), its floor. All lenses and classes are judged on the same draws, so the
     family-wise p is joint; claims about single lenses or classes are Holm's. With `cluster` or `votes` the null
-    is another one and is said: signs of whole-cluster residuals (approximate), or one vote drawn per row.
+    is another one and is said: signs of the residuals of whole clusters, or of whole rows, are flipped (approximate).
 
     Effect: the statistic minus its mean under the null, in the statistic's units.
     Cost: one addition per row, draw and lens for errors on fixed bins; one evaluation per draw otherwise. Beyond

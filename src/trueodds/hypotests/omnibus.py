@@ -66,7 +66,7 @@ class Omnibus(ViewTest):
     Parameters
     ----------
     resamples : int, optional
-        How many draws. Without it 999, and up to 4,999 (or 10⁸ labels) where p lies between .01 and .12, so that a
+        How many draws. Without it 999, and up to 4,999 (or 10⁸ labels) where p lies between .005 and .15, so that a
         verdict at a usual level hardly depends on the seed.
 
     Shapes: binary views (n,) and joint views (n, m). Statistic: log T, at least 0. Effect: the debiased

@@ -148,14 +148,20 @@ def _o_e(view: View, large: Measure) -> Measure:
 
 
 def _gap(view: View, cluster: Array | None, level: float) -> Measure:
-    """Mean prediction minus outcome rate; its error from the residuals, and no less than that of right probabilities."""
+    """Mean prediction minus outcome rate, with its error from the residuals.
+
+    Where the error of right probabilities does not exclude a gap of 0, it counts if it is larger: answers that are all
+    right have residuals without scatter.
+    """
+    quantile = _quantile(level, cluster)
     share = view.w / view.total
     residual = share * (view.p - view.y)
     gap = float(residual.sum())
-    variance = _variance(residual - share * gap, cluster)
+    error = float(np.sqrt(_variance(residual - share * gap, cluster)))
     if cluster is None and not are_shares(view):
-        variance = np.fmax(variance, float(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total**2)
-    return _measure("mean_gap", gap, float(np.sqrt(variance)), _quantile(level, cluster), level, 0.0)
+        null = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
+        error = float(np.fmax(error, null)) if abs(gap) <= quantile * null else error
+    return _measure("mean_gap", gap, error, quantile, level, 0.0)
 
 
 def _variance(parts: Array, cluster: Array | None) -> float:

@@ -201,10 +201,7 @@ def _gain(fix: Mapping[str, Any]) -> str:
     """
     least, percentage = least_gain(fix), fix["gain_percent"]
     if not least and percentage is not None:
-        return (
-            f"corrects an error that is more than chance; what that saves on held-out rows, {percentage:.3g} % of the "
-            "log loss, is not yet sure"
-        )
+        return f"corrects the error; how much log loss it saves on held-out rows ({percentage:.3g} %) is not yet sure"
     cut = "improves log loss" if percentage is None else f"cuts log loss by {percentage:.3g} %"
     return f"{cut} ({least}), confirmed on held-out rows" if least else f"{cut}, confirmed on held-out rows"
 

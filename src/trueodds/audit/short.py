@@ -136,7 +136,9 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             each for each in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if each
         )
         less = f" ({less})" if less else ""
-        remark = f"log loss {before} to {after}{less}, {'confirmed' if least_gain(fix) or percentage is None else 'an error confirmed, its cost not yet sure,'} {where}{sure}"
+        shown = least_gain(fix) or percentage is None
+        what = "confirmed" if shown else "the error is confirmed, the saving not yet,"
+        remark = f"log loss {before} to {after}{less}, {what} {where}{sure}"
         said = side_effects(fix, data)
         remark = f"{remark}; {said}" if said else remark
         if constant := flat(fix, data):

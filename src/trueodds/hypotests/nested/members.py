@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, log_ndtr, logsumexp, ndtri
+from scipy.special import chdtrc, log_ndtr, ndtri
 
 from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.inference.among import TIE
@@ -86,8 +86,10 @@ def combined(log_p: Array, weights: Array) -> Array:
     defined = ~np.isnan(log_p)
     share = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
     total = share.sum(axis=0)
+    evidence = np.where(defined, -log_p, 0.0)
+    most = evidence.max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value: Array = logsumexp(np.where(defined, -log_p, 0.0), axis=0, b=share) - np.log(total)
+        value = most + np.log((share * np.exp(evidence - most)).sum(axis=0) / total)
     return np.where(total > 0, value, np.nan)
 
 

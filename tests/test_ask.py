@@ -169,6 +169,11 @@ def test_bad_settings_have_a_code_and_a_fix(call, code):
     assert caught.value.fix
 
 
+def test_a_setting_of_another_test_names_that_test():
+    with pytest.raises(to.InputError, match=r"TO202.*statistic is a setting of test consistency"):
+        to.test(three(60), statistic="ace")
+
+
 def test_a_misspelt_name_lists_the_near_ones():
     with pytest.raises(to.InputError, match="ece"):
         to.measure(three(60), "eec")

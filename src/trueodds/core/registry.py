@@ -65,9 +65,11 @@ class Registry:
     (('note',), 'Note')
     """
 
-    def __init__(self, kind: str, table: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, table: Mapping[str, str], owners: Mapping[str, str] | None = None) -> None:
+        """`owners` names the member of a setting that others are asked for by mistake."""
         self.kind = kind
         self._table = dict(table)
+        self._owners = dict(owners or {})
 
     def names(self) -> tuple[str, ...]:
         """Every member's name, in the order of the table."""
@@ -108,6 +110,8 @@ class Registry:
         for key in settings:
             if key not in known:
                 fix = near(key[:80], known) if known else "It has no settings."
+                if key in self._owners and not fix.startswith("Did you mean"):
+                    fix += f" {key} is a setting of {self.kind} {self._owners[key]}."
                 raise InputError("TO202", f"{self.kind} {name} takes no setting of that name.", repr(key[:80]), fix)
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:

@@ -24,4 +24,5 @@ TESTS = Registry(
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",
     },
+    owners={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )

@@ -12,7 +12,7 @@ from trueodds.hypotests.nested.members import Member, combined, log_pvalues, roo
 from trueodds.hypotests.nested.vectors import VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.problem.lens import as_lens
-from trueodds.problem.tree import nested_halves
+from trueodds.problem.tree import nested_cells
 from trueodds.problem.view import View
 
 
@@ -121,10 +121,11 @@ def test_leaves_do_not_depend_on_the_order_of_rows_and_hold_equal_vectors_togeth
     rng = np.random.default_rng(0)
     x = np.round(rng.dirichlet([1, 1, 1], 200), 1)
     order = rng.permutation(200)
-    place = nested_halves(x, 6)
-    assert (nested_halves(x[order], 6) == place[order]).all()
+    place = nested_cells(x, 6)
+    assert (nested_cells(x[order], 6) == place[order]).all()
     assert all(len(np.unique(place[(x == each).all(axis=1)])) == 1 for each in np.unique(x, axis=0))
-    assert np.bincount(nested_halves(rng.random((256, 4)), 3) // 1).tolist() == [32] * 8
+    two = np.concatenate([0.2 + 0.01 * rng.random(30), 0.8 + 0.01 * rng.random(90)])  # the median cuts the larger
+    assert (nested_cells(two[:, None], 1) == (two > 0.5)).all()
 
 
 def test_the_effect_is_the_debiased_root_mean_square_between_nodes():

@@ -47,16 +47,16 @@ class Omnibus(ViewTest):
       :math:`\sum_g (R_g^2 - \sum_{i \in g} w_i^2 (y_i - p_i)^2) / V_g` with the variance :math:`V_g` of a node, which
       see waves and local errors. Without their diagonal terms the squares do not count the noise of single outcomes.
 
-    For vectors of K outcomes the cells are leaves of a tree that halves the rows at medians; the statistics are the
+    For vectors of K outcomes the cells are leaves of a tree that splits the rows at means; the statistics are the
     temperature direction :math:`\sum_i w_i \langle \log p_i, y_i - p_i \rangle`, the level and the slope of every class
-    (the largest one, and the sum of their squares), and squares in 4, 16, 64 and 256 nodes of the tree.
+    (the largest one, and the sum of their squares), and squares in 4, 8, 16, 64 and 256 nodes of the tree.
 
     .. math:: T = \Big(\sum_j \frac{\omega_j}{p_j} \Big) \Big/ \sum_j \omega_j, \qquad
               p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
 
     where :math:`p_j` is the p-value of statistic j by a law fitted to its draws. The inverse harmonic mean T is judged
     among its values in the same draws, so that the level is exact at any n whatever the fitted laws. Of the weights ω
-    level and slope have .6 and the squares .4; of vectors .7 and .3. Several views (classes) are combined in the same
+    level and slope have .6 and the squares .4; of vectors .55 and .45. Several views (classes) are combined in the same
     way with the sums of their squared levels and slopes, and a family of lenses with weights .4 (headline), .15
     (class-wise) and .45 (canonical).
 

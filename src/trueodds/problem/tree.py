@@ -78,13 +78,14 @@ def grow(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree
     return tree
 
 
-def nested_halves(x: Array, depth: int) -> Array:
-    """The cell of each vector (n, m) among 2^depth nested ones: halves at the median of the axis of largest variance.
+def nested_cells(x: Array, depth: int) -> Array:
+    """The cell of each vector (n, m) among 2^depth nested ones, split at the mean of the axis of largest variance.
 
-    The leading bits of a cell's number are those of the cell that it was split from, so that one number per vector
-    gives the cells at every depth; `grow` stops at a least number of rows instead. Equal vectors share a cell.
+    A mean lies between clusters of vectors, through which a median may cut. The leading bits of a cell's number are
+    those of the cell that it was split from, so that one number per vector gives the cells at every depth; `grow`
+    stops at a least number of rows instead. Equal vectors share a cell.
 
-    >>> nested_halves(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
+    >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])
     """
     place = np.zeros(len(x), dtype=np.int64)
@@ -97,11 +98,8 @@ def nested_halves(x: Array, depth: int) -> Array:
         part = x[rows]
         axis = int(np.argmax(np.round(part.var(axis=0), 12)))
         column = part[:, axis]
-        cut = np.median(column)
-        low = column < cut
-        if not low.any():
-            low = column <= cut
-        if low.all():  # no vector differs on any axis
+        low = column < round(float(column.mean()), 12)  # rounding of sums must not decide
+        if low.all() or not low.any():  # no vector differs on any axis
             place[rows] = prefix << left
             continue
         todo.append((rows[low], 2 * prefix, left - 1))

@@ -43,8 +43,8 @@ SLOW = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too lo
 class Plan:
     """How much is simulated; every data set has its own stream."""
 
-    sets: int = 100
-    calibrated: int = 400
+    sets: int = 50
+    calibrated: int = 200
     rows: tuple[int, ...] = (100, 300, 1000, 5000)
     most_classes: int = 100
     resamples: int = 199

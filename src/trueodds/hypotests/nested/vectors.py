@@ -9,23 +9,29 @@ from numpy.typing import NDArray
 
 from trueodds.hypotests.nested.binary import LEAST, TINY, Nodes, are_shares
 from trueodds.hypotests.nested.members import Member
-from trueodds.problem.tree import nested_halves
+from trueodds.problem.tree import nested_cells
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
 ELEMENTS = 2**14  # leaves times classes that a draw fills at most
-SCALES = {4: 0.05, 16: 0.12, 64: 0.09, 256: 0.04}  # numbers of nodes in which residuals are squared, with weights
+SCALES = {
+    4: 0.1,
+    8: 0.1,
+    16: 0.15,
+    64: 0.07,
+    256: 0.03,
+}  # numbers of nodes in which residuals are squared, with weights
 
 
 def members(classes: int) -> tuple[Member, ...]:
     """The statistics of vectors of so many classes."""
     return (
-        Member("temperature", 0.25),
-        Member("largest level", 0.1, among=classes),
-        Member("levels", 0.15, degrees=classes - 1),
+        Member("temperature", 0.2),
+        Member("largest level", 0.08, among=classes),
+        Member("levels", 0.12, degrees=classes - 1),
         Member("largest slope", 0.05, among=classes),
-        Member("slopes", 0.15, degrees=classes),
+        Member("slopes", 0.1, degrees=classes),
         *(
             Member(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
             for m, weight in SCALES.items()
@@ -37,10 +43,10 @@ class VectorLeaves:
     """The leaves of a tree over the vectors, and what the statistics need of them besides the residual sums."""
 
     def __init__(self, view: View) -> None:
-        n, k = len(view), view.p.shape[1]
-        depth = int(min(np.ceil(np.log2(max(n, 2))), np.log2(max(ELEMENTS // k, 4))))
+        k = view.p.shape[1]
+        depth = int(np.log2(max(ELEMENTS // k, 4)))
         P = view.p.astype(np.float64)
-        place = nested_halves(P, depth)
+        place = nested_cells(P, depth)
         held, self.index = np.unique(place, return_inverse=True)
         self.size = len(held)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")

@@ -36,6 +36,7 @@ SINGLE: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {  # by num
         ("debiased_l2", "classwise", {"null": "redraw"}),
     ),
 }
+MANY = 100  # classes with which half as many sets are drawn
 SLOW = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too long
 
 
@@ -119,6 +120,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets
+    sets = -(-sets // 2) if world.k >= MANY else sets
     single = [] if world.calibrated else [each for each in SINGLE[min(world.k, 3)] if n <= SLOW.get(each[0], n)]
     rejected: dict[str, list[bool]] = {}
     for repetition in range(sets):

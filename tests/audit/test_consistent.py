@@ -10,6 +10,7 @@ from scipy.special import softmax
 import trueodds as to
 from trueodds.audit import report
 from trueodds.audit.facts import Facts, alpha_of_fix, with_fix
+from trueodds.audit.for_whom import worst_off
 from trueodds.audit.short import short
 from trueodds.core.results import Verdict
 
@@ -75,6 +76,10 @@ def contradictions(audit):
     groups = facts["among_groups"]
     off = [each["label"] for each in facts["groups"] if each["standing"] == "off"]
     claim(not off or verdict["rejected"], f"groups are off ({off}) and the verdict")
+    worst = worst_off(facts["groups"])
+    claim(
+        worst is None or f"where {worst['column']} is {worst['value']}" in sentence, "the worst group and the sentence"
+    )
     claim(groups is None or all((each["joint"] <= groups["alpha"]) == (each["standing"] == "off") for each in facts["groups"]), "standing and joint p")  # fmt: skip
     for each in facts["measures"]:
         ends, value = each["interval"], each["value"]

@@ -1,6 +1,7 @@
 """The subgroups of an audit: judged as `by_group` judges them, shown as they stand, and never fine for want of rows."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -218,3 +219,12 @@ def test_without_groups_there_is_no_table_of_them():
     found = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
     assert (found["groups"], found["among_groups"]) == ([], None)
     assert findings.groups(found).rows == findings.between(found).rows == ()
+
+
+def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
+    rng = np.random.default_rng(1)
+    x, ward = rng.normal(0, 1.2, 1500), np.array(["A", "B", "C"])[rng.integers(0, 3, 1500)]
+    p = 1 / (1 + np.exp(-x))
+    y = rng.random(1500) < np.where(ward == "C", 1 / (1 + np.exp(0.9 - x)), p)
+    found = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
+    assert re.search(r"Worst where ward is C: says 4\d %, 3\d % came\.", found.verdict["sentence"])

@@ -78,7 +78,7 @@ def sentence(
     """Up to four short sentences: what it says and what came, whether that is chance, what fixes it."""
     parts = (
         _believed(facts, family, state, alpha, data),
-        _worst_group(facts, family, state, alpha),
+        _worst_group(facts, state, alpha, data),
         _impossible(data),
         _chance(facts, family, state, alpha, data),
         _fix(fix, data),
@@ -116,10 +116,8 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
 
 def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
-    error = facts.errors[0]
-    above_noise = error.debiased is None or error.debiased > 0
-    if facts.headline.pvalue <= alpha and above_noise:
-        return f"off by {points(error.value)} from place to place"
+    if _is_local(facts, alpha):
+        return f"off by {points(facts.errors[0].value)} from place to place"
     if worst := worst_off(facts.groups.lines()):
         return f"off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
@@ -130,16 +128,22 @@ def _where(facts: Facts, alpha: float) -> str:
     return "not right in every claim"
 
 
-def _worst_group(facts: Facts, family: Verdict, state: str, alpha: float) -> str:
-    """The subgroup that is off the most, where the rows as a whole do not say so already."""
+def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+    """The subgroup with the strongest evidence, where the words before do not name it."""
     worst = worst_off(facts.groups.lines())
-    if worst is None or (state == "miscalibrated" and family.pvalue <= alpha and facts.headline.pvalue > alpha):
+    if worst is None or (state == "miscalibrated" and not _is_local(facts, alpha)):
         return ""
     where = f"Worst where {worst['column']} is {worst['value']}"
-    if worst.get("says") is None or worst.get("came") is None:
+    if worst["says"] is None or worst["came"] is None:
         return f"{where}: off by {points(worst['error'])}."
     says, came = _apart(worst["says"], worst["came"])
-    return f"{where}: says {says}, {came} came."
+    return f"{where}: says {says}, {f'{came} came' if _is_binary(data) else f'is right {came}'}."
+
+
+def _is_local(facts: Facts, alpha: float) -> bool:
+    """Whether the headline's error is beyond chance, and larger than what chance adds to it."""
+    error = facts.errors[0]
+    return facts.headline.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
 
 def _impossible(data: Mapping[str, Any]) -> str:

@@ -90,7 +90,7 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     preds = Predictions(y, P)
     assert ask.fit(preds, Isotonic(between="step")).map.to_dict() == fit(IsotonicRule("step"), preds).map.to_dict()
     chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
-    assert chosen.describe().endswith(("confirmed on untouched rows", "no fix is justified"))
+    assert chosen.describe().endswith(("confirmed on held-out rows", "no fix is justified"))
     assert repr(chosen) == f"Fitted({chosen.describe()})"
 
 

@@ -84,8 +84,8 @@ def places(here: Path) -> Path:
 
 WRITERS = [
     "measure {} --interval none --json",
-    "audit {} --resamples 19 --json",
-    "audit {} --resamples 19 --html",
+    "audit {} --resamples 39 --json",
+    "audit {} --resamples 39 --html",
     "fit {} --method temperature --out",
     "tally {} --out",
 ]

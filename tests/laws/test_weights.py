@@ -121,4 +121,4 @@ def test_comparisons_groups_and_tallies_read_the_ratios_of_weights(name: str) ->
 
 def test_plans_and_audits_read_the_ratios_of_weights() -> None:
     assert_the_same(lambda preds: to.power(preds, "spiegelhalter", simulations=20).to_dict(), two)
-    assert_the_same(lambda preds: to.audit(preds, resamples=19).to_dict(), two)
+    assert_the_same(lambda preds: to.audit(preds, resamples=39).to_dict(), two)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -182,8 +182,8 @@ def answer(
     floor = None if bare else _floor(asked, null)
     if interval:
         settings |= {"interval": interval.method, "level": sure.level}
-        if asked.aggregate != "sum" and interval.low <= estimator.most:
-            interval = replace(interval, high=min(interval.high, estimator.most))
+        if asked.aggregate != "sum":
+            interval = intervals.below(interval, estimator.most, asked.views[0].worth)
         if sure.interval not in RAW:
             interval = intervals.including(interval, value)
     elif why and not bare:

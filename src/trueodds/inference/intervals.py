@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,20 @@ def of_pairs(t: float, v: float, draws: Array, level: float) -> Interval:
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
+
+
+def below(interval: Interval, most: float, n: float) -> Interval:
+    """An interval that does not reach above the largest value there is; one of that value alone begins where Wilson's does.
+
+    >>> found = below(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
+    >>> round(found.low, 4), found.high
+    (0.8865, 1.0)
+    """
+    if interval.low > most:
+        return interval
+    z = float(ndtri((1 + interval.level) / 2))
+    low = most * n / (n + z**2) if interval.low == most < interval.high else interval.low
+    return replace(interval, low=low, high=min(interval.high, most))
 
 
 def including(interval: Interval, value: float) -> Interval:

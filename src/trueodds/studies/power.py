@@ -162,11 +162,11 @@ def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     if not wrong:
         return "Only calibrated worlds were simulated."
     parts = []
-    for name, some in (("all", wrong), ("held-out", [row for row in wrong if row["held out"]])):
+    for name, some in (("", wrong), ("held-out ", [row for row in wrong if row["held out"]])):
         if some:
             audit, before, best = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
             parts.append(
-                f"over {len(some)} {name} cells the audit rejects {audit:.0f} %, before {before:.0f} %, and the best "
+                f"over {len(some)} {name}cells the audit rejects {audit:.0f} %, before {before:.0f} %, and the best "
                 f"single test {best:.0f} % ({100 * audit / max(best, 1e-9):.0f} % of it)"
             )
     told = "; ".join(parts)

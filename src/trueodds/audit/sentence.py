@@ -131,7 +131,8 @@ def _where(facts: Facts, alpha: float) -> str:
 def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """The subgroup with the strongest evidence, where the words before do not name it."""
     worst = worst_off(facts.groups.lines())
-    if worst is None or (state == "miscalibrated" and not _is_local(facts, alpha)):
+    named = state == "miscalibrated" and not _is_local(facts, alpha) and data["mean_confidence"] is not None
+    if worst is None or named:
         return ""
     where = f"Worst where {worst['column']} is {worst['value']}"
     if worst["says"] is None or worst["came"] is None:

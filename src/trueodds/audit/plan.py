@@ -25,8 +25,8 @@ from trueodds.core.results import Verdict, figure, percent, strict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
 from trueodds.diagrams.base import Diagram
-from trueodds.problem.complements import two_columns
 from trueodds.problem.lens import Confidence, Lens, Positive, default_lens
+from trueodds.problem.log_probabilities import exact_zeros
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -325,9 +325,5 @@ def _zeros(preds: Predictions) -> dict[str, int]:
     if preds.kind == "multilabel":
         came = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(came.any(axis=1).sum())}
-    if preds.logits is not None:  # their probabilities underflow, but only −inf says 0
-        zero = np.isneginf(preds.logits[counted])
-        zero = zero if zero.ndim == 2 else zero[:, None]
-    else:
-        zero = (two_columns(p) if p.ndim == 1 else p) == 0
+    zero = exact_zeros(preds)[counted]
     return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri, stdtrit
-from scipy.stats import rankdata
+from scipy.special import expit, logit, ndtri
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval, strict
@@ -19,8 +18,9 @@ from trueodds.hypotests.nested.binary import are_shares
 from trueodds.inference.asked import Asked
 from trueodds.inference.estimate import Sureness, estimates
 from trueodds.inference.floors import floors
+from trueodds.inference.intervals import normal, student
 from trueodds.problem.lens import default_lens
-from trueodds.problem.log_probabilities import log_probabilities
+from trueodds.problem.log_probabilities import exact_zeros, log_probabilities
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 
@@ -63,25 +63,24 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
-    quantile = _quantile(level, cluster)
+    of = _Spread(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
-        return _gap(view, cluster, level), _measure("calibration_slope", *exponent(preds), quantile, level, 1.0)
+        return _gap(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
     try:
         found = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         found = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
-    slope = _measure("calibration_slope", *found["slope"], quantile, level, 1.0)
+    slope = of.measure("calibration_slope", *found["slope"], 1.0)
     if preds.kind != "classes":
-        return _gap(view, cluster, level), slope
-    large = _measure("calibration_in_the_large", *found["in_the_large"], quantile, level, 0.0)
-    area, error = auc(view, cluster)
+        return _gap(view, cluster, of), slope
+    large = of.measure("calibration_in_the_large", *found["in_the_large"], 0.0)
     others = [_o_e(view, large)]
     if preds.n <= MOST_ROWS:
         asked = [Asked.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         sure = Sureness(level=level, resamples=RESAMPLES)
         (ici,) = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
         others.append(Measure("ici", ici.value, ici.interval, 0.0))
-    return large, slope, *others, _area(area, error, quantile, level)
+    return large, slope, *others, _area(*auc(view, cluster), of)
 
 
 def notes_of(preds: Predictions) -> list[Note]:
@@ -89,7 +88,7 @@ def notes_of(preds: Predictions) -> list[Note]:
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
-        zeros = int((_impossible(preds) & (preds.w > 0)).sum())
+        zeros = int(_impossible(preds).sum())
         if not zeros:
             return []
         text = (
@@ -113,21 +112,28 @@ def by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
     return {each.name: each for each in measures}
 
 
-def _quantile(level: float, cluster: Array | None) -> float:
-    """Of the normal law; with clusters of Student's t, one degree of freedom less than there are."""
-    upper = (1 + level) / 2
-    if cluster is None:
-        return float(ndtri(upper))
-    return float(stdtrit(max(len(np.unique(cluster)) - 1, 1), upper))
+@dataclass(frozen=True)
+class _Spread:
+    """How intervals are made of standard errors: by the normal law, with clusters by Student's t."""
 
+    level: float
+    degrees: int | None  # one less than there are clusters; None where rows are independent
 
-def _measure(name: str, value: float, error: float, quantile: float, level: float, ideal: float | None) -> Measure:
-    """A measure, and the interval of its standard error where there is one: an error of 0 says too few rows."""
-    if not np.isfinite(value):
-        return Measure(name, None, None, ideal)
-    if not np.isfinite(error) or error <= 0:
-        return Measure(name, value, None, ideal)
-    return Measure(name, value, Interval(value - quantile * error, value + quantile * error, level, "normal"), ideal)
+    def interval(self, value: float, error: float) -> Interval | None:
+        """None where the error is unknown, or 0, which says that rows are too few."""
+        if not np.isfinite(error) or error <= 0 or self.degrees == 0:
+            return None
+        return (
+            normal(value, error, self.level)
+            if self.degrees is None
+            else student(value, error, self.degrees, self.level)
+        )
+
+    def measure(self, name: str, value: float, error: float, ideal: float | None) -> Measure:
+        """A measure with its interval."""
+        if not np.isfinite(value):
+            return Measure(name, None, None, ideal)
+        return Measure(name, value, self.interval(value, error), ideal)
 
 
 def _o_e(view: View, large: Measure) -> Measure:
@@ -144,24 +150,24 @@ def _o_e(view: View, large: Measure) -> Measure:
         return Measure("observed_to_expected", value, None, 1.0)
     odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
     low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
-    return Measure("observed_to_expected", value, Interval(low, high, large.interval.level, "normal"), 1.0)
+    return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
 
 
-def _gap(view: View, cluster: Array | None, level: float) -> Measure:
+def _gap(view: View, cluster: Array | None, of: _Spread) -> Measure:
     """Mean prediction minus outcome rate, with its error from the residuals.
 
     Where the error of right probabilities does not exclude a gap of 0, it counts if it is larger: answers that are all
     right have residuals without scatter.
     """
-    quantile = _quantile(level, cluster)
     share = view.w / view.total
     residual = share * (view.p - view.y)
     gap = float(residual.sum())
     error = float(np.sqrt(_variance(residual - share * gap, cluster)))
     if cluster is None and not are_shares(view):
         null = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
-        error = float(np.fmax(error, null)) if abs(gap) <= quantile * null else error
-    return _measure("mean_gap", gap, error, quantile, level, 0.0)
+        within = of.interval(gap, null)
+        error = float(np.fmax(error, null)) if within is not None and within.low <= 0 <= within.high else error
+    return of.measure("mean_gap", gap, error, 0.0)
 
 
 def _variance(parts: Array, cluster: Array | None) -> float:
@@ -174,8 +180,8 @@ def _variance(parts: Array, cluster: Array | None) -> float:
 
 
 def _impossible(preds: Predictions) -> Array:
-    """Rows in which an observed class has probability 0."""
-    return np.asarray(((preds.Y > 0) & np.isneginf(log_probabilities(preds))).any(axis=1))
+    """Rows that count and in which an observed class has probability 0."""
+    return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
 
 
 def exponent(preds: Predictions) -> tuple[float, float]:
@@ -188,7 +194,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
     """
     live = preds.w > 0
     Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
-    if _impossible(preds)[live].any():
+    if _impossible(preds).any():
         return float("nan"), float("nan")
     logs = np.maximum(log_probabilities(preds)[live], LEAST)
     best, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
@@ -235,7 +241,7 @@ def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
     ones, zeros = float(events.sum()), float(others.sum())
     if ones <= 0 or zeros <= 0:
         return float("nan"), float("nan")
-    place = rankdata(view.p, "dense") - 1
+    _, place = np.unique(view.p, return_inverse=True)
     below, above = (np.bincount(place, x) for x in (others, events))
     beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
     lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
@@ -252,10 +258,12 @@ def _widened(weight: Array) -> Array:
     return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
 
 
-def _area(area: float, error: float, quantile: float, level: float) -> Measure:
+def _area(area: float, error: float, of: _Spread) -> Measure:
     """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
-    if not np.isfinite(area) or not np.isfinite(error) or error <= 0 or not 0 < area < 1:
-        return _measure("auc", area, np.nan, quantile, level, None)
-    half = quantile * error / (area * (1 - area))
-    low, high = (float(expit(logit(area) + sign * half)) for sign in (-1, 1))
-    return Measure("auc", area, Interval(low, high, level, "normal"), None)
+    ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
+    found = of.measure("auc", area, float("nan"), None)
+    return (
+        found
+        if ends is None
+        else replace(found, interval=replace(ends, low=float(expit(ends.low)), high=float(expit(ends.high))))
+    )

@@ -132,13 +132,18 @@ def normal(value: float, se: float, level: float) -> Interval:
     return Interval(value - z * se, value + z * se, level, "normal")
 
 
+def student(value: float, se: float, degrees: float, level: float) -> Interval:
+    """The estimate plus and minus its standard error times the quantile of Student's t."""
+    t = float(stdtrit(degrees, (1 + level) / 2))
+    return Interval(value - t * se, value + t * se, level, "t")
+
+
 def welch(value: float, se: float, degrees: float, level: float) -> Interval:
-    """The estimate plus and minus its standard error times the quantile of Student's t with Welch's degrees of freedom.
+    """The same with Welch's degrees of freedom of a difference.
 
     It excludes 0 exactly where the two-sided p-value of the t-test is below 1 − level. Source: Welch (1947).
     """
-    t = float(stdtrit(degrees, (1 + level) / 2))
-    return Interval(value - t * se, value + t * se, level, "welch")
+    return replace(student(value, se, degrees, level), method="welch")
 
 
 def squared_error(pooled: View) -> tuple[float, float]:

@@ -43,6 +43,20 @@ def log_probabilities(preds: Predictions) -> Array:
         return np.log(preds.P, dtype=np.float64)
 
 
+def exact_zeros(preds: Predictions) -> Array:
+    """Which classes have a probability of exactly 0, (n, K); of logits only −inf does, whatever underflows.
+
+    >>> from trueodds.problem.predictions import Predictions
+    >>> exact_zeros(Predictions([0], [1.0])).tolist(), exact_zeros(Predictions.from_logits([0], [[0, -2000]])).tolist()
+    ([[True, False]], [[False, False]])
+    """
+    if preds.logits is None:
+        return np.asarray(preds.P == 0)
+    if preds.logits.ndim == 1:  # log odds are finite
+        return np.zeros((preds.n, 2), dtype=bool)
+    return np.isneginf(preds.logits)
+
+
 def log_observed(preds: Predictions) -> Array:
     """The log-probability of the observed class, (n,) float64; with votes the mean over them."""
     if preds.votes is not None:

@@ -132,8 +132,8 @@ def of_rows(
     errors = consistent(answered[2:], tests, preds.k, alpha)
     standard = measures_of(preds, level, rng)
     gap, z = _gap(preds)
-    told = [*notes, *notes_of(preds), *(each for each in found.notes if each not in tests[0].notes)]
-    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], told, found, standard)
+    notes = [*notes, *notes_of(preds), *(each for each in found.notes if each not in tests[0].notes)]
+    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, found, standard)
 
 
 def _whole(preds: Predictions) -> Lens:
@@ -227,9 +227,7 @@ def with_groups(family: Verdict, joint: Sequence[float], floor: float) -> Verdic
     """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
     p = min([family.pvalue / (1 - GROUPS), *(each / GROUPS for each in joint if not np.isnan(each))])
     least = max((family.floor or 0.0) / (1 - GROUPS), floor / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0)
-    parts = family.parts if family.lens == "family" else {}
-    joint_p = min(p, 1.0)
-    return replace(family, lens="family", pvalue=joint_p, family_pvalue=joint_p, floor=min(least, 1.0), parts=parts)
+    return _as_family(family, p, least)
 
 
 def alpha_of_fix(family: Verdict, alpha: float) -> float:
@@ -244,14 +242,19 @@ def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
     which follows from a law and may be tiny, is that of the family only where the tests do not reject.
     """
     family, gain = facts.tests[0], 1.0 if pvalue is None else pvalue / FIX
-    joint, floor = min(family.pvalue / (1 - FIX), 1.0), family.floor
+    joint = family.pvalue / (1 - FIX)
     if alpha < joint and gain < joint:
-        joint, floor = gain, None
-    elif floor is not None:
-        floor = min(floor / (1 - FIX), 1.0)
-    parts = family.parts if family.lens == "family" else {}
-    whole = replace(family, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts=parts)
+        whole = _as_family(family, gain, None)
+    else:
+        whole = _as_family(family, joint, None if family.floor is None else family.floor / (1 - FIX))
     return replace(facts, tests=[whole, *facts.tests[len(facts.tests) > 1 :]])
+
+
+def _as_family(verdict: Verdict, pvalue: float, floor: float | None) -> Verdict:
+    """The verdict on all claims, with their joint p-value; single lenses keep their own."""
+    joint, least = min(pvalue, 1.0), None if floor is None else min(floor, 1.0)
+    parts = verdict.parts if verdict.lens == "family" else {}
+    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, floor=least, parts=parts)
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:

@@ -107,8 +107,8 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
     if slope is not None and slope.interval is not None and state in ("overconfident", "underconfident"):
         what = "too extreme" if state == "overconfident" else "too timid"
         low, high, level = slope.interval.low, slope.interval.high, percent(slope.interval.level)
-        told = f"calibration slope {slope.value:.2f}, {level} interval {low:.2f} to {high:.2f}; 1 is right"
-        return f"{word}: its probabilities are {what} ({told}); on average it says {a}, {came}."
+        detail = f"calibration slope {slope.value:.2f}, {level} interval {low:.2f} to {high:.2f}; 1 is right"
+        return f"{word}: its probabilities are {what} ({detail}); on average it says {a}, {came}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: says {a}, {came}."
     return f"{word}: on average it says {a} and {came}, but is {_where(facts, alpha)}."

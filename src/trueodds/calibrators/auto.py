@@ -180,7 +180,7 @@ class AutoRule(Rule):
         given = taken(choice.rule, P)
         fitted: Map = choice.rule.explained(given, Y, w, cluster)[0] if confirmed else IdentityMap()
         notes = [n for n in choice.rule.notes(fitted, given, Y, w) if n.code not in _RULED_OUT] if confirmed else []
-        notes += _told(choice, proof, self.alpha)
+        notes += _notes_on(choice, proof, self.alpha)
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
@@ -208,7 +208,7 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
     return ""
 
 
-def _told(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
+def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
         f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; where fits are compared with the probabilities as they are, those are limited in the same way.",

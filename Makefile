@@ -40,13 +40,15 @@ picture: $(VENV)/.demo demo/digits.parquet ## draw the README's picture again
 gallery: $(VENV)/.demo ## draw every diagram from the files in DATA, and the page that shows them
 	$(BIN)/python demo/gallery.py $(DATA) docs
 
-# The package is installed in place, so a stamp is stale only when the project file changes.
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[report,files]'
+# Both packages are installed in place, so a stamp is stale only when a project file changes.
+PROJECTS := pyproject.toml studies/pyproject.toml
+
+$(VENV)/.demo: $(PROJECTS) | $(BIN)/python
+	$(PIP) install --editable '.[report,files]' --editable ./studies
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[test]'
+$(VENV)/.test: $(PROJECTS) | $(BIN)/python
+	$(PIP) install --editable '.[test]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
 # Dask and Spark, half a gigabyte: their tests are skipped without them.
@@ -63,6 +65,6 @@ $(BIN)/python:
 	  echo "$(PYTHON) could not make an environment; on Debian and Ubuntu install python3-venv." >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist studies/build studies/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f demo/digits.parquet demo/digits.html demo/digits.json
-	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src studies tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

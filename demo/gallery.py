@@ -12,7 +12,7 @@ from PIL import Image
 
 import trueodds as to
 from trueodds.diagrams.base import Diagram
-from trueodds.studies.data import arrays, columns
+from trueodds_studies.data import arrays, columns
 
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 GROUPS = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"

@@ -15,7 +15,7 @@ import trueodds as to
 from trueodds.by_group import by_group
 from trueodds.core.errors import InputError, describe
 from trueodds.sources.models import in_pairs
-from trueodds.studies import STUDIES
+from trueodds_studies import STUDIES
 
 rng = np.random.default_rng(0)
 P = rng.random(300)

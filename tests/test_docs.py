@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -76,7 +78,7 @@ def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytes
         ran = CliRunner().invoke(main, shlex.split(words))
         assert ran.exit_code == int(said or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
         outputs.append(ran.output)
-    for shown in blocks(page, "text") if page.name == "README.md" else ():
+    for shown in blocks(page, "text") if page == ROOT / "README.md" else ():
         assert [output[: len(shown)] for output in outputs if output[:20] == shown[:20]] == [shown]
 
 

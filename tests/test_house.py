@@ -16,7 +16,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "trueodds"
-FILES = sorted(SOURCE.rglob("*.py"))
+STUDIES = ROOT / "studies" / "src" / "trueodds_studies"
+FILES = [*sorted(SOURCE.rglob("*.py")), *sorted(STUDIES.rglob("*.py"))]
 REGISTRIES = {
     "trueodds.estimators": "ESTIMATORS",
     "trueodds.hypotests": "TESTS",
@@ -42,6 +43,9 @@ SHARED = re.compile(r"TO2\d\d|TO403")
 
 
 def inside(file: Path) -> str:
+    """The path within the package; that of a study begins with `studies/`."""
+    if file.is_relative_to(STUDIES):
+        return f"studies/{file.relative_to(STUDIES).as_posix()}"
     return file.relative_to(SOURCE).as_posix()
 
 
@@ -70,7 +74,7 @@ def test_a_module_opens_with_one_line_that_says_what_it_answers(file: Path) -> N
 
 def test_every_file_name_says_something() -> None:
     empty = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
-    assert [inside(file) for file in FILES if empty & {file.stem, *file.relative_to(SOURCE).parts[:-1]}] == []
+    assert [inside(file) for file in FILES if empty & {file.stem, *inside(file).split("/")[:-1]}] == []
 
 
 def test_no_function_name_starts_with_an_empty_verb() -> None:
@@ -237,7 +241,7 @@ def test_help_and_list_load_no_member(words: list[str]) -> None:
 
 def test_what_is_said_to_install_a_library_works_from_a_clone() -> None:
     """Before a release no index has the package: `pip install trueodds[…]` would fetch nothing, or another's work."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
     wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
     assert wrong == []
     said = {file.name for file in FILES if "pip install" in file.read_text()}

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from trueodds.hypotests import TESTS
-from trueodds.studies.forms import forms_of
-from trueodds.studies.level import Plan, judged
-from trueodds.studies.rates import distances, kolmogorov, spread_out
-from trueodds.studies.stated import WORLDS
+from trueodds_studies.forms import forms_of
+from trueodds_studies.level import Plan, judged
+from trueodds_studies.rates import distances, kolmogorov, spread_out
+from trueodds_studies.stated import WORLDS
 
 FORMS = [form for name in TESTS.names() for form in forms_of(name) if form.null != "both"]
 HARD = (("rare", 30), ("sure", 100), ("sharp 3", 30))  # where χ² and normal laws fail first

@@ -8,10 +8,10 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.studies.binning import Plan, binning
-from trueodds.studies.cuts import jumps, nets
-from trueodds.studies.cuts.orders import flips
-from trueodds.studies.cuts.settings import FREE, OWN, SCHEMES, described
+from trueodds_studies.binning import Plan, binning
+from trueodds_studies.cuts import jumps, nets
+from trueodds_studies.cuts.orders import flips
+from trueodds_studies.cuts.settings import FREE, OWN, SCHEMES, described
 
 N = 600
 NETS = ("vgg16", "resnet50")
@@ -90,7 +90,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, data, out, m
     for name in ("binning", "binning.tace"):
         assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")
     assert {"binning.order.md", "binning.steady.csv", "binning.thresholds.csv"} <= {f.name for f in out.iterdir()}
-    monkeypatch.setattr("trueodds.studies.binning.told", None)
+    monkeypatch.setattr("trueodds_studies.binning.told", None)
     assert binning(members=NETS, data=data, plan=SMALL, out=out).rows == found.rows
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.studies.cases import CASES, truth
-from trueodds.studies.designs import BINARY, CROWDS, VECTORS
+from trueodds_studies.cases import CASES, truth
+from trueodds_studies.designs import BINARY, CROWDS, VECTORS
 
 
 def test_the_distance_from_the_crowd_is_judged_where_people_vote():

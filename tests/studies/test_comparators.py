@@ -4,7 +4,7 @@ import numpy as np
 
 import trueodds as to
 from trueodds.problem.predictions import Predictions
-from trueodds.studies.comparators import FLOOR, METHODS, bins, compared, judged
+from trueodds_studies.comparators import FLOOR, METHODS, bins, compared, judged
 
 
 def rows(seed, n=400):

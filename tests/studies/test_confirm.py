@@ -6,9 +6,9 @@ from scipy import stats
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.temperature import TemperatureMap
-from trueodds.studies import STUDIES
-from trueodds.studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured, paired
-from trueodds.studies.distorted import CALIBRATED, DISTORTED
+from trueodds_studies import STUDIES
+from trueodds_studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured, paired
+from trueodds_studies.distorted import CALIBRATED, DISTORTED
 
 
 @pytest.mark.parametrize("world", [*CALIBRATED, *(each.world for each in DISTORTED)], ids=lambda world: world.name)

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 import trueodds as to
 from trueodds.cli import main
 from trueodds.estimators import ESTIMATORS
-from trueodds.studies.base import Finding, aligned
-from trueodds.studies.cases import CASES, Case, cases_of, truth
-from trueodds.studies.coverage import Cell, Plan, coverage, measured
-from trueodds.studies.designs import BINARY, CROWDS, VECTORS
+from trueodds_studies.base import Finding, aligned
+from trueodds_studies.cases import CASES, Case, cases_of, truth
+from trueodds_studies.coverage import Cell, Plan, coverage, measured
+from trueodds_studies.designs import BINARY, CROWDS, VECTORS
 
 SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 
@@ -72,7 +72,7 @@ def test_cells_of_another_plan_are_measured_again(tmp_path):
 
 
 def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.coverage.QUICK", SMALL)
+    monkeypatch.setattr("trueodds_studies.coverage.QUICK", SMALL)
     ran = CliRunner().invoke(
         main, ["study", "coverage", "--quick", "--member", "ece", "--out", str(tmp_path)], standalone_mode=False
     )

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds.studies.data import SOURCES, arrays, columns, found, stamp
-from trueodds.studies.imaging.nets import NETS
-from trueodds.studies.recalibrated import forest, plots
+from trueodds_studies.data import SOURCES, arrays, columns, found, stamp
+from trueodds_studies.imaging.nets import NETS
+from trueodds_studies.recalibrated import forest, plots
 
 
 def test_a_file_that_is_not_there_is_named_with_its_source(tmp_path):

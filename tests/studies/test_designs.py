@@ -6,7 +6,7 @@ from scipy.special import betaln
 
 import trueodds as to
 from tests import reference
-from trueodds.studies.designs import BINARY, CROWDS, VECTORS, Crowd, DirichletModel, Mixture
+from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Crowd, DirichletModel, Mixture
 
 
 def total_variation(world, lens="positive"):

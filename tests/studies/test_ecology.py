@@ -10,11 +10,11 @@ from scipy.optimize import minimize
 
 import trueodds as to
 from tests import reference
-from trueodds.studies import STUDIES
-from trueodds.studies.comparators import FLOOR
-from trueodds.studies.ecology import EVERY, Cell, Plan, ecology, measured
-from trueodds.studies.recalibrated.plots import MODELS, Plots
-from trueodds.studies.recalibrated.presence import by_species, of_model, zeros
+from trueodds_studies import STUDIES
+from trueodds_studies.comparators import FLOOR
+from trueodds_studies.ecology import EVERY, Cell, Plan, ecology, measured
+from trueodds_studies.recalibrated.plots import MODELS, Plots
+from trueodds_studies.recalibrated.presence import by_species, of_model, zeros
 
 
 def folder():

@@ -16,14 +16,14 @@ from tests import reference
 from trueodds.cli import main
 from trueodds.inference.floors import less_floor
 from trueodds.problem.view import View
-from trueodds.studies.estimators import Plan, estimators
-from trueodds.studies.trajectories import classes, measured, models
-from trueodds.studies.trajectories.advice import _best
-from trueodds.studies.trajectories.collected import Together
-from trueodds.studies.trajectories.members import LENSES, MEMBERS, chosen
-from trueodds.studies.trajectories.mixtures import MODES, Mixture
-from trueodds.studies.trajectories.pool import Pool, redrawn, selections
-from trueodds.studies.trajectories.truths import Truth
+from trueodds_studies.estimators import Plan, estimators
+from trueodds_studies.trajectories import classes, measured, models
+from trueodds_studies.trajectories.advice import _best
+from trueodds_studies.trajectories.collected import Together
+from trueodds_studies.trajectories.members import LENSES, MEMBERS, chosen
+from trueodds_studies.trajectories.mixtures import MODES, Mixture
+from trueodds_studies.trajectories.pool import Pool, redrawn, selections
+from trueodds_studies.trajectories.truths import Truth
 
 SMALL = Plan(
     classes=(2, 5), dimensions=(2,), distributions=1, splits=1, pool=10_000, resamples=40, few=4, floors=1,
@@ -231,7 +231,7 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
     of = Together(cells, (30,), 100, 0)
     base = np.array([[0.1], [0.2], [0.3], [0.4]])
     made = {"0": base + 1, "ece": base + np.array([[0.1], [-0.1], [0.1], [-0.05]]), "ks": base}
-    monkeypatch.setattr("trueodds.studies.trajectories.advice._values", lambda *_: (made, np.mean))
+    monkeypatch.setattr("trueodds_studies.trajectories.advice._values", lambda *_: (made, np.mean))
     row = _best(of, "confidence", [0], "single number")
     assert (row["take"], row["level"], row["agree"]) == ("ks", "ece", True)
     assert row["value"] == pytest.approx(0.25)
@@ -296,7 +296,7 @@ def test_of_few_resamples_no_power_is_told(found):
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.estimators._kept", lambda *_: None)  # no pictures: they are drawn elsewhere
+    monkeypatch.setattr("trueodds_studies.estimators._kept", lambda *_: None)  # no pictures: they are drawn elsewhere
     plan = replace(TINY, distributions=2)
     whole = estimators(plan=plan, out=tmp_path / "whole")
     kept = tmp_path / "part" / "estimators.cells.jsonl"
@@ -313,7 +313,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
 
 def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkeypatch):
     plan = replace(TINY, other_distributions=1, other_every=1, members=(), sizes=(30, 115))
-    monkeypatch.setattr("trueodds.studies.estimators.QUICK", plan)
+    monkeypatch.setattr("trueodds_studies.estimators.QUICK", plan)
     ran = CliRunner().invoke(main, ["study", "estimators", "--quick", "--out", str(tmp_path)], standalone_mode=False)
     assert "level with it" in ran.output
     for name in ("estimators", "estimators.errors", "estimators.bins"):

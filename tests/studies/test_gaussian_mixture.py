@@ -14,13 +14,13 @@ from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
-from trueodds.studies import STUDIES
-from trueodds.studies.cells import rows_of
-from trueodds.studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
-from trueodds.studies.mixture.measured import Cell, drawn, measured, unbiased
-from trueodds.studies.mixture.rates import balance, exponents, gaps, line, noise, octaves
-from trueodds.studies.mixture.tables import SHOWN, crossing, flat
-from trueodds.studies.mixture.truth import (
+from trueodds_studies import STUDIES
+from trueodds_studies.cells import rows_of
+from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
+from trueodds_studies.mixture.measured import Cell, drawn, measured, unbiased
+from trueodds_studies.mixture.rates import balance, exponents, gaps, line, noise, octaves
+from trueodds_studies.mixture.tables import SHOWN, crossing, flat
+from trueodds_studies.mixture.truth import (
     KINDS,
     MODELS,
     Model,

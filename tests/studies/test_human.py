@@ -10,9 +10,9 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.studies.human import Plan, human
-from trueodds.studies.people import crowds, measured, tables
-from trueodds.studies.people.crowds import Asked
+from trueodds_studies.human import Plan, human
+from trueodds_studies.people import crowds, measured, tables
+from trueodds_studies.people.crowds import Asked
 
 N = 300
 NLI = ("roberta_base_0", "bert_base_uncased_1")
@@ -64,7 +64,7 @@ def test_the_three_targets_are_gold_the_label_of_most_votes_and_all_votes():
 
 
 def test_a_model_whose_rows_are_not_the_crowds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.human.told", None)
+    monkeypatch.setattr("trueodds_studies.human.told", None)
     gold = np.array([0, 1, 1, 9])
     np.savez(tmp_path / "cifar10h.npz", counts=np.eye(10, dtype=int)[gold] * 50, labels=gold)
     np.savez(tmp_path / "plambda_cifar10_vgg16.npz", probs=np.full((4, 10), 0.1), labels=gold[::-1])
@@ -205,7 +205,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def again(*_):
         raise AssertionError("a model that was kept is measured again")
 
-    monkeypatch.setattr("trueodds.studies.human.told", again)
+    monkeypatch.setattr("trueodds_studies.human.told", again)
     human(quick=True, members=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "human.csv").read_text() == before
 

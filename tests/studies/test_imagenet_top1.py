@@ -12,9 +12,9 @@ from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.problem.lens import NAMES
-from trueodds.studies.imagenet_top1 import Plan, imagenet_top1
-from trueodds.studies.top1 import measured, nets
-from trueodds.studies.top1.nets import NETS
+from trueodds_studies.imagenet_top1 import Plan, imagenet_top1
+from trueodds_studies.top1 import measured, nets
+from trueodds_studies.top1.nets import NETS
 
 N = 400
 SMALL = Plan(resamples=50, redraws=19)
@@ -103,7 +103,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, data, out, m
     assert ET.parse(out / "imagenet_top1.svg").getroot().tag.endswith("svg")
     for name in ("tests", "fixes", "risk", "pairs", "needs"):
         assert (out / f"imagenet_top1.{name}.md").exists()
-    monkeypatch.setattr("trueodds.studies.imagenet_top1.told", None)
+    monkeypatch.setattr("trueodds_studies.imagenet_top1.told", None)
     assert imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out).rows == found.rows
 
 

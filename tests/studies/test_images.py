@@ -10,10 +10,10 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.studies.images import Cell, Plan, images, measured
-from trueodds.studies.imaging import nets, printed, tables
-from trueodds.studies.imaging.measured import EVERY, floors, parameters
-from trueodds.studies.imaging.single import chosen, such
+from trueodds_studies.images import Cell, Plan, images, measured
+from trueodds_studies.imaging import nets, printed, tables
+from trueodds_studies.imaging.measured import EVERY, floors, parameters
+from trueodds_studies.imaging.single import chosen, such
 
 N = 1000
 
@@ -212,7 +212,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
         raise AssertionError("a cell that was kept is measured again")
 
     before = (tmp_path / "images.csv").read_text()
-    monkeypatch.setattr("trueodds.studies.images.told", again)
+    monkeypatch.setattr("trueodds_studies.images.told", again)
     images(quick=True, members=["vgg16"], data=folder, out=tmp_path)
     assert (tmp_path / "images.csv").read_text() == before
 
@@ -233,14 +233,14 @@ def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch
     asked, seen = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
     images(members=["vgg16"], **asked)
     monkeypatch.setattr(
-        "trueodds.studies.images.measured", lambda cell, plan: seen.append(cell.net) or measured(cell, plan)
+        "trueodds_studies.images.measured", lambda cell, plan: seen.append(cell.net) or measured(cell, plan)
     )
     images(members=["vgg16", "resnet18"], **asked)
     assert seen == ["resnet18"]
 
 
 def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.images.measured", None)
+    monkeypatch.setattr("trueodds_studies.images.measured", None)
     np.savez(tmp_path / "widmann_cifar10_4nets.npz", labels=np.zeros(3, dtype=int), probs_resnet18=np.eye(3))
     with pytest.raises(to.InputError, match=r"TO803.*no probs_vgg16_bn in .*which holds labels, probs_resnet18"):
         images(members=["vgg16_bn"], data=tmp_path, quick=True)

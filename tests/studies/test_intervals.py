@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds.studies.distortions import SHAPES, Distorted, at_floors, floors_of
-from trueodds.studies.intervals import LEAST, QUICK, Plan, intervals
+from trueodds_studies.distortions import SHAPES, Distorted, at_floors, floors_of
+from trueodds_studies.intervals import LEAST, QUICK, Plan, intervals
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -12,15 +12,15 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds.hypotests import TESTS
-from trueodds.studies import STUDIES
-from trueodds.studies.forms import COSTLY, EXTRA, Form, forms_of
-from trueodds.studies.level import Cell, Judged, Plan, cells, judged, level, measured
-from trueodds.studies.page import write_into
-from trueodds.studies.rates import above, clopper_pearson, distances, kolmogorov, spread_out
-from trueodds.studies.sizes import by_test, sentence, verdict, with_verdicts
-from trueodds.studies.stated import BENT, WORLDS
-from trueodds.studies.uniform import Plan as UniformPlan
-from trueodds.studies.uniform import uniform
+from trueodds_studies import STUDIES
+from trueodds_studies.forms import COSTLY, EXTRA, Form, forms_of
+from trueodds_studies.level import Cell, Judged, Plan, cells, judged, level, measured
+from trueodds_studies.page import write_into
+from trueodds_studies.rates import above, clopper_pearson, distances, kolmogorov, spread_out
+from trueodds_studies.sizes import by_test, sentence, verdict, with_verdicts
+from trueodds_studies.stated import BENT, WORLDS
+from trueodds_studies.uniform import Plan as UniformPlan
+from trueodds_studies.uniform import uniform
 
 SMALL = Plan(sets=3, by_law=4, powered=2, rows=(30,), worlds=("sure", "sharp 3"), resamples=19)
 ROW = {
@@ -214,7 +214,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_picture(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.level.QUICK", SMALL)
+    monkeypatch.setattr("trueodds_studies.level.QUICK", SMALL)
     words = ["study", "level", "--quick", "--member", "spiegelhalter", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "With redrawn labels" in ran.output
@@ -225,14 +225,14 @@ def test_the_command_line_runs_it_and_keeps_tables_and_picture(tmp_path, monkeyp
 def test_p_values_that_come_too_often_are_seen(monkeypatch):
     # A p-value that is halved rejects twice as often as it says.
     halved = lambda preds, *_, **settings: type("V", (), {"pvalue": settings["rng"].integers(1, 11) / 20, "notes": ()})
-    monkeypatch.setattr("trueodds.studies.level.test", halved)
+    monkeypatch.setattr("trueodds_studies.level.test", halved)
     plan = UniformPlan(sets=100, worlds=("sure",), resamples=9)
     assert [row["verdict"] for row in uniform(members=["spiegelhalter"], plan=plan).rows] == ["exceeds"]
 
 
 def test_a_test_that_has_no_p_value_is_not_called_uniform(monkeypatch):
     none = lambda *_, **__: type("V", (), {"pvalue": float("nan"), "notes": ()})
-    monkeypatch.setattr("trueodds.studies.level.test", none)
+    monkeypatch.setattr("trueodds_studies.level.test", none)
     plan = UniformPlan(sets=3, worlds=("sure",), resamples=9)
     (row,) = uniform(members=["spiegelhalter"], plan=plan).rows
     assert (row["sets"], row["p_uniform"], row["verdict"]) == (0, None, "no answer")
@@ -246,9 +246,9 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
         return test
 
     cell = Cell(forms_of("spiegelhalter")[0], WORLDS[0], 30)
-    monkeypatch.setattr("trueodds.studies.level.test", refused("TO205"))
+    monkeypatch.setattr("trueodds_studies.level.test", refused("TO205"))
     assert measured(cell, SMALL)["undefined"] == 1
-    monkeypatch.setattr("trueodds.studies.level.test", refused("TO202"))
+    monkeypatch.setattr("trueodds_studies.level.test", refused("TO202"))
     with pytest.raises(to.InputError):
         measured(cell, SMALL)
 

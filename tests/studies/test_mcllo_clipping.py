@@ -12,8 +12,8 @@ from trueodds.cli import main
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import statistics
 from trueodds.problem.view import View
-from trueodds.studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
-from trueodds.studies.mcllo_clipping import KINDS, Cell, Plan, looked, mcllo_clipping, measured, sentence
+from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
+from trueodds_studies.mcllo_clipping import KINDS, Cell, Plan, looked, mcllo_clipping, measured, sentence
 
 SMALL = Plan(sets=2, rows=120, missed=2, resamples=99, redraws=19)
 OF = {
@@ -160,7 +160,7 @@ def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
 
 
 def test_the_command_line_keeps_tables_and_picture(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.mcllo_clipping.QUICK", SMALL)
+    monkeypatch.setattr("trueodds_studies.mcllo_clipping.QUICK", SMALL)
     ran = CliRunner().invoke(
         main, ["study", "mcllo_clipping", "--quick", "--out", str(tmp_path)], standalone_mode=False
     )

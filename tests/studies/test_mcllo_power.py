@@ -13,10 +13,10 @@ import trueodds as to
 from tests import reference
 from trueodds.calibrators.mcllo import MclloRule
 from trueodds.cli import main
-from trueodds.studies.data import stamp
-from trueodds.studies.mcllo import power, size
-from trueodds.studies.mcllo.power import PARAMETERS, divergence, predicted
-from trueodds.studies.mcllo_power import Plan, mcllo_power
+from trueodds_studies.data import stamp
+from trueodds_studies.mcllo import power, size
+from trueodds_studies.mcllo.power import PARAMETERS, divergence, predicted
+from trueodds_studies.mcllo_power import Plan, mcllo_power
 
 SMALL = Plan(
     sets=8, binned=4, rows=(50,), deltas=(1.0, 3.0), sized=3, sized_rows=(60,), classes=(2, 10), resamples=19
@@ -225,7 +225,7 @@ def test_a_size_above_its_level_is_marked_and_counted():
 
 
 def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.mcllo_power.QUICK", SMALL)
+    monkeypatch.setattr("trueodds_studies.mcllo_power.QUICK", SMALL)
     words = ["study", "mcllo_power", "--quick", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "Non-central χ² foretells the power" in ran.output
@@ -237,5 +237,5 @@ def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeyp
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
         assert "{" not in (tmp_path / f"{name}.md").read_text()
     monkeypatch.setattr(power, "measured", None)  # nothing is measured twice
-    monkeypatch.setattr("trueodds.studies.mcllo_power._draw", lambda *_: None)
+    monkeypatch.setattr("trueodds_studies.mcllo_power._draw", lambda *_: None)
     assert CliRunner().invoke(main, words, standalone_mode=False).output == ran.output

@@ -12,8 +12,8 @@ from scipy.stats import kendalltau
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.studies.lineup import measures, orders, said, surprise, tables
-from trueodds.studies.model_comparison import Plan, model_comparison
+from trueodds_studies.lineup import measures, orders, said, surprise, tables
+from trueodds_studies.model_comparison import Plan, model_comparison
 
 N = 400
 NETS = ("vgg16", "resnet50", "wide_resnet_focal")
@@ -134,7 +134,7 @@ def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_
 
 
 def test_nets_of_other_rows_are_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds.studies.model_comparison.measured", None)
+    monkeypatch.setattr("trueodds_studies.model_comparison.measured", None)
     made(tmp_path)
     name, key, labels = FILES["resnet50"]
     held = dict(np.load(tmp_path / name))
@@ -189,7 +189,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def again(*_):
         raise AssertionError("a measure that was kept is measured again")
 
-    monkeypatch.setattr("trueodds.studies.model_comparison.measured", again)
+    monkeypatch.setattr("trueodds_studies.model_comparison.measured", again)
     model_comparison(quick=True, members=NETS[:2], data=folder, out=tmp_path)
     assert (tmp_path / "model_comparison.csv").read_text() == before
 

@@ -10,8 +10,8 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds.problem.lens import as_lens
-from trueodds.studies.nets import known, measured, pictures, printed, tables
-from trueodds.studies.networks import Plan, networks
+from trueodds_studies.nets import known, measured, pictures, printed, tables
+from trueodds_studies.networks import Plan, networks
 
 N = 600
 SMALL = Plan(resamples=100, redraws=99)
@@ -140,7 +140,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def again(*_):
         raise AssertionError("a net that was kept is measured again")
 
-    monkeypatch.setattr("trueodds.studies.networks.told", again)
+    monkeypatch.setattr("trueodds_studies.networks.told", again)
     networks(quick=True, members=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "networks.csv").read_text() == before
 

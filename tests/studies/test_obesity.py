@@ -13,14 +13,14 @@ from sklearn.ensemble import RandomForestClassifier
 import trueodds as to
 from tests import reference
 from trueodds.problem.predictions import Predictions
-from trueodds.studies import STUDIES
-from trueodds.studies.base import moved
-from trueodds.studies.cells import rows_of
-from trueodds.studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measured, obesity, unpulled
-from trueodds.studies.recalibrated import pictures, tables
-from trueodds.studies.recalibrated.forest import FEATURES, WITHOUT, People, Voted, parted, voted, zeros
-from trueodds.studies.recalibrated.losses import changes, error, mixed, over_splits
-from trueodds.studies.recalibrated.printed import TABLE
+from trueodds_studies import STUDIES
+from trueodds_studies.base import moved
+from trueodds_studies.cells import rows_of
+from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measured, obesity, unpulled
+from trueodds_studies.recalibrated import pictures, tables
+from trueodds_studies.recalibrated.forest import FEATURES, WITHOUT, People, Voted, parted, voted, zeros
+from trueodds_studies.recalibrated.losses import changes, error, mixed, over_splits
+from trueodds_studies.recalibrated.printed import TABLE
 
 SMALL = Plan(splits=1, trees=20, features=("all",), resamples=19)
 
@@ -84,7 +84,7 @@ def test_a_forest_grows_in_as_many_threads_as_trueodds_takes_and_is_the_same(mon
             grown.append(self.n_jobs)
             return super().fit(X, y)
 
-    monkeypatch.setattr("trueodds.studies.recalibrated.forest.RandomForestClassifier", Watched)
+    monkeypatch.setattr("trueodds_studies.recalibrated.forest.RandomForestClassifier", Watched)
     found = []
     for number in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", number)

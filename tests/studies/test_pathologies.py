@@ -12,16 +12,16 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.studies.pathologies import made, pathologies
-from trueodds.studies.toys.adaptive import MEASURES
-from trueodds.studies.toys.base import apart, resolution
-from trueodds.studies.toys.coarser import BEST, EXAGGERATED, NOTHING, SEES, coarser, seen_through
-from trueodds.studies.toys.majority import ALWAYS, LOOKS, measured, models
-from trueodds.studies.toys.nine import BINS, PRINTED, SAMPLES, counts, nine, samples
-from trueodds.studies.toys.people import SAID
-from trueodds.studies.toys.people import measured as asked
-from trueodds.studies.toys.six import EACH, OTHERS, TABLE, six_predictions
-from trueodds.studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
+from trueodds_studies.pathologies import made, pathologies
+from trueodds_studies.toys.adaptive import MEASURES
+from trueodds_studies.toys.base import apart, resolution
+from trueodds_studies.toys.coarser import BEST, EXAGGERATED, NOTHING, SEES, coarser, seen_through
+from trueodds_studies.toys.majority import ALWAYS, LOOKS, measured, models
+from trueodds_studies.toys.nine import BINS, PRINTED, SAMPLES, counts, nine, samples
+from trueodds_studies.toys.people import SAID
+from trueodds_studies.toys.people import measured as asked
+from trueodds_studies.toys.six import EACH, OTHERS, TABLE, six_predictions
+from trueodds_studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "pathologies.md"
 CONFIDENCE = np.array([max(each[:3]) for each in SAMPLES])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from trueodds.studies.power import Plan, cells, measured, power, sentence
-from trueodds.studies.powers.worlds import WORLDS
+from trueodds_studies.power import Plan, cells, measured, power, sentence
+from trueodds_studies.powers.worlds import WORLDS
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world.name} {world.k}")

@@ -11,11 +11,11 @@ import trueodds as to
 from tests import reference
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.studies.lenses import tables
-from trueodds.studies.lenses.drawn import COPIES, LENSES, drawn, laws, whole
-from trueodds.studies.lenses.measured import lens_alone
-from trueodds.studies.table1 import Plan, table1
-from trueodds.studies.toys.six import six_predictions
+from trueodds_studies.lenses import tables
+from trueodds_studies.lenses.drawn import COPIES, LENSES, drawn, laws, whole
+from trueodds_studies.lenses.measured import lens_alone
+from trueodds_studies.table1 import Plan, table1
+from trueodds_studies.toys.six import six_predictions
 
 SMALL = Plan(rows=300, sets=8, resamples=20, redraws=19)
 
@@ -119,7 +119,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, out, monkeyp
     }
     assert json.loads(json.dumps(found.to_dict()))["study"] == "table1"
     assert found.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
-    monkeypatch.setattr("trueodds.studies.table1.told", None)
+    monkeypatch.setattr("trueodds_studies.table1.told", None)
     assert table1(members=["confidence", "canonical"], plan=SMALL, out=out).rows == found.rows
 
 

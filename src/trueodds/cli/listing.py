@@ -14,7 +14,7 @@ _FAMILIES = {
     "tests": "trueodds.hypotests:TESTS",
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
-    "studies": "trueodds.studies:STUDIES",
+    "studies": "trueodds_studies:STUDIES",
 }
 # Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
 _WORDS = {

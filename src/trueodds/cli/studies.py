@@ -27,7 +27,7 @@ def study(
     name: str, quick: bool, out: str | None, members: tuple[str, ...], data: str | None, seed: int, as_json: bool
 ) -> None:
     """Run one of the studies: see trueodds list studies."""
-    from trueodds.studies import STUDIES
+    from trueodds_studies import STUDIES
 
     run = STUDIES.load(name)
     few: dict[str, Any] = {"members": list(members) or None, "data": data}

@@ -1,0 +1,85 @@
+"""How far can a calibration error be pushed by the choice of bins, and which estimators do not move?"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cells import Net, Progress, rows_of
+from trueodds_studies.cuts import jumps, measured, nets, pictures, tables
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows of each net (all, without a number), draws of a noise floor, thresholds of TACE."""
+
+    rows: int | None = None
+    redraws: int = 199
+    points: int = 300
+    seed: int = 0
+
+
+QUICK = Plan(rows=2000, redraws=50, points=40)
+
+PUSHED = """15 bins: uniform, the usual setting. least, most: over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5) for equal-mass
+bins. ECE: mean distance of bins; root mean square: of the same distances; worst bin: the largest (MCE). Confidence lens."""
+STEADY = """settings: how many of its own. ratio: the largest value over the least, of the net that moves least and of the one that moves most;
+empty where some value is not positive. pairs that change order: of nets."""
+ORDER = """At how many of the settings in use each of the two has the larger error, and at which it is ahead most."""
+TACE = """least, most: thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in it, found by halving until so few scores are
+passed; the class that moves most, its own error before and after, and how many of its scores are kept."""
+
+
+def binning(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    members: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Number of bins, scheme and norm on the same predictions of seven image classifiers.
+
+    Tables: the least and the most that settings in use give; estimators at settings of their own; pairs of nets whose
+    order depends on the setting; the largest jump of TACE as its threshold moves, and the score behind it. On disk also
+    every value. Two pictures. `members` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
+    (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, place = folder(out), None if data is None else str(data)
+    asked = [nets.known(name) for name in members or (nets.FEW if quick else nets.NETS)]
+    read = nets.files(asked, place)
+    cells = rows_of("binning", [Net(net, place) for net in asked], told, plan, where, progress, read)
+    also = (
+        Finding("binning.steady", "Estimators at settings of their own.", tables.steady(cells), plan.__dict__, STEADY),
+        Finding("binning.order", "Nets whose order depends on the setting.", tables.order(cells), plan.__dict__, ORDER),
+        Finding("binning.tace", "How far TACE slides, and where it jumps.", tables.tace(cells), plan.__dict__, TACE),
+    )
+    found = Finding("binning", tables.sentence(cells), tables.pushed(cells), plan.__dict__, PUSHED, also)
+    if where is not None:
+        found.save(where)
+        Finding("binning.curves", "Every value.", tables.curves(cells), plan.__dict__).save(where)
+        Finding("binning.thresholds", "TACE by threshold.", tables.thresholds(cells), plan.__dict__).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            pictures.bins(cells, where / "binning.svg")
+            pictures.thresholds(cells, where / "binning.tace.svg")
+    return found
+
+
+def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
+    """What is found of one net."""
+    preds = nets.predictions(cell.net, cell.data, plan.rows, plan.seed)
+    grid = jumps.along(preds, plan.points)
+    return {
+        "net": cell.net,
+        "curve": measured.curve(preds, plan.redraws, plan.seed),
+        "own": measured.own(preds),
+        "thresholds": grid,
+        "jump": jumps.largest(preds, grid),
+    }

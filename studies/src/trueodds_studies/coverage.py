@@ -1,0 +1,197 @@
+"""Which estimator to believe? Bias, error, coverage and ranking of every one, where the truth is known."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator, ProperScore
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import floors
+from trueodds.meant import lens_for
+from trueodds.problem.predictions import Predictions
+from trueodds_studies import pictures
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cases import Case, cases_of, truth
+from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Design
+
+Array = NDArray[Any]
+RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
+CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
+
+
+LEGEND = """{sets} data sets per row. world: calibrated, mild, strong and rare are a latent score whose logit the model
+takes times 1, 1.3, 1.8 (shifted) and 1.3 (rare events, shifted); mixture is the Gaussian mixture of Vaicenavicius et al.;
+dirichlet are vectors of three classes, noisy where 40 % of the labels are random; crowd are 30 votes per row.
+truth: the value on endless rows. bias, rmse: of the estimate; rmse_debiased: of its debiased form; rmse_of_0: of the constant 0.
+floor: mean noise floor. method: of the default interval at 95 %; covers, above, below: how often the truth lies in it, above it,
+below it; width: its mean; without: data sets without an interval. clear: the truth exceeds three floors.
+ranks: how often the mild model gets the smaller value than the strong one on the same rows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is simulated; every cell has its own stream, so that a study stopped and resumed gives the same."""
+
+    sets: int = 200
+    rows: tuple[int, ...] = (200, 1000)
+    resamples: int = 300
+    redraws: int = 99
+    seed: int = 0
+
+    def rng(self, world: Design, n: int, repetition: int) -> np.random.Generator:
+        """The stream of one data set: the same rows for every estimator."""
+        return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
+
+
+QUICK = Plan(sets=20, rows=(200, 1000), resamples=200, redraws=99)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One estimator in one world at one number of rows."""
+
+    case: Case
+    world: Design
+    n: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.case.label} | {self.world.name} | {self.n}"
+
+
+def coverage(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    members: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Every estimator where the truth is known by quadrature, beside the constant answer 0.
+
+    Worlds: the Gaussian mixture of the 2019 paper, logistic distortions (calibrated, mild, strong, rare), the
+    Dirichlet model, and crowds of 30 votes. Per estimator, world and number of rows: the mean's bias, the root mean
+    square error beside that of the constant 0, how often the 95 % interval covers the truth, lies above or below it,
+    its mean width, and how often the estimator puts the mild and the strong distortion, on the same rows, in order.
+
+    >>> found = coverage(members=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
+    >>> found.rows[0]["estimator"], found.rows[0]["world"]
+    ('ece', 'calibrated')
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    cells = list(_cells(plan, members))
+    where = folder(out)
+    rows = rows_of("coverage", cells, measured, plan, where, progress)
+    found = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    if where is not None:
+        found.save(where)
+        _draw(found, where)
+    return found
+
+
+def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
+    for name in members or ESTIMATORS.names():
+        ESTIMATORS.load(name)  # an unknown one is refused by the table
+        for case in cases_of(name):
+            for world in (*BINARY, *VECTORS, *CROWDS):
+                if case.fits(world):
+                    yield from (Cell(case, world, n) for n in plan.rows if n <= case.most)
+
+
+def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """The row of one cell."""
+    estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
+    target = truth(cell.case, estimator, cell.world)
+    sure = Sureness(resamples=plan.resamples)
+    values, lows, highs, floor, debiased = [], [], [], [], []
+    for repetition in range(plan.sets):
+        rng = plan.rng(cell.world, cell.n, repetition)
+        preds = cell.world.rows(rng, cell.n)
+        asked = [_asked(estimator, cell.case, preds)]
+        (found,) = estimates(preds, asked, sure, rng, partial(_floors, preds, rng, plan.redraws))
+        values.append(found.value)
+        debiased.append(found.value if found.debiased is None else found.debiased)
+        floor.append(math.nan if found.noise_floor is None else found.noise_floor)
+        lows.append(found.interval.low if found.interval else math.nan)
+        highs.append(found.interval.high if found.interval else math.nan)
+    v, low, high = np.array(values), np.array(lows), np.array(highs)
+    some = np.isfinite(low)
+    high = np.where(cell.case.from_below & some, np.inf, high)
+    best = type(estimator).best
+    row: dict[str, Any] = {
+        "estimator": cell.case.label, "world": cell.world.name, "n": cell.n, "truth": target,
+        "bias": float(v.mean() - target), "rmse": _rms(v - target), "rmse_debiased": _rms(np.array(debiased) - target),
+        "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best), "floor": _finite(float(np.mean(floor))),
+        "method": found.interval.method if found.interval else "none",
+        "covers": _finite(float(((low <= target) & (target <= high))[some].mean())) if some.any() else None,
+        "above": float((target > high)[some].mean()) if some.any() else None,
+        "below": float((target < low)[some].mean()) if some.any() else None,
+        "width": _finite(float((high - low)[some].mean())) if some.any() else None,
+        "without": int((~some).sum()),
+        "clear": bool(abs(target - best) > CLEAR * abs(float(np.mean(floor)) - best)),
+    }  # fmt: skip
+    if cell.world.name == RIVAL[1]:
+        row["ranks"] = _ranks(cell, estimator, plan, v)
+    return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def _floors(preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Asked]) -> list[Array | None]:
+    return floors(preds, every, rng, redraws)
+
+
+def _asked(estimator: Estimator, case: Case, preds: Predictions) -> Asked:
+    lens = lens_for(preds, case.lens, estimator)
+    return Asked.of(estimator, lens, preds, lens.aggregate)
+
+
+def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
+    """The share of data sets in which the mild distortion gets the smaller error, on the same rows."""
+    mild = next(world for world in BINARY if world.name == RIVAL[0])
+    right = 0.0
+    for repetition, value in enumerate(strong):
+        preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
+        asked = _asked(estimator, cell.case, preds)
+        other = float(asked.combined(asked.values))
+        gap = float(estimator.off(value) - estimator.off(np.float64(other)))
+        right += 0.5 if gap == 0 else float(gap > 0)
+    return right / len(strong)
+
+
+def _rms(x: Any) -> float:
+    return float(np.sqrt(np.mean(x * x)))
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    judged = [row for row in rows if row["covers"] is not None]
+    low = [row for row in judged if row["covers"] < 0.93]
+    wide = [row for row in judged if row["clear"] and row["covers"] > 0.98]
+    beaten = [row for row in rows if row["rmse_of_0"] and row["rmse"] > row["rmse_of_0"]]
+    return (
+        f"Of {len(judged)} intervals {len(judged) - len(low)} cover the truth in at least 93 % of the data sets; where"
+        f" the truth is clear of noise {len(wide)} cover more than 98 %. In {len(beaten)} of {len(rows)} cases the"
+        " constant answer 0 would have come closer than the estimate."
+    )
+
+
+def _draw(found: Finding, where: Path) -> None:
+    """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
+    if importlib.util.find_spec("matplotlib") is not None:
+        pictures.coverage(found, where / "coverage.svg")

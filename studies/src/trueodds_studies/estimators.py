@@ -1,0 +1,230 @@
+"""Which estimator of the calibration error comes closest to the truth? The experiment of Posocco & Bonnefoy, and more."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.trajectories import advice, classes, pictures, tables
+from trueodds_studies.trajectories.collected import Together
+from trueodds_studies.trajectories.measured import WORLDS, Cell, measured
+from trueodds_studies.trajectories.members import COUNTS, LENSES, MEMBERS, chosen
+
+Row = Mapping[str, Any]
+SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is made: 45 distributions of 3 train sets and 4 models are the paper's 540 trajectories."""
+
+    classes: tuple[int, ...] = (2, 5, 7)
+    dimensions: tuple[int, ...] = (2, 5, 7)
+    distributions: int = 5  # of each shape
+    splits: int = 3
+    train: int = 300
+    models: tuple[str, ...] = ()  # all
+    pool: int = 500_000  # rows of the holdout, which also gives the truth
+    resamples: int = 200
+    few: int = 30  # of them, for members whose calls take long
+    floors: int = 3  # redraws for a noise floor
+    sizes: tuple[int, ...] = SIZES
+    every: int = 4  # each fourth size is also seen with calibrated labels, and with other numbers of bins
+    other_distributions: int = 2  # of each shape in the other worlds, with one train set
+    other_every: int = 4
+    many: tuple[int, ...] = (3, 5, 10, 20, 50, 100)  # classes, for errors of whole vectors
+    many_distributions: int = 3
+    many_pool: int = 50_000
+    many_rows: tuple[int, ...] = (200, 580, 2000)
+    many_resamples: int = 20
+    boots: int = 200
+    members: tuple[str, ...] = ()
+    seed: int = 0
+
+
+QUICK = Plan(
+    classes=(2, 5), dimensions=(2,), distributions=2, splits=1, pool=20_000, resamples=40, few=10, floors=2,
+    sizes=(30, 115, 443, 1703), every=1, other_distributions=1, other_every=2, many=(3, 10), many_distributions=1,
+    many_pool=5000, many_rows=(200,), many_resamples=6, boots=60,
+)  # fmt: skip
+
+FIGURE = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets 95 % limits over
+distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below {cut}. swapped: with the weights of the
+authors' released code, of which the paper's numbers are made. 0: the constant answer. ece: uniform bins, a: equal mass, c: shared by convex weights;
+in brackets the number of bins, or the bandwidth of kde."""
+ERRORS = """Medians over trajectories: bias, sd and RMSE of the estimate against its target over resamples of n rows, p95 of the distance; relative:
+RMSE over the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 the mean distance,
+l2 its root mean square, own: a scale of its own, so that no error is told. beats 0: share of trajectories whose RMSE is below that of the constant 0.
+power: how often the estimate exceeds the 95 % quantile of the calibrated model's, not told of members that see {few} resamples ({names}); in order: how often the worse of two models
+of one train set gets the larger number on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: the noise floor
+taken off as `measure` does, from {floors} redraws."""
+ADVICE = """By rule: single number is the least median RMSE against the mean distance, ranking the largest mean share of pairs in order, test of 0
+the largest mean power at 5 %, of those that see all resamples; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
+that hold 0. defaults: what four of those have that are taken without settings. agree: one without settings is the best or level with it."""
+BINS = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by n; exponent: slope of its
+logarithm against that of n, with standard error and 95 % limits over distributions."""
+OTHERS = """Median RMSE against the mean distance, at sizes n, in worlds where the model is recalibrated on another {train} rows, or classes are uneven
+(the first comes 10 times as often as the last). best: of the members that are not 0."""
+CLASSES = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is the calibration function.
+Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv. calibrated: mean where labels are drawn
+from the model; power: share above the 95 % quantile of these."""
+TRUTHS = """truth: median, least and most of the middle of the bracket; half width: median and widest. Below: halves of the holdout judge each
+other (100 bins of equal mass); above: the plug-in on them. 2000 bins: by how much the authors' truth on as many rows would exceed it. finer: median of
+the lower end on 10,000 bins, which chance pulls down; rough: share of trajectories in which it exceeds the upper end by more than {rough}: there what comes
+jumps between neighboring scores, and the truth is that of 100 bins, less than the error. l2: root mean square."""
+
+
+def estimators(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    members: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Which estimator of the calibration error comes closest, ranks models, and tells a model from a calibrated one?
+
+    The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models of
+    scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside them the
+    constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models, the best
+    number of bins, up to 100 classes, and a table that says by rule which estimator to take. `members` are labels
+    of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng, members=tuple(members or ()))
+    chosen(plan.members)  # an unknown one is refused before anything is measured
+    where = folder(out)
+    main = rows_of("estimators", _cells(plan), measured, plan, where, progress)
+    other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
+    others = rows_of("estimators.worlds", _others(plan), measured, other_plan, where, progress)
+    vectors = rows_of("estimators.classes", _many(plan), classes.measured, plan, where, progress)
+    found = told(main, others, vectors, plan)
+    if where is not None:
+        _kept(found, where, plan)
+    return found
+
+
+def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> Finding:
+    """The tables."""
+    of = Together(main, plan.sizes, plan.boots, plan.seed)
+    rest = {
+        world: Together(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
+        for world in WORLDS[1:]
+        if (cells := [each for each in others if each["world"] == world])
+    }
+    settings = plan.__dict__
+    advised = tuple(advice.rows(of))
+    made = f"{len(of.names)} trajectories, {len(set(of.names))} distributions, {plan.resamples} resamples"
+    drawn, every = tables.figure(of), tables.errors(of)
+    counts, truths = tables.bins(of, plan.every), tables.truths({WORLDS[0]: of, **rest})
+    also = [
+        Finding("estimators.figure", _winners(drawn, plan), drawn, settings, FIGURE.format(made=made, cut=tables.CUT)),
+        Finding("estimators.errors", _zero(every), every, settings, _errors(plan)),
+        Finding("estimators.truths", _exact(truths), truths, settings, TRUTHS.format(rough=tables.ROUGH)),
+    ]
+    if counts:
+        said = ", ".join(
+            f"{row['exponent']:.2f} ± {row['se']:.2f} ({row['lens']}, {row['partition']})" for row in counts
+        )
+        legend = BINS.format(counts=", ".join(map(str, COUNTS)))
+        also.append(
+            Finding(
+                "estimators.bins", f"The best number of bins grows as n to the power {said}.", counts, settings, legend
+            )
+        )
+    if rest:
+        also.append(
+            Finding(
+                "estimators.worlds",
+                "The same of other models.",
+                tables.worlds(rest),
+                settings,
+                OTHERS.format(train=plan.train),
+            )
+        )
+    if vectors:
+        rows = classes.table(vectors)
+        also.append(Finding("estimators.classes", classes.sentence(rows), rows, settings, CLASSES))
+    return Finding("estimators", advice.sentence(advised), advised, settings, ADVICE, tuple(also))
+
+
+def _cells(plan: Plan) -> list[Cell]:
+    shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
+    return [Cell(k, d, i, s) for i in range(plan.distributions) for k, d in shapes for s in range(plan.splits)]
+
+
+def _others(plan: Plan) -> list[Cell]:
+    shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
+    return [Cell(k, d, i, 0, w) for i in range(plan.other_distributions) for k, d in shapes for w in WORLDS[1:]]
+
+
+def _many(plan: Plan) -> list[classes.Cell]:
+    return [classes.Cell(k, i) for i in range(plan.many_distributions) for k in plan.many]
+
+
+def _winners(rows: Sequence[Row], plan: Plan) -> str:
+    """Which of the paper's fifteen is best at which sizes of its figure, and where 0 is better than all."""
+    said = []
+    for lens in LENSES:
+        ranked = [row for row in rows if row["lens"] == lens and row["mean rank"] is not None]
+        zero = next(row for row in rows if row["lens"] == lens and row["estimator"] == "0")
+        sizes = [n for n in plan.sizes if n < tables.CUT]
+        if not ranked:
+            continue
+        best = {n: _closest(ranked, n) for n in sizes}
+        names = dict.fromkeys(row["estimator"] for row in best.values())
+        runs = [f"{name} at n = {', '.join(str(n) for n in sizes if best[n]['estimator'] == name)}" for name in names]
+        beaten = [str(n) for n in sizes if zero[str(n)] < best[n][str(n)]]
+        said.append(f"{lens}: {'; '.join(runs)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
+    return f"The best of the paper's fifteen. {'. '.join(said)}."
+
+
+def _closest(rows: Sequence[Row], n: int) -> Row:
+    return min(rows, key=lambda row: float(row[str(n)]))
+
+
+def _zero(rows: Sequence[Row]) -> str:
+    """How often the default ECE is closer than answering 0."""
+    said = []
+    for lens in LENSES:
+        mine = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
+        if mine:
+            said.append(
+                f"{lens} {mine[0]['beats 0']:.2f} at n = {mine[0]['n']} and {mine[-1]['beats 0']:.2f} at n = {mine[-1]['n']}"
+            )
+    return f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(said) or 'not measured'}."
+
+
+def _errors(plan: Plan) -> str:
+    few = ", ".join(member.label for member in MEMBERS.values() if member.few)
+    return ERRORS.format(floors=plan.floors, few=plan.few, names=few)
+
+
+def _exact(rows: Sequence[Row]) -> str:
+    """How wide the bracket is, and of which models it is not one of the whole error."""
+    wide = max(rows, key=lambda row: float(row["widest"]))
+    said = f"Half the bracket is at most {wide['widest']:.4f}"
+    rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
+    return f"{said}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
+
+
+def _kept(found: Finding, where: Path, plan: Plan) -> None:
+    found.save(where)
+    drawn, every = found.also[0], found.also[1]
+    sizes = [plan.sizes[i] for i in tables.shown(plan.sizes)]
+    Finding(
+        "estimators.figure.short", drawn.sentence, tables.short(drawn.rows, plan.sizes), drawn.settings, drawn.legend
+    ).save(where)
+    few = tuple(row for row in every.rows if row["n"] in sizes[::2])
+    Finding("estimators.errors.short", every.sentence, few, every.settings, every.legend).save(where)
+    if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+        pictures.figure(drawn.rows, plan.sizes, where / "estimators.svg")
+        pictures.errors(every.rows, where / "estimators.errors.svg")
+        counts = [each for each in found.also if each.name == "estimators.bins"]
+        if counts:
+            pictures.bins(counts[0].rows, where / "estimators.bins.svg")

@@ -1,0 +1,122 @@
+"""Are image classifiers calibrated, and which recalibration mends them at what price? CIFAR-10, as in the MCLLO paper."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trueodds_studies.base import Finding, counted, folder
+from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.comparators import FLOOR
+from trueodds_studies.data import stamp
+from trueodds_studies.imaging import pictures, printed, tables
+from trueodds_studies.imaging.measured import WITH_ZEROS, told
+from trueodds_studies.imaging.nets import NETS, known, parts, said
+from trueodds_studies.imaging.single import shown
+
+PAPERS = next(iter(NETS))  # the net whose numbers stand beside the paper's
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many random splits; each has its own stream, so that a study stopped and resumed gives the same."""
+
+    splits: int = 20
+    seed: int = 0
+
+
+QUICK = Plan(splits=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One net on one split."""
+
+    net: str
+    split: int
+    data: str | None  # the folder of the files; it does not change what is found in them
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.net} | {self.split}"
+
+
+def images(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    members: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Recalibrations of five networks on CIFAR-10, learned on 8,000 test images and judged on the other 2,000.
+
+    Tables: every method over random splits, MCLLO's parameters, the paper's numbers beside those of VGG16, classes
+    that a fix leaves off, what the floor decides, and single images. Pictures: accuracy against calibration, single
+    images, and reliability in ten bins. `members` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, files = folder(out), None if data is None else str(data)
+    nets = [known(name) for name in members or NETS]
+    for net in nets:
+        said(net, files)  # here, so that a file without it is refused before anything is measured
+    read = {name: stamp(name, files) for name, _ in map(NETS.__getitem__, nets)}
+    asked = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
+    cells = rows_of("images", asked, measured, plan, where, progress, read)
+    rows = tables.compared_over(cells)
+    also, single = _also(cells, nets, files, plan)
+    found = Finding("images", tables.sentence(rows), rows, plan.__dict__, tables.legend(cells), also)
+    if where is not None:
+        found.save(where)
+        Finding("images.methods", found.sentence, tables.short(rows), plan.__dict__, found.legend).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            pictures.trade(rows, where / "images.trade.svg")
+            if single:  # other files than CIFAR-10's may have no such images
+                pictures.single(single, where / "images.single.svg")
+            pictures.reliability(*parts(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
+    return found
+
+
+def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """What is found on one split of one net."""
+    learn, judge = parts(cell.net, cell.data, plan.seed, cell.split)
+    return {"net": cell.net, "split": cell.split, **told(learn, judge)}
+
+
+def _also(
+    cells: Sequence[Mapping[str, Any]], nets: Sequence[str], data: str | None, plan: Plan
+) -> tuple[tuple[Finding, ...], Sequence[Mapping[str, Any]]]:
+    """The further tables, and the single images once more for their picture."""
+    made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
+    if PAPERS in nets:
+        own = [cell for cell in cells if cell["net"] == PAPERS]
+        rows = printed.beside(own)
+        inside = sum(row["within"] for row in rows)
+        words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {counted(len(own), 'split')} of {PAPERS}."
+        made.append(("paper", words, rows, "least, most: over the splits; within: the printed number lies between."))
+        words = f"Parameters of {PAPERS} against truck, beside the paper's: estimate (standard error)."
+        made.append(("paper.parameters", words, printed.parameters_beside(own), ""))
+    rows = tables.parameters_of(cells)
+    legend = "First split, baseline truck; ±: standard error; least and most γ: of the learning rows over the splits."
+    made.append(("parameters", tables.slopes_said(rows), rows, legend))
+    words = "Share of splits in which a class is still rejected at 5 % after the fix, by Wald's test of its δ and γ with Holm's correction."
+    made.append(("left", words, tables.left_of(cells), "Rows held out; each class against truck."))
+    rows = tables.floors_of(cells)
+    own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
+    words = (
+        f"On the rows held out softmax values hold {counted(own_zeros, 'exact zero')}, and binned ones {made_zeros:,}."
+    )
+    legend = f"First split, rows held out. zeros: values that are exactly 0; outcomes at 0: how many of them were the outcome; rows below: those with a value below {FLOOR:g}, the floor used."
+    made.append(("floors", words, rows, legend))
+    single, words = shown(nets[0], data, plan.seed)
+    legend = "The five likeliest classes of single images of the test set, counted from 0; map of the first split."
+    made.append(("single", words, single, legend))
+    return tuple(
+        Finding(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made
+    ), single

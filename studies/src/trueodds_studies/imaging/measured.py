@@ -1,0 +1,77 @@
+"""What is there to say of one net on one split? Every method's row, the parameters, what is left, and the floor's part."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trueodds.ask import fit, test
+from trueodds.core.results import Verdict
+from trueodds.problem.predictions import Predictions
+from trueodds_studies.comparators import FLOOR, METHODS, Method, compared
+
+ON_P = Method("evidential (Xu) on p", "evidential", {"on": "probabilities"})
+EVERY = (*METHODS, ON_P)
+"""The methods of all such tables, and Xu's once more, on the probabilities themselves instead of their logs."""
+
+LEFT = ("temperature on log p", "MCLLO")  # of which it is told class by class what they leave
+WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decides
+
+
+def told(learn: Predictions, judge: Predictions) -> dict[str, Any]:
+    """One net on one split, in numbers, lists and names only: as JSON keeps them."""
+    fixed = {method.said: _fixed(method, learn, judge) for method in EVERY if method.said in (*LEFT, *WITH_ZEROS)}
+    verdicts = {"learning": test(learn, "mcllo", floor=FLOOR), "held out": test(judge, "mcllo", floor=FLOOR)}
+    return {
+        "learning": dict(compared(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
+        "methods": [dict(row) for row in compared(learn, judge, EVERY)],
+        "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
+        "parameters": {part: parameters(verdict) for part, verdict in verdicts.items()},
+        "left": {name: _by_class(test(fixed[name], "mcllo", floor=FLOOR)) for name in LEFT},
+        "floors": [{"method": name, **floors(fixed[name])} for name in WITH_ZEROS],
+    }
+
+
+def parameters(verdict: Verdict) -> list[dict[str, float | None]]:
+    """δ and γ of each class against the last, with standard errors; δ's is δ times that of τ = log δ.
+
+    At the maximum that is what inverting the Hessian in δ itself gives, as the paper does.
+    """
+    found = []
+    for each in _classes(verdict):
+        row = {"delta": each["delta"], "delta_se": each["delta"] * each["tau_se"]}
+        row |= {"gamma": each["gamma"], "gamma_se": each["gamma_se"]}
+        found.append({name: value if math.isfinite(value) else None for name, value in row.items()})
+    return found
+
+
+def floors(preds: Predictions) -> dict[str, Any]:
+    """How many zeros there are, and the test at a tenth of the floor, at the floor, and at ten times the floor."""
+    assert preds.y is not None  # labels, no votes
+    found: dict[str, Any] = {
+        "zeros": int((preds.P == 0).sum()),
+        "outcomes at 0": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
+        "smallest": float(preds.P[preds.P > 0].min()),
+        "rows below": int((preds.P < FLOOR).any(axis=1).sum()),
+    }
+    for floor in (FLOOR / 10, FLOOR, FLOOR * 10):
+        verdict = test(preds, "mcllo", floor=floor)
+        found |= {f"statistic at {floor:g}": verdict.statistic, f"p at {floor:g}": verdict.pvalue}
+    return found
+
+
+def _fixed(method: Method, learn: Predictions, judge: Predictions) -> Predictions:
+    fitted = fit(learn, method.name, **method.settings)
+    assert judge.y is not None  # labels, no votes
+    return Predictions(judge.y, fitted.predict_proba(judge))
+
+
+def _by_class(verdict: Verdict) -> list[float | None]:
+    """Holm's p of each class but the last."""
+    return [each["holm"] if math.isfinite(each["holm"]) else None for each in _classes(verdict)]
+
+
+def _classes(verdict: Verdict) -> list[dict[str, float]]:
+    return [dict(part) for name, part in verdict.parts.items() if name.startswith("class:")]

@@ -1,0 +1,232 @@
+"""Do intervals hold the truth, and are they short? Coverage and width of every error's interval in many worlds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator, combine, shares
+from trueodds.inference.asked import Asked
+from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.floors import floors
+from trueodds.meant import lens_for
+from trueodds.problem.partition import EqualMass
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.view import View
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cases import Case
+from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.distortions import Distorted, at_floors, floors_of
+
+Array = NDArray[Any]
+
+CASES = (
+    Case("ece"),
+    Case("ace"),
+    Case("corp"),
+    Case("rmsce"),
+    Case("debiased_l1", growing=True),
+    Case("debiased_l2", growing=True),
+    Case("ece_linear", asked=(("bins", 10),)),
+)
+SQUARED = ("rmsce", "debiased_l2")
+FINE = 400  # equal-mass bins that stand for none where vectors, not scores, decide the truth
+ENOUGH, LEAST = 0.93, 0.91  # of the intervals that are to hold the truth
+CLEAR, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
+
+LEGEND = """{sets} data sets per row. shape: in which way the model is off; floors: its error in 15 uniform bins over what noise alone makes
+of it. truth: the estimator's value on endless rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
+of predicted and true probability. covers, low_misses, high_misses: how often the default 95 % interval holds the truth, lies above it, lies below
+it; covers_unbinned: how often it holds the unbinned one. width: mean width over 3.92 standard deviations of the estimate.
+half: every other world; the constants of the intervals were chosen with both in sight."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is simulated."""
+
+    sets: int = 400
+    resamples: int = 300
+    redraws: int = 99
+    rows: tuple[int, ...] = (100, 300, 1000, 5000)
+    binary: tuple[tuple[str, str], ...] = (
+        ("normal", "temperature"), ("normal", "waves"), ("normal", "local"), ("sharp", "shift"), ("sharp", "underconfident"),
+        ("rare", "temperature"), ("rare", "shift"), ("uniform", "smooth"), ("uniform", "local"),
+    )  # fmt: skip
+    several: tuple[tuple[int, str], ...] = ((3, "confidence"), (3, "classwise"), (10, "confidence"), (10, "classwise"))
+    floors: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0)
+    seed: int = 0
+
+
+QUICK = Plan(
+    sets=20, resamples=100, redraws=49, rows=(300,), binary=(("normal", "temperature"), ("normal", "local")),
+    several=((3, "classwise"),), floors=(0.0, 2.0),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One estimator in one world at one number of rows."""
+
+    case: Case
+    lens: str
+    world: Distorted
+    floors: float
+    n: int
+    half: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.case.label} | {self.lens} | {self.world.name} | {self.floors:g} | {self.n}"
+
+
+def intervals(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    members: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Coverage and width of the default intervals, in worlds that are 0, 1, 2 and 5 noise floors off.
+
+    Two classes through `positive`, and 3 and 10 through `confidence` and `classwise`; models that are over- or
+    underconfident, shifted, off smoothly, in waves or in 6 % of the rows alone. The truth is integrated over
+    100,000 rows, in the estimator's bins and without bins.
+
+    >>> few = Plan(sets=2, rows=(50,), binary=(("normal", "local"),), several=(), floors=(2.0,), resamples=20, redraws=19)
+    >>> found = intervals(members=["ece"], plan=few)
+    >>> found.rows[0]["estimator"], found.rows[0]["shape"]
+    ('ece', 'local')
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    cases = [case for case in CASES if members is None or case.name in members]
+    if members is not None and len(cases) < len(set(members)):
+        names = ", ".join(case.name for case in CASES)
+        raise InputError("TO203", "The study has no such estimator.", ", ".join(members), f"Choose among {names}.")
+    cells = [cell for case in cases for cell in _cells(case, plan)]
+    where = folder(out)
+    rows = rows_of("intervals", cells, measured, plan, where, progress)
+    found = Finding("intervals", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    if where is not None:
+        found.save(where)
+    return found
+
+
+def _cells(case: Case, plan: Plan) -> Iterator[Cell]:
+    worlds = [("positive", Distorted(f"{s} {shape}", 2, s, shape)) for s, shape in plan.binary]
+    worlds += [
+        (lens, Distorted(f"{k} classes {shape}", k, "softmax", shape))
+        for k, lens in plan.several
+        for shape in ("temperature", "shift", "local" if lens == "confidence" else "underconfident")
+    ]
+    calibrated: set[tuple[str, int, str, int]] = set()
+    number = 0
+    for lens, world in worlds:
+        for off in plan.floors:
+            for n in plan.rows:
+                one = (lens, world.k, world.scores, n)
+                if off == 0 and one in calibrated:
+                    continue
+                if off == 0:
+                    calibrated.add(one)
+                number += 1
+                yield Cell(case, lens, world, off, n, number % 2)
+
+
+def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """The row of one cell."""
+    world = _world(cell.world, cell.lens, cell.floors, cell.n)
+    estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
+    truth, unbinned = _truth(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
+    sure = Sureness(resamples=plan.resamples)
+    values, lows, highs, noise = [], [], [], []
+    for repetition in range(plan.sets):
+        rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), round(10 * cell.floors), cell.n, repetition])
+        preds = world.rows(rng, cell.n)
+        lens = lens_for(preds, cell.lens, estimator)
+        asked = [Asked.of(estimator, lens, preds, lens.aggregate)]
+        (found,) = estimates(preds, asked, sure, rng, partial(_floors, preds, rng, plan.redraws))
+        values.append(found.value)
+        noise.append(math.nan if found.noise_floor is None else found.noise_floor)
+        lows.append(found.interval.low if found.interval else math.nan)
+        highs.append(found.interval.high if found.interval else math.nan)
+    value, low, high = np.array(values), np.array(lows), np.array(highs)
+    some = np.isfinite(low)
+    low, high, sd = low[some] - 1e-12, high[some], float(value.std(ddof=1)) if len(value) > 1 else math.nan
+    return {
+        "estimator": cell.case.label, "lens": cell.lens, "classes": cell.world.k,
+        "scores": cell.world.scores, "shape": "calibrated" if cell.floors == 0 else cell.world.shape,
+        "floors": round(floors_of(world, cell.lens, cell.n), 2), "n": cell.n, "half": cell.half, "truth": truth, "unbinned": unbinned,
+        "mean": float(value.mean()), "sd": sd, "floor": float(np.mean(noise)),
+        "method": found.interval.method if found.interval else "none",
+        "covers": _share((low <= truth) & (truth <= high)), "low_misses": _share(truth < low),
+        "high_misses": _share(truth > high), "covers_unbinned": _share((low <= unbinned) & (unbinned <= high)),
+        "width": float((high - low).mean() / (3.92 * sd)) if some.any() and sd > 0 else None,
+        "without": int((~some).sum()),
+    }  # fmt: skip
+
+
+@cache
+def _world(world: Distorted, lens: str, off: float, n: int) -> Distorted:
+    return at_floors(world, lens, off, n)
+
+
+def _floors(preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Asked]) -> list[Array | None]:
+    return floors(preds, every, rng, redraws)
+
+
+def _truth(estimator: Estimator, name: str, world: Distorted) -> float:
+    """The value on endless rows, in the estimator's own bins."""
+    whole = world.whole()
+    lens = lens_for(whole, name, estimator)
+    views = lens.views(whole)
+    return _exact(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
+
+
+def _unbinned(name: str, lens_name: str, world: Distorted) -> float:
+    """The mean distance of score and true probability, or its root mean square; `corp` has no bins, so its own value."""
+    if name == "corp":
+        return _truth(ESTIMATORS.make(name, {}), lens_name, world)
+    whole = world.whole()
+    lens = lens_for(whole, lens_name, ESTIMATORS.make(name, {}))
+    views, power = lens.views(whole), 2.0 if name in SQUARED else 1.0
+    fine = [view if world.k == 2 else view.binned(EqualMass(FINE).freeze(view)) for view in views]
+    gaps = [float(v.w @ np.abs(v.y - v.p) ** power / v.total) ** (1 / power) for v in fine]
+    return _exact(np.array(gaps), views, lens.aggregate)
+
+
+def _exact(values: Array, views: Sequence[View], aggregate: str) -> float:
+    found = values[0] if len(views) == 1 else combine(values, shares(views, aggregate), aggregate)
+    return 0.0 if abs(float(found)) < 1e-9 else float(found)  # what rounding leaves of a zero is zero
+
+
+def _share(hits: Array) -> float | None:
+    return float(hits.mean()) if len(hits) else None
+
+
+def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    judged = [row for row in rows if row["covers"] is not None]
+    clear = [row for row in judged if row["truth"] >= CLEAR * row["floor"] and row["width"] is not None]
+    enough = sum(row["covers"] >= ENOUGH for row in judged)
+    least = min((row["covers"] for row in judged), default=math.nan)
+    text = f"{enough} of {len(judged)} intervals cover the truth in at least {ENOUGH:.0%} of the data sets, the worst in {least:.1%}."
+    if clear:
+        widths = [row["width"] for row in clear]
+        long = sum(width > WIDE for width in widths)
+        text += (
+            f" From {CLEAR:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in the mean,"
+            f" {max(widths):.2f} at most; {long} of {len(clear)} are wider than {WIDE:g} times."
+        )
+    return text

@@ -1,0 +1,116 @@
+"""The tables of the study of lenses, from what was measured through each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueodds_studies.base import counted, span
+from trueodds_studies.lenses.measured import ALPHA
+
+Row = Mapping[str, Any]
+
+
+def beside(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """One row per lens: the exact error, ECE with its interval and floor, and which tests reject more than by chance."""
+    found = []
+    for cell in cells:
+        ece = next(row for row in cell["estimates"] if row["estimator"] == "ece")
+        tests = [row for row in cell["tests"] if "rejects" in row]
+        row = {"lens": cell["lens"], "views": cell["views"], "exact": cell["exact"], "ECE": interval(ece)}
+        row |= {"tests": len(tests), "reject": span((test["rejects"] for test in tests), 2)}
+        found.append(row | {"see it": ", ".join(test["test"] for test in tests if test["rejects"] > more(sets))})
+    return tuple(found)
+
+
+def estimators(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """Every estimator through the canonical lens."""
+    found = []
+    for row in whole_vector(cells, "estimates"):
+        if "needs" in row:
+            found.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
+            continue
+        told = {"estimator": row["estimator"], "settings": row["settings"], "exact": row["exact"]}
+        told |= {"if calibrated": row["if calibrated"], "estimate": interval(row), "told apart": row["told apart"]}
+        found.append(told | {"sees it": "yes" if sees(row, sets) else "no"})
+    return tuple(found)
+
+
+def tests(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """Every test through the canonical lens, and beside it through all others."""
+    others = [cell for cell in cells if cell["lens"] != "canonical"]
+    found = []
+    for row in whole_vector(cells, "tests"):
+        elsewhere = [
+            t["rejects"] for cell in others for t in cell["tests"] if t["test"] == row["test"] and "rejects" in t
+        ]
+        told = {"test": row["test"]}
+        if "needs" in row:
+            told["sees it"] = "takes no vectors"
+        else:
+            told |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
+            told["sees it"] = "yes" if row["rejects"] > more(sets) else "no"
+        found.append(told | ({"through other lenses": span(elsewhere, 2)} if elsewhere else {}))
+    return tuple(found)
+
+
+def every(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """All that was measured: lens by lens, estimators and tests, refusals included."""
+    return tuple(
+        {"lens": cell["lens"], "kind": kind[:-1]} | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
+        for cell in cells
+        for kind, key in (("estimators", "estimates"), ("tests", "tests"))
+        for row in cell[key]
+    )  # fmt: skip
+
+
+def sentence(cells: Sequence[Row], sets: int) -> str:
+    """Which lenses hold an error at all, and which members see it there."""
+    off = [cell for cell in cells if cell["exact"] > 0]
+    told = f"No error at all in {len(cells) - len(off)} of {len(cells)} lenses"
+    if off:
+        told += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in off)
+    told += "."
+    estimates = [row for row in whole_vector(cells, "estimates") if "needs" not in row]
+    verdicts = [row for row in whole_vector(cells, "tests") if "needs" not in row]
+    for what, rows, seen in (
+        ("estimator", estimates, [row["estimator"] for row in estimates if sees(row, sets)]),
+        ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > more(sets)]),
+    ):
+        if rows:
+            blind = [row[what] for row in rows if row[what] not in seen]
+            told += f" Of {counted(len(rows), what)} that take whole vectors {len(seen)} see it ({', '.join(seen)})"
+            told += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
+    return told
+
+
+def whole_vector(cells: Sequence[Row], key: str) -> list[Row]:
+    """What was found through the canonical lens."""
+    return [row for cell in cells if cell["lens"] == "canonical" for row in cell[key]]
+
+
+def sees(row: Row, sets: int) -> bool:
+    """Whether an estimator tells the table from a calibrated model more often than chance lets a blind one.
+
+    A blind one tells half of the pairs apart, with the standard deviation of the Mann-Whitney statistic.
+    """
+    return bool(abs(row["told apart"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
+
+
+def more(sets: int) -> float:
+    """Four standard deviations above the level: more rejections than chance lets a test have that keeps its level.
+
+    Of 50 sets nine or more: by the binomial law a test at its level has them once in 1,300 times, and of 100 sets
+    fourteen or more once in 2,200.
+
+    >>> round(more(100), 3)
+    0.137
+    """
+    return ALPHA + 4 * math.sqrt(ALPHA * (1 - ALPHA) / sets)
+
+
+def interval(row: Row) -> str:
+    """Value [low, high] (noise floor)."""
+    between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
+    return f"{row['estimate']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")

@@ -1,0 +1,201 @@
+"""The tables of the comparison of models, from what was found of each measure and of each number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds_studies.base import counted
+from trueodds_studies.lineup.measures import FIRST, MEASURES
+from trueodds_studies.lineup.orders import flips, tau
+from trueodds_studies.lineup.surprise import AT, reversed_pairs
+
+Array = NDArray[Any]
+Row = Mapping[str, Any]
+
+BESIDE = (
+    FIRST,
+    "canonical, tree",
+    "debiased L2",
+    "SKCE, blocks",
+    "Brier",
+    "log loss",
+)  # the columns of the table of tau
+
+VALUES = """kind: raw errors hold noise, corrected ones not or hardly, scores are proper and tell of more than calibration. low, high: 95 %
+interval; none where no interval of measured coverage is known. floor: the mean if the model were calibrated. rank: 1 is the smallest; rank
+low, high: the middle 95 % over random halves of the rows."""
+ORDERS = """order: the smallest first; < where the two neighbors are settled by the joint 95 % intervals of all pairs, ? where not. settled: pairs
+of all. turned: share of random halves of the rows in which a pair stands the other way round than in all rows, the mean over all pairs,
+the most of a settled pair, and the mean of the others. No pair is settled where no interval is known, as of squares."""
+NETS = "confidence: mean largest probability. The last columns: places by three measures and by accuracy, 1 the best."
+PAIRS = """smaller: by how many measures the first of the pair has the smaller number, and the second. settled: so many of these are settled.
+turned: the share of halves in which the pair turns, least and most over the measures."""
+TAU = """Kendall's tau of two orders: 1 if all pairs are alike, −1 if none is, and the middle 95 % over random halves of the rows, the same for
+both measures."""
+PVALUES = f"""Random sets of n rows, the same for all nets: mean ECE (15 bins), median p of the consistency test, share of sets that reject at
+{AT:g}. tied: pairs of nets with equal p. against: pairs of which the one with the larger ECE is not rejected and the other is. tau: Kendall's,
+between the order by ECE and that by falling p, a tie counted as 0."""
+
+
+def values(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure and net."""
+    found = []
+    for row in by_measure:
+        ranks = places(numbers(row))
+        drawn = np.quantile(places(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
+        for i, each in enumerate(row["models"]):
+            told = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **each, "n": row["n"]}
+            told |= {"rank": int(ranks[i]), "rank low": int(drawn[0, i]), "rank high": int(drawn[1, i])}
+            found.append(told)
+    return tuple(found)
+
+
+def numbers(row: Row) -> Array:
+    """The number of each net."""
+    return np.array([each["value"] for each in row["models"]])
+
+
+def names(row: Row) -> list[str]:
+    """The nets in the order of the numbers."""
+    return [each["net"] for each in row["models"]]
+
+
+def places(numbers: Array) -> Array:
+    """The place of each along the last axis, 1 for the smallest.
+
+    >>> places(np.array([[0.3, 0.1, 0.2]])).tolist()
+    [[3, 1, 2]]
+    """
+    return np.asarray(numbers.argsort(axis=-1, kind="stable").argsort(axis=-1) + 1)
+
+
+def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
+    """Whether each pair is settled; the pair is named with the smaller number first."""
+    found = {}
+    for each in row["pairs"]:
+        first, second = each["pair"]
+        found[(first, second) if each["difference"] <= 0 else (second, first)] = each["settled"]
+    return found
+
+
+def turned(row: Row) -> dict[tuple[str, str], float]:
+    """How often each pair stands the other way round in the halves, the pairs named as in `settled_pairs`."""
+    mine, said = names(row), numbers(row)
+    found = {}
+    for (i, j), share in zip(combinations(range(len(mine)), 2), flips(said, np.array(row["halves"])), strict=True):
+        found[(mine[i], mine[j]) if said[i] <= said[j] else (mine[j], mine[i])] = float(share)
+    return found
+
+
+def orders(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure: its order, how much of it is settled, and how it turns."""
+    found = []
+    for row in by_measure:
+        settled, shares = settled_pairs(row), turned(row)
+        beyond = [shares[pair] for pair, sure in settled.items() if sure]
+        within = [shares[pair] for pair, sure in settled.items() if not sure]
+        found.append(
+            {
+                "kind": MEASURES[row["measure"]].kind,
+                "measure": row["measure"],
+                "order": in_order(row),
+                "settled": f"{len(beyond)} of {len(settled)}",
+                "turned": float(np.mean(list(shares.values()))),
+                "most, settled": max(beyond, default=None),
+                "mean, not settled": float(np.mean(within)) if within else None,
+            }
+        )
+    return tuple(found)
+
+
+def in_order(row: Row) -> str:
+    """The nets with the smallest first, and between neighbors whether that is settled."""
+    mine, settled = names(row), settled_pairs(row)
+    order = [mine[i] for i in np.argsort(numbers(row), kind="stable")]
+    told = order[0]
+    for first, second in pairwise(order):
+        told += f" {'<' if settled.get((first, second)) else '?'} {second}"
+    return told
+
+
+def nets(right: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per net: accuracy, confidence, and its place by some measures."""
+    best = dict(zip(right, places(-np.array([each["accuracy"] for each in right.values()])), strict=True))
+    found = []
+    for name, each in right.items():
+        told: dict[str, Any] = {"net": name, **each}
+        for row in by_measure:
+            if row["measure"] in (FIRST, "debiased L2", "Brier"):
+                told[row["measure"]] = int(places(numbers(row))[names(row).index(name)])
+        found.append(told | {"by accuracy": int(best[name])})
+    return tuple(found)
+
+
+def pairs(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per pair of nets: which is smaller by how many measures, and by how many that is settled."""
+    told = [(settled_pairs(row), turned(row)) for row in by_measure]
+    found = []
+    for a, b in combinations(names(by_measure[0]), 2):
+        first = [each for each, _ in told if (a, b) in each]
+        second = [each for each, _ in told if (b, a) in each]
+        shares = [share for _, each in told for pair, share in each.items() if set(pair) == {a, b}]
+        found.append(
+            {
+                "first": a,
+                "second": b,
+                "smaller": f"{len(first)} to {len(second)}",
+                "settled": f"{sum(each[a, b] for each in first)} to {sum(each[b, a] for each in second)}",
+                "turned, least": min(shares),
+                "turned, most": max(shares),
+            }
+        )
+    return tuple(found)
+
+
+def agreement(one: Row, other: Row) -> tuple[float, float, float]:
+    """Kendall's tau of two measures' orders, and the middle 95 % of it over the halves."""
+    drawn = tau(np.array(one["halves"]), np.array(other["halves"]))
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(tau(numbers(one), numbers(other))), float(low), float(high)
+
+
+def taus(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure: how alike its order is to those of some others."""
+    beside = [row for row in by_measure if row["measure"] in BESIDE]
+    found = []
+    for row in by_measure:
+        told: dict[str, Any] = {"measure": row["measure"]}
+        for other in beside:
+            value, low, high = agreement(row, other)
+            told[other["measure"]] = "" if other is row else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        found.append(told)
+    return tuple(found)
+
+
+def pvalues(by_size: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per number of rows, a column per net, and what the orders by p and by error have in common."""
+    found = []
+    for row in by_size:
+        errors, p = np.array(row["errors"]), np.array(row["pvalues"])
+        told: dict[str, Any] = {"n": row["n"], "sets": counted(len(p), "set")}
+        for i, name in enumerate(row["nets"]):
+            told[name] = f"{errors[:, i].mean():.3f}, p {np.median(p[:, i]):.3f}, rejects {(p[:, i] <= AT).mean():.0%}"
+        told |= {"tied": tied(p), "against": against(errors, p), "tau": float(tau(errors, -p).mean())}
+        found.append(told)
+    return tuple(found)
+
+
+def tied(p: Array) -> float:
+    """The share of pairs with equal p-values."""
+    return float(np.mean([p[:, i] == p[:, j] for i, j in combinations(range(p.shape[1]), 2)]))
+
+
+def against(errors: Array, p: Array) -> float:
+    """The share of pairs of which the larger error is not rejected and the smaller is."""
+    k = p.shape[1]
+    return float(reversed_pairs(errors, p).sum() / (len(p) * k * (k - 1) / 2))

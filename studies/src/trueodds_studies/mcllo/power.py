@@ -1,0 +1,150 @@
+"""What does MCLLO find where one class comes with δ times its odds? Many data sets of one size and one shift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, chdtri, chndtr
+
+from trueodds.calibrators.likelihood.laws import WITHIN
+from trueodds.calibrators.mcllo import MclloMap
+from trueodds.estimators.binned import BinnedError
+from trueodds.hypotests.likelihood.odds import Odds
+from trueodds.hypotests.mcllo import statistics
+from trueodds.problem.partition import Uniform
+from trueodds.problem.view import View
+from trueodds_studies.rates import clopper_pearson
+
+Array = NDArray[Any]
+
+LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
+FORMS = {"lrt": "likelihood-ratio", "score": "score"}
+PARAMETERS = ("gamma_1", "tau_1", "gamma_2", "tau_2")  # the third class is the baseline
+K = 3
+DF = 2 * (K - 1)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+class Plan(Protocol):
+    """What of a plan a cell reads."""
+
+    sets: int
+    binned: int  # of them, whose ECE is taken
+    seed: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One shift at one number of rows."""
+
+    n: int
+    delta: float
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"delta {self.delta:g} | {self.n}"
+
+    @property
+    def truth(self) -> Array:
+        """(γ₁, τ₁, γ₂, τ₂): class 1 comes with δ times the odds against class 3 that were said, and nothing else is wrong."""
+        return np.array([1.0, np.log(self.delta), 1.0, 0.0])
+
+    def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Predictions from Dirichlet(1, 1, 1), then labels by the inverse distribution function, as one of K."""
+        P = rng.dirichlet(np.ones(K), self.n)
+        first, two = self.delta * P[:, 0], self.delta * P[:, 0] + P[:, 1]
+        u = rng.random(self.n) * (two + P[:, 2])
+        y = (first <= u).astype(np.int64) + (two <= u)
+        return P, np.eye(K)[y]
+
+
+def divergence(delta: float, k: int = K) -> float:
+    r"""E KL(q ‖ p) in nats, where p ~ Dirichlet(1, …, 1) and q has δ times the odds of the first class.
+
+    Only :math:`p_1 \sim \mathrm{Beta}(1, k - 1)` matters: with :math:`q_1 = \delta p_1 / (1 + (\delta - 1)p_1)`,
+    KL is :math:`q_1 \log\delta - \log(1 + (\delta - 1)p_1)`. By Gauss and Legendre's quadrature.
+
+    >>> divergence(1.0), round(divergence(1.25), 6)
+    (0.0, 0.004262)
+    """
+    p = (1 + _NODES) / 2
+    grown = 1 + (delta - 1) * p
+    density = (k - 1) * (1 - p) ** (k - 2) / 2
+    return float(_WEIGHTS @ (density * (delta * p / grown * np.log(delta) - np.log(grown))))
+
+
+def predicted(n: int, delta: float, level: float) -> tuple[float, float]:
+    """The non-centrality 2n E KL(q ‖ p), and how often non-central χ² passes the quantile of the central one.
+
+    >>> ncp, power = predicted(50, 1.0, 0.05)
+    >>> ncp, round(power, 10)
+    (0.0, 0.05)
+    """
+    ncp = 2 * n * divergence(delta)
+    return ncp, float(1 - chndtr(chdtri(DF, level), DF, ncp))
+
+
+def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """Rejections, parameters and ECE of one cell."""
+    found: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
+    ece, fitted = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
+    for repetition in range(plan.sets):
+        rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
+        P, Y = cell.rows(rng)
+        odds = Odds.of(View(p=P, y=Y), -1, 0.0, "mcllo")
+        for name, form in FORMS.items():
+            found[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
+        off = odds.best.theta - cell.truth
+        if odds.spread is not None:
+            found["off"].append(off)
+            found["covers"].append(np.abs(off) <= WITHIN * np.sqrt(odds.spread.diagonal()))
+        if repetition >= plan.binned:
+            continue
+        found["before"].append(_ece(ece, P, Y))
+        found["after"].append(_ece(ece, odds.fitted, Y))
+        if fitted is not None:  # these rows are new to the map of the data set before
+            found["new"].append(_ece(ece, fitted.apply(P), Y))
+        fitted = MclloMap(odds.best.theta[1::2], odds.best.theta[::2], 2, 1e-12)
+    return _row(cell, plan.sets, {name: np.array(values) for name, values in found.items()})
+
+
+def _ece(ece: BinnedError, P: Array, Y: Array) -> float:
+    """Of the largest probability; ties go to the first class."""
+    top = P.argmax(axis=1)
+    every = np.arange(len(P))
+    return float(ece.value(View(p=P[every, top], y=Y[every, top])))
+
+
+def _row(cell: Cell, sets: int, found: Mapping[str, Array]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "n": cell.n,
+        "delta": cell.delta,
+        "sets": sets,
+        "ncp": predicted(cell.n, cell.delta, 0.05)[0],
+    }
+    for name, level in LEVELS.items():
+        for form in FORMS:
+            hits = int((found[form] <= level).sum())
+            low, high = clopper_pearson(hits, sets)
+            row |= {f"{form}{name}": hits / sets, f"{form}{name}_low": low, f"{form}{name}_high": high}
+        row[f"predicted{name}"] = predicted(cell.n, cell.delta, level)[1]
+    row["finite"] = len(found["off"])
+    for j, name in enumerate(PARAMETERS if len(found["off"]) else ()):
+        off, covers = found["off"][:, j], int(found["covers"][:, j].sum())
+        low, high = clopper_pearson(covers, len(off))
+        row |= {f"bias_{name}": float(off.mean()), f"sd_{name}": float(off.std())}
+        row |= {f"covers_{name}": covers / len(off), f"low_{name}": low, f"high_{name}": high}
+    for name in ("before", "after", "new"):
+        if len(found[name]):
+            quartiles = np.quantile(found[name], (0.25, 0.5, 0.75)).tolist()
+            row |= dict(zip((f"{name}_q1", f"{name}_q2", f"{name}_q3"), quartiles, strict=True))
+            row[name] = float(found[name].mean())
+    row["lowered"] = float((found["after"] < found["before"]).mean())
+    if len(found["new"]):
+        row["lowered_new"] = float((found["new"] < found["before"][1:]).mean())
+    return row

@@ -1,0 +1,178 @@
+"""How fast do bias and variance go, over rows and over bins? Straight lines through logarithms, with standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds_studies.mixture.measured import Plan, ruled
+from trueodds_studies.mixture.truth import KINDS, Model, error, known, limit
+
+Array = NDArray[Any]
+Row = Mapping[str, Any]
+
+LEAST = 20  # rows per bin below which the laws of many rows do not hold yet
+MOST = 127  # bins of the quadrature
+
+
+@dataclass(frozen=True)
+class Line:
+    """Slopes of a straight line through logarithms, each with its standard error, and how many points it has."""
+
+    slopes: tuple[float, ...]
+    errors: tuple[float, ...]
+    points: int
+
+
+def line(values: Sequence[float] | Array, *over: Sequence[float] | Array) -> Line | None:
+    """Least squares of log values on the logarithms of the others; None with too few points for a standard error.
+
+    >>> found = line([4.0, 1.0, 0.25, 0.0625], [1.0, 2.0, 4.0, 8.0])
+    >>> round(found.slopes[0], 9), found.points
+    (-2.0, 4)
+    """
+    y = np.log(np.asarray(values, dtype=np.float64))
+    x = np.stack([np.ones(len(y)), *(np.log(np.asarray(each, dtype=np.float64)) for each in over)], axis=1)
+    free = len(y) - x.shape[1]
+    if free < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
+        return None
+    inverse = np.linalg.inv(x.T @ x)
+    at = inverse @ x.T @ y
+    spread = float(np.square(y - x @ at).sum() / free)
+    return Line(tuple(at[1:].tolist()), tuple(np.sqrt(spread * np.diag(inverse)[1:]).tolist()), len(y))
+
+
+def noise(row: Row, model: Model) -> float:
+    """How far the mean estimate lies above what its bins would show of endless rows."""
+    return float(row["bias"] + error(model) - limit(model, row["kind"], row["bins"]))
+
+
+def exponents(flat: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """For every model and partition: what chance adds, what the bins hide, and the variance."""
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys(row["model"] for row in flat):
+        model = known(name)
+        for kind in KINDS:
+            mine = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
+            if model.second == 0:  # ties are not parted: whatever their number, bins are one
+                mine = [row for row in mine if row["bins"] == mine[0]["bins"]]
+            full = [row for row in mine if row["n"] >= LEAST * row["bins"]]
+            fine = full if model.calibrated else [row for row in full if narrow(row)]
+            seen = [(row, noise(row, model)) for row in fine]
+            seen = [(row, value) for row, value in seen if value > 0]
+            power = 0.5 if model.calibrated else 1.0
+            rows.append(
+                _told(name, kind, "chance adds", [value for _, value in seen], [row for row, _ in seen])
+                | {"expected n": -power}
+                | ({"expected bins": power} if model.second else {})
+            )
+            if not model.calibrated:
+                rows += hidden(model, kind)
+            rows.append(
+                _told(name, kind, "variance", [row["sd"] ** 2 for row in full], full)
+                | {"expected n": -1.0}
+                | ({"expected bins": 0.0} if model.second else {})
+            )
+    return tuple(rows)
+
+
+def narrow(row: Row) -> bool:
+    """Whether bins are at least 2 n^(1/3): narrower than the stretch around the crossing that chance blurs."""
+    return bool(row["bins"] ** 3 >= 8 * row["n"])
+
+
+def gaps(model: Model, kind: str) -> dict[int, float]:
+    """What bins hide of the error, by their number from 2 to MOST, by quadrature; nothing is left out but rounding."""
+    found = {k: error(model) - limit(model, kind, k) for k in range(2, MOST + 1)}
+    return {k: gap for k, gap in found.items() if gap > 1e-12}
+
+
+def octaves(hides: Mapping[int, float]) -> dict[float, float]:
+    """The mean over 2 and 3 bins, over 4 to 7, and so on, by the geometric mean of the bins.
+
+    What one number of bins hides hangs on where its edges happen to lie; a mean over many hardly does.
+    """
+    found: dict[float, float] = {}
+    for power in range(1, int(math.log2(MOST + 1))):
+        some = [k for k in range(2**power, 2 ** (power + 1)) if k in hides]
+        if some:
+            found[float(np.exp(np.log(some).mean()))] = float(np.mean([hides[k] for k in some]))
+    return found
+
+
+def hidden(model: Model, kind: str) -> list[dict[str, Any]]:
+    """How what bins hide falls with their number, as it is and on average over octaves."""
+    hides = gaps(model, kind)
+    rows = []
+    for what, shown in (("bins hide", hides), ("bins hide, octaves", octaves(hides))):
+        row: dict[str, Any] = {"model": model.name, "partition": kind, "what": what, "cells": len(shown)}
+        found = line(list(shown.values()), list(shown))
+        if found is not None:
+            row |= {"per bins": found.slopes[0], "se bins": found.errors[0], "expected bins": -2.0}
+        rows.append(row)
+    return rows
+
+
+def _told(model: str, kind: str, what: str, values: Sequence[float], rows: Sequence[Row]) -> dict[str, Any]:
+    told: dict[str, Any] = {"model": model, "partition": kind, "what": what, "cells": len(rows)}
+    over = {name: [row[name] for row in rows] for name in ("n", "bins")}
+    varied = [name for name, each in over.items() if len(set(each)) > 1]
+    found = line(values, *(over[name] for name in varied)) if varied else None
+    if found is not None:
+        for name, slope, se in zip(varied, found.slopes, found.errors, strict=True):
+            told |= {f"per {name}": slope, f"se {name}": se}
+    return told
+
+
+def balance(rates: Sequence[Row], kind: str) -> tuple[float, float] | None:
+    """The a of n^a bins at which what chance adds to a perfect model falls as fast as what bins hide, and its error.
+
+    n^(s + t a) against n^(u a): a = −s / (t − u), the error by the first derivatives.
+    """
+    by = {(row["model"], row["what"]): row for row in rates if row["partition"] == kind}
+    adds, hides = by.get(("perfect", "chance adds"), {}), by.get(("uncalibrated", "bins hide, octaves"), {})
+    if "per n" not in adds or "per bins" not in adds or "per bins" not in hides:
+        return None
+    s, t, u = adds["per n"], adds["per bins"], hides["per bins"]
+    a = -s / (t - u)
+    parts = (adds["se n"] / (t - u), a * adds["se bins"] / (t - u), a * hides["se bins"] / (t - u))
+    return a, math.hypot(*parts)
+
+
+def rules(flat: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
+    """For ⌈n^a⌉ bins: how fast bias and root mean squared error fall with n, and what they are at the greatest n."""
+    at = {(row["model"], row["kind"], row["n"], row["bins"]): row for row in flat}
+    names = [name for name in dict.fromkeys(row["model"] for row in flat) if known(name).second != 0]
+    rows: list[dict[str, Any]] = []
+    for kind in KINDS:
+        for power in (0.0, *plan.powers):
+            for name in names:
+                bins = [FIXED if power == 0 else ruled(n, power) for n in plan.sizes]
+                cells = [at[name, kind, n, k] for n, k in zip(plan.sizes, bins, strict=True)]
+                off = [math.hypot(row["bias"], row["sd"]) for row in cells]
+                bias, root = line([abs(row["bias"]) for row in cells], plan.sizes), line(off, plan.sizes)
+                told: dict[str, Any] = {"partition": kind, "a": round(power, 4), "model": name}
+                if bias is not None and root is not None:
+                    told |= {"bias per n": bias.slopes[0], "se": bias.errors[0]}
+                    told |= {"expected": falls(power, known(name).calibrated)}
+                    told |= {"rmse per n": root.slopes[0], "se rmse": root.errors[0]}
+                last = {"n": plan.sizes[-1], "bins": bins[-1], "bias": cells[-1]["bias"], "rmse": off[-1]}
+                rows.append(told | last)
+    return tuple(rows)
+
+
+FIXED = 15  # bins of the rule a = 0
+
+
+def falls(a: float, calibrated: bool) -> float:
+    """The exponent of the bias with n^a bins: (bins/n)^(1/2), or the slower of bins^(−2) and bins/n.
+
+    >>> falls(0.2, True), falls(0.2, False)
+    (-0.4, -0.4)
+    """
+    return (a - 1) / 2 if calibrated else max(-2 * a, a - 1) + 0.0  # no −0

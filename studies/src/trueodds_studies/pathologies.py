@@ -1,0 +1,74 @@
+"""What does a calibration error not see? Toys of a handful of rows, each of which shows one thing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cells import Progress
+from trueodds_studies.toys import pictures
+from trueodds_studies.toys.adaptive import adaptive
+from trueodds_studies.toys.base import Row, Toy
+from trueodds_studies.toys.coarser import coarser
+from trueodds_studies.toys.majority import majority
+from trueodds_studies.toys.more_bins import more_bins
+from trueodds_studies.toys.nine import nine
+from trueodds_studies.toys.people import people
+from trueodds_studies.toys.six import six
+from trueodds_studies.toys.vectors import vectors
+
+LEGEND = """printed: what the text says, in figures or in words (calibrated is an error of 0); empty where it says nothing, or only in a picture.
+ours: what the library measures on the same rows. says: what there is to learn. Rows are few on purpose: every number can be worked out
+by hand, but for the noise floors and the p-value, which come from 999 drawn sets of labels."""
+
+
+def pathologies(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    progress: Progress | None = None,
+) -> Finding:
+    """What the expected calibration error sees and what not, on data sets of at most 60 rows.
+
+    ECE step by step; a model with ECE 0 that knows nothing; many calibrated models that are not equally good; other
+    bins, other numbers; the same confidence with other vectors; six predictions whose error only the canonical lens
+    sees; predictions that doubt as people do by one measure and not by another. A table over all, one or two per toy,
+    and with a folder a picture, `pathologies.svg`. `quick` is the whole study. Sources: Pavlovic (2025), sections 2
+    and 3; Vaicenavicius et al. (2019), introduction, Proposition 1 and Table 1.
+
+    >>> found = pathologies()
+    >>> [row["ours"] for row in found.rows if row["what"] == "error: canonical"]
+    [0.1]
+    """
+    where, toys, every = folder(out), list[Toy](), made(rng)
+    for done, toy in enumerate(every, 1):
+        toys.append(toy())
+        if progress:
+            progress(done / len(every), toys[-1].name)
+    rows = tuple(row for toy in toys for row in toy.rows)
+    also = tuple(table for toy in toys for table in toy.tables)
+    found = Finding("pathologies", sentence(rows), rows, {"quick": quick, "seed": rng}, LEGEND, also)
+    if where is not None:
+        found.save(where)
+        if importlib.util.find_spec("matplotlib") is not None:
+            pictures.draw([toy.panel for toy in toys], where / "pathologies.svg")
+    return found
+
+
+def made(seed: int) -> tuple[Callable[[], Toy], ...]:
+    """The toys in the order of the text; those with noise floors draw labels."""
+    of_nine = [partial(toy, seed) for toy in (nine, more_bins, adaptive)]
+    return of_nine[0], majority, coarser, *of_nine[1:], vectors, six, people
+
+
+def sentence(rows: tuple[Row, ...]) -> str:
+    """How many of the texts' numbers are ours, and which are not."""
+    printed = [row for row in rows if row["printed"] is not None]
+    off = [row for row in printed if row["printed"] != row["ours"]]
+    named = "; ".join(f"{row['toy']}, {row['what']}: {row['printed']:g} printed, {row['ours']:.6g} ours" for row in off)
+    agree = f"{len(printed) - len(off)} of {len(printed)} numbers of the texts come out to the digit"
+    return f"{agree}{f', not so: {named}' if off else ''}."

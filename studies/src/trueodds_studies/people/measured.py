@@ -1,0 +1,126 @@
+"""What is there to say of one model beside its crowd? Against three targets, item by item, and with fewer votes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.ask import measure
+from trueodds.core.results import Estimate
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
+from trueodds.inference.asked import Asked as Questions
+from trueodds.inference.floors import floors
+from trueodds.problem.lens import as_lens
+from trueodds.problem.predictions import Predictions
+from trueodds_studies.people.crowds import TARGETS, Asked
+
+Array = NDArray[Any]
+Row = Mapping[str, Any]
+
+SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+HUMAN: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("EntCE", "entce", {}),
+    ("EntCE, corrected", "entce", {"correction": "miller-madow"}),
+    ("signed EntCE", "entce", {"signed": True}),
+    ("signed EntCE, corrected", "entce", {"signed": True, "correction": "miller-madow"}),
+    ("DistCE", "distce", {}),
+    ("RankCS", "rankcs", {}),
+    ("human_distance", "human_distance", {}),
+)
+VOTES = (2, 5, 10, 20)
+ALIKE = 0.05  # nats: entropies that differ by less are called alike
+APART = 0.2  # of total variation
+
+
+def targets(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """ECE of the confidence, log loss and Brier score against gold, majority and all votes."""
+    found = []
+    for target in TARGETS:
+        preds = one.against(target)
+        row: dict[str, Any] = {"against": target, "n": preds.n}
+        top = preds.P.argmax(axis=1)
+        right = preds.Y[np.arange(preds.n), top]
+        row["confidence"] = float(preds.P.max(axis=1).mean())
+        row["right"] = float(right.mean())
+        for said, name in SCORES:
+            lens = "confidence" if name == "ece" else "canonical"
+            row |= _told(said, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
+        found.append(row)
+    return found
+
+
+def people(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Every measure of votes: its value, interval and floor; of a distance also its parts."""
+    preds = one.against("votes")
+    found = []
+    for said, name, settings in HUMAN:
+        answer = measure(preds, name, resamples=resamples, rng=seed, **settings)
+        row = {"measure": said, **_told("value", answer)}
+        row |= {f"{part} part": answer.parts[part] for part in ("order", "size", "vote_noise") if part in answer.parts}
+        found.append(row)
+    return found
+
+
+def itself(votes: Array, seed: int) -> dict[str, float]:
+    """What the crowd's own shares score against as many fresh votes: the best that votes of this number let one see."""
+    perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
+    every = [
+        Questions.of(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect) for _, name, settings in HUMAN
+    ]
+    found = floors(perfect, every, np.random.default_rng(seed))  # one set of fresh votes for all of them
+    known = [
+        each.estimator.expected(each.views[0]) if draws is None else draws.mean()
+        for each, draws in zip(every, found, strict=True)
+    ]
+    return {said: float(value) for (said, _, _), value in zip(HUMAN, known, strict=True) if value is not None}
+
+
+def fewer(one: Asked, seed: int) -> list[dict[str, Any]]:
+    """The same model judged by some of the votes, drawn without replacement from those there are."""
+    found = []
+    least = int(one.votes.sum(axis=1).min())
+    for m in (*(each for each in VOTES if each < least), None):
+        votes = one.votes if m is None else drawn(one.votes, m, np.random.default_rng([seed, m]))
+        preds = Predictions(votes, one.P)
+        squared = float(np.square(preds.P - preds.Y).sum(axis=1).mean())
+        row: dict[str, Any] = {"votes": "all" if m is None else str(m)}
+        for said, name, settings in HUMAN[-3:]:
+            row[said] = measure(preds, name, interval=None, **settings).value
+        found.append(row | {"squared distance": squared})
+    return found
+
+
+def drawn(votes: Array, m: int, rng: np.random.Generator) -> Array:
+    """m of each row's votes, without replacement.
+
+    >>> drawn(np.array([[5, 0], [2, 2]]), 4, np.random.default_rng(0)).tolist()
+    [[4, 0], [2, 2]]
+    """
+    return np.stack([rng.multivariate_hypergeometric(row, m) for row in votes])
+
+
+def claims(one: Asked) -> dict[str, float]:
+    """How often what the paper warns of happens: the same entropy, or the same order, of quite another distribution."""
+    (view,) = as_lens("canonical").views(one.against("votes"))
+    far = DistributionError().rows(view) > APART
+    alike = np.abs(EntropyError(signed=True).rows(view)) < ALIKE
+    ordered = RankAgreement().rows(view) == 1
+    other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
+    return {
+        "entropy alike": float(alike.mean()),
+        "far though entropy alike": float((far & alike).mean()),
+        "another class though entropy alike": float((other & alike).mean()),
+        "order alike": float(ordered.mean()),
+        "far though order alike": float((far & ordered).mean()),
+    }
+
+
+def _told(said: str, answer: Estimate) -> dict[str, Any]:
+    row: dict[str, Any] = {said: answer.value}
+    if answer.interval is not None:
+        row |= {f"{said} low": answer.interval.low, f"{said} high": answer.interval.high}
+    return row | {f"{said} floor": answer.noise_floor}

@@ -1,0 +1,173 @@
+"""Does the audit see what there is to see? Its power beside that of the best single test, which knows the world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.ask import test
+from trueodds.problem.predictions import Predictions
+from trueodds_studies.base import Finding, folder
+from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.powers.worlds import WORLDS, World
+from trueodds_studies.rates import clopper_pearson
+
+ALPHA = 0.05
+SINGLE: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {  # by number of classes: test, lens, settings
+    2: (
+        ("spiegelhalter", "positive", {}),
+        ("cox", "positive", {}),
+        ("tcal", "positive", {}),
+        ("ks", "positive", {"null": "redraw"}),
+        ("debiased_l2", "positive", {"null": "redraw"}),
+        ("consistency", "positive", {}),
+    ),
+    3: (
+        ("spiegelhalter", "confidence", {}),
+        ("cox", "confidence", {}),
+        ("score", "canonical", {"statistic": "log_loss"}),
+        ("skce", "canonical", {"null": "redraw"}),
+        ("tcal", "canonical", {}),
+        ("ks", "classwise", {"null": "redraw"}),
+        ("debiased_l2", "classwise", {"null": "redraw"}),
+    ),
+}
+MANY = 100  # classes with which half as many sets are drawn
+SLOW = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too long
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is simulated; every data set has its own stream."""
+
+    sets: int = 50
+    calibrated: int = 200
+    rows: tuple[int, ...] = (100, 300, 1000, 5000)
+    most_classes: int = 100
+    resamples: int = 199
+    seed: int = 0
+
+    def rng(self, world: World, n: int, repetition: int) -> np.random.Generator:
+        """The stream of one data set: the same rows for every test."""
+        return np.random.default_rng([self.seed, *f"{world.name} {world.k}".encode(), n, repetition])
+
+
+QUICK = Plan(sets=8, calibrated=20, rows=(100,), most_classes=3, resamples=99)
+
+LEGEND = """Rejections at 5 % in per cent. audit: the audit's family of lenses, by the omnibus test. before: the same family by the
+smallest p of the errors (ECE) of all lenses and classes, which audits were judged by earlier. best: the single test, one of
+{names}, that rejects most often in this world. held out: whether the weights of the omnibus test were chosen without worlds
+of this kind. For a calibrated world audit and before are levels; low and high are 99 % Clopper-Pearson limits.
+{resamples} redraws."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One world at one number of rows."""
+
+    name: str
+    k: int
+    n: int
+
+    @property
+    def world(self) -> World:
+        """The world; its functions do not go to worker processes."""
+        return next(world for world in WORLDS if (world.name, world.k) == (self.name, self.k))
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.name} | {self.k} | {self.n}"
+
+
+def power(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    plan: Plan | None = None,
+    worlds: Sequence[World] = WORLDS,
+    progress: Progress | None = None,
+) -> Finding:
+    """How often the audit's family rejects at 5 %, in worlds that are wrong in one way each, and the best single test.
+
+    >>> found = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=WORLDS[:1])
+    >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in found.rows]
+    [('calibrated, logits N(0, 2)', 2, 50, 2)]
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where = folder(out)
+    rows = rows_of("power", list(cells(plan, worlds)), measured, plan, where, progress)
+    names = ", ".join(dict.fromkeys(name for some in SINGLE.values() for name, _, _ in some))
+    found = Finding("power", sentence(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples))
+    if where is not None:
+        found.save(where)
+    return found
+
+
+def cells(plan: Plan, worlds: Sequence[World]) -> Iterator[Cell]:
+    """Every world at every number of rows."""
+    for world in worlds:
+        if world.k <= plan.most_classes:
+            yield from (Cell(world.name, world.k, n) for n in plan.rows)
+
+
+def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """The row of one cell."""
+    world, n = cell.world, cell.n
+    sets = plan.calibrated if world.calibrated else plan.sets
+    sets = -(-sets // 2) if world.k >= MANY else sets
+    single = [] if world.calibrated else [each for each in SINGLE[min(world.k, 3)] if n <= SLOW.get(each[0], n)]
+    rejected: dict[str, list[bool]] = {}
+    for repetition in range(sets):
+        rng = plan.rng(world, n, repetition)
+        preds = world.rows(rng, n)
+        seed = int(rng.integers(2**31))
+        lenses = ["positive"] if world.k == 2 else ["confidence", "classwise", "canonical"]
+        asked: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
+            ("audit", "omnibus", lenses, {}),
+            ("before", "consistency", lenses, {}),
+        ]
+        asked += [(name, name, lens, settings) for name, lens, settings in single]
+        for key, name, lens, settings in asked:
+            p = _pvalue(preds, name, lens, settings, plan.resamples, seed)
+            rejected.setdefault(key, []).append(p <= ALPHA + 1e-12)
+    rate = {key: 100 * float(np.mean(some)) for key, some in rejected.items()}
+    row: dict[str, Any] = {"world": world.name, "K": world.k, "n": n, "sets": sets}
+    row |= {"audit": rate.pop("audit"), "before": rate.pop("before")}
+    if world.calibrated:
+        low, high = clopper_pearson(sum(rejected["audit"]), sets)
+        return row | {"best": None, "by": "", "held out": None, "low": 100 * low, "high": 100 * high}
+    best = max(rate, key=lambda key: rate[key])
+    return row | {"best": rate[best], "by": best, "held out": not world.chosen, "low": None, "high": None}
+
+
+def _pvalue(
+    preds: Predictions, name: str, lens: str | Sequence[str], settings: Mapping[str, Any], resamples: int, seed: int
+) -> float:
+    drawn = name in ("omnibus", "consistency", "tcal") or settings.get("null") == "redraw"
+    given = {**settings, "resamples": resamples} if drawn else settings
+    lens = lens[0] if not isinstance(lens, str) and len(lens) == 1 else lens
+    found = test(preds, name, lens=lens, rng=seed, **given)
+    return found.pvalue if found.family_pvalue is None else found.family_pvalue
+
+
+def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the table says."""
+    wrong = [row for row in rows if row["best"] is not None]
+    if not wrong:
+        return "Only calibrated worlds were simulated."
+    parts = []
+    for name, some in (("", wrong), ("held-out ", [row for row in wrong if row["held out"]])):
+        if some:
+            audit, before, best = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
+            parts.append(
+                f"over {len(some)} {name}cells the audit rejects {audit:.0f} %, before {before:.0f} %, and the best "
+                f"single test {best:.0f} % ({100 * audit / max(best, 1e-9):.0f} % of it)"
+            )
+    told = "; ".join(parts)
+    return told[0].upper() + told[1:] + "."

@@ -1,0 +1,119 @@
+"""What do measured sizes say? Which tests exceed their level, where, and whether they say so themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from trueodds_studies.rates import above, clopper_pearson
+
+Row = Mapping[str, Any]
+LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
+SHOWN = 500  # rows, for the power by test: beyond, nearly everything is seen
+
+
+def with_verdicts(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows with their verdicts: a rate counts as above its level only if it would among all of the table's."""
+    return tuple({**row, "verdict": verdict(row, 2 * len(rows))} for row in rows)
+
+
+def verdict(row: Row, rates: int) -> str:
+    """Keeps, exceeds, or exceeds and says so; `no answer` where the test had no p-value on any data set."""
+    if row["undefined"] == 1:
+        return "no answer"
+    beyond = [
+        (name, nominal) for name, nominal in LEVELS.items() if above(hits(row, name), row["sets"], nominal, rates)
+    ]
+    if not beyond:
+        return "keeps"
+    said = all(_said(row, name, nominal, rates) for name, nominal in beyond)
+    return "exceeds, said" if said else "exceeds"
+
+
+def _said(row: Row, name: str, nominal: float, rates: int) -> bool:
+    silent = round(row["sets"] * (1 - row["doubt"]))
+    unsaid = round((row[f"silent{name}"] or 0.0) * silent)
+    return 2 * unsaid < hits(row, name) and not above(unsaid, silent, nominal, rates)
+
+
+def hits(row: Row, name: str) -> int:
+    """How many data sets of the cell were rejected at that level."""
+    return round(row[f"size{name}"] * row["sets"])
+
+
+def by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per test and null law: its sizes over all cells together, the largest and where, and its power."""
+    table: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        table.setdefault((row["test"], row["null"]), []).append(row)
+    return tuple(_of_test(*form, cells) for form, cells in table.items())
+
+
+def _of_test(name: str, null: str, cells: Sequence[Row]) -> Row:
+    found: dict[str, Any] = {"test": name, "null": null, "cells": len(cells)}
+    for level in LEVELS:
+        count, sets = _pooled(cells, level)
+        found[f"size at {level} %"] = _limits(count / sets, *clopper_pearson(count, sets))
+        worst = max(cells, key=itemgetter(f"low{level}"))
+        limits = _limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
+        found[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
+    found["exceeds, said"], found["exceeds, unsaid"] = _count(cells, "exceeds, said"), _count(cells, "exceeds")
+    found["undefined"] = _percent(sum(row["undefined"] for row in cells) / len(cells))
+    shown = min(SHOWN, max(row["n"] for row in cells))
+    for kind in ("overconfident", "shift"):
+        powers = [row[f"power_{kind}"] for row in cells if row["n"] == shown]
+        found[f"power: {kind}"] = f"{_percent(min(powers))} … {_percent(max(powers))}"
+    return found
+
+
+BY_TEST = f"""One row per test and null law, over all cells of the study together; [99 % Clopper-Pearson limits]. largest: the cell with the
+highest lower limit. exceeds: cells whose size is above its level beyond Monte-Carlo error, said where the note TN212 warns of it.
+undefined: share of data sets without a p-value. power: at 5 % and n = {SHOWN} (or the most rows measured), least and most over designs."""
+
+
+def sentence(rows: Sequence[Row]) -> str:
+    """What the table comes to."""
+    drawn = [row for row in rows if row["null"] == "redraw"]
+    by_law = [row for row in rows if row["null"] not in ("redraw", "both")]
+    said, unsaid = (_count(by_law, what) for what in ("exceeds, said", "exceeds"))
+    words = []
+    if drawn:
+        wrong = _count(drawn, "exceeds") + _count(drawn, "exceeds, said")
+        pools = [_pooled([row for row in drawn if row["test"] == name], "5") for name in {row["test"] for row in drawn}]
+        beyond = sum(above(*pool, LEVELS["5"], len(pools)) for pool in pools)
+        shares = [count / sets for count, sets in pools]
+        words.append(
+            f"With redrawn labels the size exceeds 5 or 1 % beyond Monte-Carlo error in {wrong} of {len(drawn)} cells; over"
+            f" all cells together {_rejected(shares, beyond)}."
+        )
+    if by_law:
+        words.append(
+            f"By other laws the size exceeds its level in {said + unsaid} of {len(by_law)} cells: the note TN212"
+            f" says so in {said} of these, and not in {unsaid}."
+        )
+    return " ".join(words)
+
+
+def _rejected(shares: Sequence[float], beyond: int) -> str:
+    if len(shares) == 1:
+        return f"the test rejects {_percent(shares[0])} at 5 %, {'' if beyond else 'not '}beyond Monte-Carlo error"
+    ends = f"{_percent(min(shares))} to {_percent(max(shares))}"
+    return f"the {len(shares)} tests reject {ends} at 5 %, beyond Monte-Carlo error in {beyond} of them"
+
+
+def _pooled(cells: Iterable[Row], name: str) -> tuple[int, int]:
+    cells = list(cells)
+    return sum(hits(row, name) for row in cells), sum(row["sets"] for row in cells)
+
+
+def _count(rows: Sequence[Row], what: str) -> int:
+    return sum(row["verdict"] == what for row in rows)
+
+
+def _limits(rate: float, low: float, high: float) -> str:
+    return f"{_percent(rate)} [{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.1f} %"

@@ -1,0 +1,92 @@
+"""What do confidence and correctness tell of one network, what does a fix gain, and how do three networks compare?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trueodds.ask import fit, measure, test
+from trueodds.core.errors import InputError
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.problem.predictions import Predictions
+from trueodds.problem.selective import selective_risk
+from trueodds.versus import compare
+from trueodds_studies.top1.needs import FLOOR
+from trueodds_studies.top1.nets import halves
+
+COVERAGES = (0.5, 0.8, 0.95)
+COMPARED = ("ece", "debiased_l2", "smece", "brier", "log_loss")
+BESIDE = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+
+
+def estimates(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Every estimator that takes these rows, with interval and noise floor."""
+    found = []
+    for name in ESTIMATORS.names():
+        try:
+            answer = measure(preds, name, resamples=resamples, rng=seed)
+        except InputError:
+            continue  # why is told once, in the table of what works
+        low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
+        found.append(
+            {"estimator": name, "value": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
+        )
+    return found
+
+
+def verdicts(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
+    """Every test that takes these rows, with a floor where it needs one."""
+    found = []
+    for name in TESTS.names():
+        few: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        tries: tuple[dict[str, Any], ...] = ({}, {"floor": FLOOR})
+        for floor in tries:
+            try:
+                verdict = test(preds, name, rng=seed, **few, **floor)
+            except InputError:
+                continue
+            found.append(
+                {"test": name, "floor": floor.get("floor"), "statistic": verdict.statistic, "p": verdict.pvalue}
+            )
+            break
+    return found
+
+
+def fixed(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
+    """What `auto` makes of one half of the rows, and how it does on the other."""
+    learn, judge = halves(preds, seed)
+    fitted = fit(learn, "auto", rng=seed)
+    assert judge.y is not None
+    after = Predictions.from_confidence(fitted.predict_proba(judge.p)[:, 1], judge.y)
+    row: dict[str, Any] = {"fix": str(fitted.report), "method": fitted.method}
+    for said, name in BESIDE:
+        for when, rows in (("before", judge), ("after", after)):
+            answer = measure(rows, name, resamples=resamples, rng=seed)
+            row[f"{said} {when}"] = answer.value
+            row[f"{said} {when} low"], row[f"{said} {when} high"] = _ends(answer.interval)
+            row[f"{said} {when} floor"] = answer.noise_floor
+    return row
+
+
+def risk(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
+    """AURC with its interval, and the risk where only the surest answers are given."""
+    curve = selective_risk(preds, at=COVERAGES, resamples=resamples, rng=seed)
+    low, high = _ends(curve.interval)
+    row: dict[str, Any] = {"AURC": curve.aurc, "low": low, "high": high, "random": curve.random, "ideal": curve.ideal}
+    return row | {f"risk at {share:g}": float(r) for share, r in zip(COVERAGES, curve.at["risk"], strict=True)}
+
+
+def beside(models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool) -> list[dict[str, Any]]:
+    """Every pair of networks by several errors; the intervals of one error hold together."""
+    found = []
+    for name in COMPARED:
+        for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
+            low, high = _ends(pair.interval)
+            row: dict[str, Any] = {"estimator": name, "pair": " − ".join(pair.names), "difference": pair.difference}
+            found.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
+    return found
+
+
+def _ends(interval: Any) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)

@@ -1,0 +1,202 @@
+"""What does every estimator say of the resamples of one holdout? Of four models trained on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.estimators.binned import BinnedError
+from trueodds.inference.floors import less_floor
+from trueodds.problem.partition import EqualMass, Uniform
+from trueodds.problem.view import View
+from trueodds_studies.trajectories.members import COUNTS, LENSES, Member, chosen
+from trueodds_studies.trajectories.mixtures import Mixture
+from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, recalibrated, said, trained
+from trueodds_studies.trajectories.pool import Pool, redrawn, selections
+from trueodds_studies.trajectories.truths import Truth
+
+Array = NDArray[Any]
+Values = dict[str, dict[int, Array]]  # by member and number of rows: one of each resample
+
+WORLDS = ("as trained", *RECALIBRATED, "uneven classes")
+PARTITIONS = {"uniform": Uniform, "equal-mass": EqualMass}
+LEVEL = 0.05  # of the test of 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The four models of one train set, or what a recalibration makes of them: four trajectories on the same rows."""
+
+    k: int
+    d: int
+    number: int
+    split: int
+    world: str = WORLDS[0]
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.k} classes, {self.d} dimensions, distribution {self.number}, split {self.split}, {self.world}"
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """The rows that no model has seen, and how they are drawn from; the same for all four."""
+
+    X: Array
+    y: Array
+    fresh: tuple[Array, Array]  # the rows that a recalibration is fitted on
+    train: tuple[Array, Array]
+    key: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cell: Cell, plan: Any) -> Holdout:
+        """Rows of a stream of their own for every train set."""
+        mixture = Mixture(cell.k, cell.d, cell.number, plan.seed, even=cell.world != "uneven classes")
+        key = (*mixture.key, cell.split)
+        rng = np.random.default_rng([*key, 2])
+        train = _with_every_class(mixture, rng, plan.train)
+        fresh = mixture.rows(rng, plan.train)
+        return cls(*mixture.rows(rng, plan.pool), fresh, train, key)
+
+    def drawn(self, n: int, resamples: int) -> Array:
+        """Row numbers of the resamples of n rows, (resamples, n)."""
+        return np.random.default_rng([*self.key, 3, n]).integers(0, len(self.y), (resamples, n), dtype=np.int32)
+
+
+def _with_every_class(mixture: Mixture, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Training rows; drawn anew while a class has fewer than the five rows that inner cross-validation asks for."""
+    while True:
+        X, y = mixture.rows(rng, n)
+        if np.bincount(y, minlength=mixture.k).min() >= min(5, n // mixture.k):
+            return X, y
+
+
+def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
+    """The four trajectories of a cell, and how often estimators put two of them in order."""
+    holdout, members = Holdout.of(cell, plan), chosen(plan.members)
+    ours: dict[str, tuple[dict[str, Truth], dict[str, Values]]] = {}
+    models = []
+    for number, name in enumerate(plan.models or MODELS):
+        P = _predictions(name, cell, holdout)
+        rng = np.random.default_rng([*holdout.key, 4, number])
+        labels = [redrawn(P, rng) for _ in range(plan.floors + 1)]
+        lenses, truths, every = {}, {}, {}
+        for lens in LENSES:
+            lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, members, plan)
+        ours[name] = truths, every
+        models.append({"model": name, "right": _short(float((P.argmax(axis=1) == holdout.y).mean())), "lenses": lenses})
+    where = {"k": cell.k, "d": cell.d, "number": cell.number, "split": cell.split, "world": cell.world}
+    return {**where, "models": models, "ranks": {lens: list(_ranks(lens, ours, members, plan)) for lens in LENSES}}
+
+
+def _predictions(name: str, cell: Cell, holdout: Holdout) -> Array:
+    model = trained(name, *holdout.train)
+    P = said(model, holdout.X, cell.k)
+    if cell.world not in RECALIBRATED:
+        return P
+    X, y = holdout.fresh
+    return recalibrated(cell.world, said(model, X, cell.k), y, P)
+
+
+def _through(
+    lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, members: Sequence[Member], plan: Any
+) -> tuple[dict[str, Any], Truth, Values]:
+    """One model through one lens: the truth, and each member's errors by number of rows."""
+    pool = Pool(P, holdout.y, lens)
+    truth = Truth.of(pool.views)
+    null = [pool.relabeled(y) for y in labels]
+    values: Values = {member.label: {} for member in members}
+    found: dict[str, Any] = {member.label: [] for member in members if lens in member.lenses}
+    bins: dict[str, Any] = {name: [] for name in PARTITIONS}
+    for number, n in enumerate(plan.sizes):
+        rows = pool.rows(holdout.drawn(n, plan.resamples))
+        real = _values(pool.views, rows, lens, n, members, plan)
+        tested = number % plan.every == 0
+        calibrated = (
+            _values(null[0], rows, lens, n, [m for m in members if m.kind != "swapped"], plan) if tested else {}
+        )
+        for member in members:
+            if member.of and lens in member.lenses:
+                base = next(each for each in members if each.label == member.of)
+                floors = np.mean([base.values(selections(view, rows), lens) for view in null[1:]], axis=0)
+                for each in (real, calibrated) if tested else (real,):
+                    less = less_floor(each[member.of], floors)
+                    each[member.label] = np.where(
+                        np.isnan(less), each[member.of], less
+                    )  # as a reader of `measure` would
+        for label in found:
+            values[label][n] = real.get(label, np.empty(0))
+            target = next(m.target for m in members if m.label == label)
+            found[label].append(_stats(real.get(label), calibrated.get(label), truth.of_target(target), target))
+        if tested and not plan.members:
+            some = selections(pool.views, rows)
+            for name, partition in PARTITIONS.items():
+                bins[name].append(
+                    [_rmse(some, BinnedError(partition(b)), truth.l1) if b <= n else None for b in COUNTS]
+                )
+    said = {"l1": truth.l1, **asdict(truth)}
+    return {"truth": {name: _short(x) for name, x in said.items()}, "members": found, "bins": bins}, truth, values
+
+
+def _values(
+    views: Sequence[View], rows: Sequence[tuple[Array, Array]], lens: str, n: int, members: Sequence[Member], plan: Any
+) -> dict[str, Array]:
+    whole, few = selections(views, rows), selections(views, rows, plan.few)
+    return {
+        each.label: each.values(few if each.few else whole, lens)
+        for each in members
+        if not each.of and n <= each.most and lens in each.lenses
+    }
+
+
+def _stats(real: Array | None, calibrated: Array | None, truth: float, target: str) -> list[float | None]:
+    """Bias, standard deviation, 95th percentile of the distance; calibrated: mean, standard deviation, power."""
+    if real is None:
+        return [None] * 6
+    off = real - truth
+    first = [None, float(real.std()), None] if target == "own" else [
+        float(off.mean()), float(real.std()), float(np.quantile(np.abs(off), 0.95))
+    ]  # fmt: skip
+    if calibrated is None:
+        return [*map(_short, first), None, None, None]
+    limit = np.quantile(calibrated, 1 - LEVEL, method="higher")
+    return [
+        _short(x) for x in (*first, float(calibrated.mean()), float(calibrated.std()), float((real > limit).mean()))
+    ]
+
+
+def _rmse(some: Sequence[Any], error: BinnedError, truth: float) -> float | None:
+    values = np.mean([error.each(one) for one in some], axis=0)
+    return _short(float(np.sqrt(((values - truth) ** 2).mean())))
+
+
+def _ranks(
+    lens: str, ours: Mapping[str, tuple[dict[str, Truth], dict[str, Values]]], members: Sequence[Member], plan: Any
+) -> Iterator[dict[str, Any]]:
+    """Each pair of models: how far apart, and how often the one that is farther off gets the larger number."""
+    names = list(ours)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            gap = ours[one][0][lens].l1 - ours[other][0][lens].l1
+            right = {}
+            for label in (member.label for member in members if lens in member.lenses):
+                a, b = ours[one][1][lens][label], ours[other][1][lens][label]
+                right[label] = [_right(a[n] - b[n], gap) for n in plan.sizes]
+            yield {"pair": [one, other], "gap": _short(gap), "right": right}
+
+
+def _right(difference: Array, gap: float) -> float | None:
+    """The share in order; what is tied is right half of the time."""
+    if not len(difference):
+        return None
+    return _short(float((0.5 + 0.5 * np.sign(difference) * np.sign(gap)).mean()))
+
+
+def _short(x: float | None) -> float | None:
+    """Five decimals, a hundredth of what chance leaves uncertain."""
+    return None if x is None or not np.isfinite(x) else round(x, 5)

@@ -15,7 +15,6 @@ import trueodds as to
 from trueodds.by_group import by_group
 from trueodds.core.errors import InputError, describe
 from trueodds.sources.models import in_pairs
-from trueodds_studies import STUDIES
 
 rng = np.random.default_rng(0)
 P = rng.random(300)
@@ -62,13 +61,6 @@ def test_a_verb_is_documented_with_one_argument_for_the_data_and_takes_its_chanc
     assert ("rng" in names) == (verb != "tally")  # sums have no chance in them
     assert call.__name__ == verb
     assert call.__doc__
-
-
-@pytest.mark.parametrize("name", STUDIES.names())
-def test_a_study_takes_its_chance_as_rng(name: str) -> None:
-    settings = inspect.signature(STUDIES.load(name)).parameters
-    assert "rng" in settings
-    assert "seed" not in settings
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "draw"), "by_group"])

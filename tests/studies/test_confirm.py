@@ -6,7 +6,7 @@ from scipy import stats
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.temperature import TemperatureMap
-from trueodds_studies import STUDIES
+from trueodds.cli.studies import installed
 from trueodds_studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured, paired
 from trueodds_studies.distorted import CALIBRATED, DISTORTED
 
@@ -22,7 +22,7 @@ def test_outcomes_come_as_the_world_says(world):
 
 
 def test_a_quick_study_has_a_row_for_each_world():
-    found = STUDIES.load("confirm")(quick=True)
+    found = installed().load("confirm")(quick=True)
     assert [(row["world"], row["n"]) for row in found.rows] == [
         ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
     ]  # fmt: skip

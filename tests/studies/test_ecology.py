@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import trueodds as to
 from tests import reference
-from trueodds_studies import STUDIES
+from trueodds.cli.studies import installed
 from trueodds_studies.comparators import FLOOR
 from trueodds_studies.ecology import EVERY, Cell, Plan, ecology, measured
 from trueodds_studies.recalibrated.plots import MODELS, Plots
@@ -135,7 +135,7 @@ def test_the_quick_study_says_what_stands_in_and_what_is_gained(quick):
 
 
 def test_the_study_is_on_the_list_and_says_which_file_it_lacks(tmp_path):
-    assert STUDIES.load("ecology") is ecology
+    assert installed().load("ecology") is ecology
     with pytest.raises(to.InputError, match="TO802"):
         ecology(quick=True, data=tmp_path)
     table = {"SPECIES": ["a"], "OBSERVED": [1], "GAM": [0.5], "SGB": [0.5]}

@@ -10,11 +10,11 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, norm
 
 from tests import reference
+from trueodds.cli.studies import installed
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
-from trueodds_studies import STUDIES
 from trueodds_studies.cells import rows_of
 from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
 from trueodds_studies.mixture.measured import Cell, drawn, measured, unbiased
@@ -262,7 +262,7 @@ def test_exponents_are_those_expected(every):
 
 def test_the_quick_study_says_what_it_found(quick):
     found, where = quick
-    assert STUDIES.load("gaussian_mixture") is gaussian_mixture
+    assert installed().load("gaussian_mixture") is gaussian_mixture
     assert [each.name for each in found.also] == [f"gaussian_mixture.{part}" for part in ("bound", "rates", "rules")]
     assert len(found.rows) == 3 * 4 + 3 + 3 * 4
     bound = found.also[0].rows

@@ -11,8 +11,8 @@ from scipy import stats
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
+from trueodds.cli.studies import installed
 from trueodds.hypotests import TESTS
-from trueodds_studies import STUDIES
 from trueodds_studies.forms import COSTLY, EXTRA, Form, forms_of
 from trueodds_studies.level import Cell, Judged, Plan, cells, judged, level, measured
 from trueodds_studies.page import write_into
@@ -256,7 +256,7 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
 def test_an_unknown_member_is_refused():
     for study in ("level", "uniform"):
         with pytest.raises(to.InputError) as refusal:
-            STUDIES.load(study)(members=["spiegelhaltr"])
+            installed().load(study)(members=["spiegelhaltr"])
         assert refusal.value.code == "TO201"
 
 

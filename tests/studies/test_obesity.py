@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import trueodds as to
 from tests import reference
+from trueodds.cli.studies import installed
 from trueodds.problem.predictions import Predictions
-from trueodds_studies import STUDIES
 from trueodds_studies.base import moved
 from trueodds_studies.cells import rows_of
 from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measured, obesity, unpulled
@@ -220,7 +220,7 @@ def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
 
 
 def test_the_study_is_on_the_list_and_says_which_file_it_lacks(tmp_path):
-    assert STUDIES.load("obesity") is obesity
+    assert installed().load("obesity") is obesity
     with pytest.raises(to.InputError, match="TO802"):
         obesity(quick=True, data=tmp_path)
     parquet.write_table(pa.table({name: [1] for name in FEATURES}), tmp_path / "obesity_features.parquet")

@@ -7,6 +7,7 @@ import importlib
 import click
 
 from trueodds.cli import output
+from trueodds.cli.studies import installed, offered
 from trueodds.core.registry import Registry
 
 _FAMILIES = {
@@ -14,7 +15,6 @@ _FAMILIES = {
     "tests": "trueodds.hypotests:TESTS",
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
-    "studies": "trueodds_studies:STUDIES",
 }
 # Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
 _WORDS = {
@@ -43,14 +43,19 @@ _WORDS = {
 }
 
 
+_ALL = (*_FAMILIES, "studies", *_WORDS)
+
+
 @click.command("list", short_help="Which names there are.")
-@click.argument("family", required=False, type=click.Choice([*_FAMILIES, *_WORDS]))
+@click.argument("family", required=False, type=click.Choice(_ALL))
 def list_members(family: str | None) -> None:
     """The names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
     if family is not None:
         output.show("\n".join(names(family)))
         return
-    for each in (*_FAMILIES, *_WORDS):
+    for each in _ALL:
+        if each == "studies" and not offered():
+            continue  # they are a package of their own; asked for by name they are said to be missing
         output.show(f"{each:<12} {' '.join(names(each))}")
 
 
@@ -58,6 +63,8 @@ def names(family: str) -> tuple[str, ...]:
     """The names of one family, without loading any member."""
     if family in _WORDS:
         return _WORDS[family]
+    if family == "studies":
+        return installed().names()
     module, _, table = _FAMILIES[family].partition(":")
     registry: Registry = getattr(importlib.import_module(module), table)
     return registry.names()

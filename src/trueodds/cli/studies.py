@@ -11,6 +11,10 @@ import click
 from trueodds.cli import output
 from trueodds.cli.progress import Progress
 from trueodds.core.errors import InputError
+from trueodds.core.extras import install_studies
+from trueodds.core.registry import Registry
+
+GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
 
 
 @click.command(short_help="Run an experiment again.")
@@ -27,9 +31,7 @@ def study(
     name: str, quick: bool, out: str | None, members: tuple[str, ...], data: str | None, seed: int, as_json: bool
 ) -> None:
     """Run one of the studies: see trueodds list studies."""
-    from trueodds_studies import STUDIES
-
-    run = STUDIES.load(name)
+    run = installed().load(name)
     few: dict[str, Any] = {"members": list(members) or None, "data": data}
     asked = {key: value for key, value in few.items() if value is not None}
     for key in asked.keys() - inspect.signature(run).parameters.keys():
@@ -42,3 +44,23 @@ def study(
     with Progress() as progress:
         found = run(quick=quick, out=out, rng=seed, progress=progress, **asked)
     output.show(json.dumps(found.to_dict()) if as_json else str(found))
+
+
+def offered() -> dict[str, str]:
+    """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
+    from importlib.metadata import entry_points
+
+    return {each.name: each.value for each in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
+
+
+def installed() -> Registry:
+    """The studies that can be run; TO804 where no package offers any."""
+    table = offered()
+    if not table:
+        raise InputError(
+            "TO804",
+            "The studies are a package of their own, trueodds-studies, which is not installed.",
+            f"no entry points of the group {GROUP}",
+            install_studies(),
+        )
+    return Registry("study", table)

@@ -10,3 +10,12 @@ def install(extra: str) -> str:
     "Run in a clone of trueodds: pip install '.[report]'"
     """
     return f"Run in a clone of trueodds: pip install '.[{extra}]'"
+
+
+def install_studies() -> str:
+    """What to run for the studies, which are a package of their own in the same clone.
+
+    >>> install_studies()
+    'Run in a clone of trueodds: pip install ./studies'
+    """
+    return "Run in a clone of trueodds: pip install ./studies"

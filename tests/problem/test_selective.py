@@ -23,7 +23,7 @@ def plain(errors: NDArray[np.float64]) -> float:
 
 def test_by_hand() -> None:
     # surest first: right, wrong, right, wrong. Risks 0, 1/2, 1/3, 1/2: mean 1/3. Errors last: 0, 0, 1/3, 1/2
-    curve = selective_risk(Predictions.from_confidence([0.6, 0.9, 0.8, 0.7], [0, 1, 0, 1]), asked=8, resamples=0)
+    curve = selective_risk(Predictions.from_confidence([0.6, 0.9, 0.8, 0.7], [0, 1, 0, 1]), n_queries=8, resamples=0)
     assert curve.threshold.tolist() == [0.9, 0.8, 0.7, 0.6]
     assert curve.coverage.tolist() == [1 / 8, 2 / 8, 3 / 8, 4 / 8]
     np.testing.assert_allclose(curve.risk, [0, 1 / 2, 1 / 3, 1 / 2], rtol=1e-14)
@@ -133,7 +133,7 @@ def test_the_risk_at_a_coverage_by_hand() -> None:
     At .8 all: 4/8. At 1 nothing is known.
     """
     preds = Predictions.from_confidence([0.9] * 4 + [0.6] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
-    at = selective_risk(preds, asked=10, at=[0.2, 0.6, 0.8, 1.0], resamples=0).at
+    at = selective_risk(preds, n_queries=10, at=[0.2, 0.6, 0.8, 1.0], resamples=0).at
     np.testing.assert_allclose(at["risk"], [1 / 4, 2.5 / 6, 1 / 2, np.nan], rtol=1e-14)
     np.testing.assert_array_equal(at["threshold"], [0.9, 0.6, 0.6, np.nan])
 

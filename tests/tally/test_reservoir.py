@@ -35,7 +35,7 @@ def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reserv
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of_the_sum(size: int, order: int) -> None:
     preds = rows(5_000 if size > 1 else 700)
-    whole = Reservoir.of(preds, np.arange(preds.n), seed=3, most=400)
+    whole = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
     found = sampled(preds, size, order, seed=3, most=400)
     assert found.seen == preds.n
     assert found.keys.tolist() == whole.keys.tolist()
@@ -46,7 +46,7 @@ def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of
 
 def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
     preds, ids = rows(1_000), np.arange(1_000)
-    a, b, c = (Reservoir.of(preds[part], ids[part], most=200) for part in np.array_split(ids, 3))
+    a, b, c = (Reservoir.of(preds[part], ids[part], max_probs=200) for part in np.array_split(ids, 3))
     one, two = (a + b) + c, a + (pickle.loads(pickle.dumps(b)) + c)
     assert one.keys.tolist() == two.keys.tolist()
 
@@ -57,7 +57,7 @@ def test_every_row_is_drawn_with_the_same_probability() -> None:
     seen = np.zeros(500)
     for seed in range(400):
         keys = hashed(ids, seed)
-        chosen = Reservoir.of(preds, ids, seed=seed, most=400).keys
+        chosen = Reservoir.of(preds, ids, seed=seed, max_probs=400).keys
         seen[np.isin(keys, chosen)] += 1
     assert seen.sum() == 400 * 100
     assert np.abs(seen - 80).max() < 4.5 * 8
@@ -83,7 +83,7 @@ def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
 
     def ps(data: object, size: int) -> list[float]:
         found = read(data, row_id="id", batch_rows=size).reduce(
-            lambda p, ids: Reservoir.of(p, ids, most=100), keyed=True
+            lambda p, ids: Reservoir.of(p, ids, max_probs=100), keyed=True
         )
         return found.rows.p[:, 0].tolist()
 
@@ -103,7 +103,7 @@ def test_a_file_that_is_given_twice_has_rows_of_its_own_each_time(tmp_path: Path
 def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:
     preds = rows(900)
     ids = np.arange(900)
-    both = Counted.of(preds[:300], ids[:300], most=40) + Counted.of(preds[300:], ids[300:], most=40)
+    both = Counted.of(preds[:300], ids[:300], max_probs=40) + Counted.of(preds[300:], ids[300:], max_probs=40)
     assert both.tally.n == Tally.of(preds).n == 900
     assert both.sample.rows.n == 10
 

@@ -51,11 +51,11 @@ class Comparison(Result):
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
-        best = float(self.settings.get("best", 0.0))
-        values = [each.value for each in self.models.values()]
-        if not best or all(value >= best for value in values):
+        best_value = float(self.settings.get("best", 0.0))
+        values = [estimate.value for estimate in self.models.values()]
+        if not best_value or all(value >= best_value for value in values):
             return second if self.interval.low > 0 else first
-        return (first if self.interval.low > 0 else second) if all(value <= best for value in values) else None
+        return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
 
     def describe(self) -> str:
         """The difference with its interval and p-value, and both models, in one line."""
@@ -64,9 +64,9 @@ class Comparison(Result):
         if self.interval is not None:
             pieces[0] += f" {self.interval}"
         if self.pvalue is not None:
-            floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
-            pieces.append(f"p={figure(self.pvalue)}{floor}")
-        pieces.append(", ".join(_beside(name, each) for name, each in self.models.items()))
+            min_pvalue = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+            pieces.append(f"p={figure(self.pvalue)}{min_pvalue}")
+        pieces.append(", ".join(_beside(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
         pieces.append(", ".join([self.lens, *in_words(self.settings)]))
         return printable(" · ".join(pieces))
@@ -91,7 +91,7 @@ class Comparison(Result):
             **self.pair(),
             "floor": strict(self.floor),
             "null": self.null,
-            "models": {name: each.to_dict() for name, each in self.models.items()},
+            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
             "n": self.n,
             "settings": strict(self.settings),
             "notes": [note.to_dict() for note in self.notes],
@@ -116,14 +116,14 @@ class Ranking(Result):
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
         """The pairs (better, worse) whose order is beyond doubt, all at once."""
-        found = [(each.better, each.names) for each in self.pairs]
-        return tuple((better, names[names[0] == better]) for better, names in found if better is not None)
+        winners = [(comparison.better, comparison.names) for comparison in self.pairs]
+        return tuple((better, names[names[0] == better]) for better, names in winners if better is not None)
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """The pairs whose order these rows do not tell, each with the smaller error first."""
         place = self.order.index
-        open_pairs = [sorted(each.names, key=place) for each in self.pairs if each.better is None]
+        open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
         return tuple((first, second) for first, second in open_pairs)
 
     def describe(self) -> str:
@@ -146,8 +146,8 @@ class Ranking(Result):
             "order": list(self.order),
             "settled": [list(pair) for pair in self.settled],
             "unsettled": [list(pair) for pair in self.unsettled],
-            "pairs": [each.pair() for each in self.pairs],
-            "models": {name: each.to_dict() for name, each in self.models.items()},
+            "pairs": [comparison.pair() for comparison in self.pairs],
+            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
             "n": self.n,
             "level": self.level,
             "null": self.null,
@@ -157,8 +157,8 @@ class Ranking(Result):
 
 
 def _beside(name: str, estimate: Estimate) -> str:
-    floor = "" if estimate.noise_floor is None else f" (noise floor {figure(estimate.noise_floor)})"
-    return f"{name} {figure(estimate.value)}{floor}"
+    noise_floor = "" if estimate.noise_floor is None else f" (noise floor {figure(estimate.noise_floor)})"
+    return f"{name} {figure(estimate.value)}{noise_floor}"
 
 
 def _listed(pairs: Sequence[tuple[str, str]], sign: str) -> str:

@@ -72,16 +72,16 @@ class Note:
         return {"code": self.code, "text": self.text}
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, max_length: int) -> str:
     """The text in at most so many characters, with an ellipsis in the place of its middle.
 
     >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)
     '[0.1, 0.….4]'
     """
-    if len(text) <= most:
+    if len(text) <= max_length:
         return text
-    tail = (most - 1) // 3
-    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+    tail = (max_length - 1) // 3
+    return f"{text[: max_length - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def _message(code: str, problem: str, got: str, fix: str) -> str:

@@ -43,17 +43,17 @@ class Group:
 
     def to_dict(self) -> dict[str, Any]:
         """The subgroup as JSON holds it."""
-        told = self.estimate
+        estimate = self.estimate
         return {
             "column": self.column,
             "value": self.value,
             "label": self.label,
-            "n": told.n,
+            "n": estimate.n,
             "says": strict(self.says),
             "came": strict(self.came),
-            "error": strict(told.value),
-            "interval": told.interval.to_dict() if told.interval else None,
-            "noise_floor": strict(told.noise_floor),
+            "error": strict(estimate.value),
+            "interval": estimate.interval.to_dict() if estimate.interval else None,
+            "noise_floor": strict(estimate.noise_floor),
             "pvalue": strict(self.pvalue),
             "joint": strict(self.joint),
             "seen_from": strict(self.seen_from),
@@ -116,7 +116,9 @@ class ByGroup(Result):
 
     def __post_init__(self) -> None:
         lost = [
-            each.label for each in self.groups if any(map(math.isnan, (each.estimate.value, each.pvalue, each.joint)))
+            group.label
+            for group in self.groups
+            if any(map(math.isnan, (group.estimate.value, group.pvalue, group.joint)))
         ]
         if lost:
             more = f" and {len(lost) - 5:,} more" if len(lost) > 5 else ""
@@ -131,29 +133,29 @@ class ByGroup(Result):
     @property
     def pvalue(self) -> float:
         """How surprising the most surprising subgroup is among all of them: the family-wise p."""
-        return min((each.joint for each in self.groups if each.joint == each.joint), default=float("nan"))
+        return min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
 
     @property
     def worst(self) -> Group:
         """The subgroup with the strongest evidence against it; of equal ones the larger error."""
-        sure = [each for each in self.groups if each.joint == each.joint] or list(self.groups)
-        return min(sure, key=lambda each: (each.joint, each.pvalue, -each.estimate.value))
+        candidates = [group for group in self.groups if group.joint == group.joint] or list(self.groups)
+        return min(candidates, key=lambda group: (group.joint, group.pvalue, -group.estimate.value))
 
     @property
     def off(self) -> tuple[Group, ...]:
         """The subgroups that are not calibrated, all errors of this statement together at most 1 − level."""
-        return tuple(each for each in self.groups if each.standing == "off")
+        return tuple(group for group in self.groups if group.standing == "off")
 
     @property
     def undecided(self) -> tuple[Group, ...]:
         """The subgroups of which these rows tell neither that they are off nor that they are within `least`."""
-        return tuple(each for each in self.groups if each.standing == "undecided")
+        return tuple(group for group in self.groups if group.standing == "undecided")
 
     def __getitem__(self, label: str) -> Group:
         """The subgroup of that label, such as `sex=f` or `sex=f, site=a`."""
-        for each in self.groups:
-            if each.label == label:
-                return each
+        for group in self.groups:
+            if group.label == label:
+                return group
         raise KeyError(label)
 
     def describe(self) -> str:
@@ -163,8 +165,8 @@ class ByGroup(Result):
     def frame(self) -> Any:
         """A row per subgroup as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""
         columns: dict[str, list[Any]] = {}
-        for each in self.groups:
-            row = each.to_dict()
+        for group in self.groups:
+            row = group.to_dict()
             ends = row.pop("interval") or {"low": None, "high": None}
             for name, value in (row | {"low": ends["low"], "high": ends["high"]}).items():
                 columns.setdefault(name, []).append(value)
@@ -183,10 +185,10 @@ class ByGroup(Result):
             "lens": self.lens,
             "pvalue": strict(self.pvalue),
             "worst": self.worst.label,
-            "groups": [each.to_dict() for each in self.groups],
+            "groups": [group.to_dict() for group in self.groups],
             "whole": self.whole.to_dict(),
-            "gaps": [each.to_dict() for each in self.gaps],
-            "widest": [each.to_dict() for each in self.widest],
+            "gaps": [gap.to_dict() for gap in self.gaps],
+            "widest": [gap.to_dict() for gap in self.widest],
             "multicalibration": self.multicalibration.to_dict() if self.multicalibration is not None else None,
             "n": self.n,
             "level": self.level,

@@ -19,62 +19,62 @@ FROM_ZERO = (
 )
 
 
-def told(found: ByGroup) -> str:
+def told(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
-    worst, floor = found.worst, found.settings["floor"]
+    worst, min_pvalue = by_group.worst, by_group.settings["floor"]
     head = (
-        f"{found.estimator} by group · family p {_equals(pvalue(found.pvalue, floor))} · "
-        f"{len(found.off)} of {len(found.groups)} off, {len(found.undecided)} undecided · worst {worst.label}, "
-        f"joint p {_equals(pvalue(worst.joint, floor))} · n={found.n:,} · "
-        f"{', '.join([found.lens, *in_words(found.whole.settings)])}"
+        f"{by_group.estimator} by group · family p {_equals(pvalue(by_group.pvalue, min_pvalue))} · "
+        f"{len(by_group.off)} of {len(by_group.groups)} off, {len(by_group.undecided)} undecided · worst {worst.label}, "
+        f"joint p {_equals(pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} · "
+        f"{', '.join([by_group.lens, *in_words(by_group.whole.settings)])}"
     )
-    lines = [head, *_table(found)]
-    careful = [each.label for each in found.off if each.estimate.interval and each.estimate.interval.low <= 0]
-    lines += [FROM_ZERO.format("; ".join(careful))] if careful and found.whole.interval else []
-    of_two = found.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
-    lines += [_widest(each, found.level, "of two groups of" if of_two else "of") for each in found.widest]
-    for column in dict.fromkeys(each.column for each in found.gaps):
-        mine = [each for each in found.gaps if each.column == column]
-        mine = sorted(mine, key=lambda each: (not each.settled, -abs(each.difference)))
+    lines = [head, *_table(by_group)]
+    careful = [group.label for group in by_group.off if group.estimate.interval and group.estimate.interval.low <= 0]
+    lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.whole.interval else []
+    of_two = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
+    lines += [_widest(gap, by_group.level, "of two groups of" if of_two else "of") for gap in by_group.widest]
+    for column in dict.fromkeys(gap.column for gap in by_group.gaps):
+        gaps = [gap for gap in by_group.gaps if gap.column == column]
+        gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
         if of_two:
-            apart = "; ".join(each.first for each in mine if each.settled) or "no group"
-            lines.append(f"surely apart from the rest of {column}: {apart}")
-        lines.append(f"gaps of {column}, jointly {percent(found.level)}:")
-        lines += [f"  {each.told()}" for each in mine[:TOLD]]
-        lines += [f"  {len(mine) - TOLD} more: the JSON lists them"] if len(mine) > TOLD else []
-    if found.multicalibration is not None:
-        lines.append(str(found.multicalibration))
+            separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
+            lines.append(f"surely apart from the rest of {column}: {separated}")
+        lines.append(f"gaps of {column}, jointly {percent(by_group.level)}:")
+        lines += [f"  {gap.told()}" for gap in gaps[:TOLD]]
+        lines += [f"  {len(gaps) - TOLD} more: the JSON lists them"] if len(gaps) > TOLD else []
+    if by_group.multicalibration is not None:
+        lines.append(str(by_group.multicalibration))
     return "\n".join(map(printable, lines))
 
 
-def _table(found: ByGroup) -> list[str]:
+def _table(by_group: ByGroup) -> list[str]:
     """A row per subgroup, and one for all rows."""
-    floor, each = found.settings["floor"], [group.estimate for group in found.groups]
-    all_rows = [*each, found.whole]
-    directed = any(group.says is not None for group in found.groups)
+    min_pvalue, estimates = by_group.settings["floor"], [group.estimate for group in by_group.groups]
+    all_rows = [*estimates, by_group.whole]
+    directed = any(group.says is not None for group in by_group.groups)
     columns = [
-        ["group", *(printable(group.label) for group in found.groups), "all rows"],
+        ["group", *(printable(group.label) for group in by_group.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
-        *([["says", *same([group.says for group in found.groups]), ""]] if directed else []),
-        *([["came", *same([group.came for group in found.groups]), ""]] if directed else []),
-        [found.estimator, *same([one.value for one in all_rows])],
-        [f"{percent(found.level)} each", *spans([one.interval for one in all_rows])],
+        *([["says", *same([group.says for group in by_group.groups]), ""]] if directed else []),
+        *([["came", *same([group.came for group in by_group.groups]), ""]] if directed else []),
+        [by_group.estimator, *same([one.value for one in all_rows])],
+        [f"{percent(by_group.level)} each", *spans([one.interval for one in all_rows])],
         ["floor", *same([one.noise_floor for one in all_rows])],
-        ["p", *(pvalue(group.pvalue, floor) for group in found.groups), ""],
-        ["joint p", *(pvalue(group.joint, floor) for group in found.groups), ""],
-        ["seen from", *same([group.seen_from for group in found.groups]), ""],
-        ["standing", *(group.standing for group in found.groups), ""],
+        ["p", *(pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
+        ["joint p", *(pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
+        ["seen from", *same([group.seen_from for group in by_group.groups]), ""],
+        ["standing", *(group.standing for group in by_group.groups), ""],
     ]
     return _aligned(columns)
 
 
-def pvalue(p: float, floor: float) -> str:
+def pvalue(p: float, min_pvalue: float) -> str:
     """A p-value; at the floor of its draws it could be smaller still.
 
     >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001)
     ('≤ 0.001', '0.42')
     """
-    return f"≤ {figure(p)}" if p <= floor * (1 + 1e-9) else figure(p)
+    return f"≤ {figure(p)}" if p <= min_pvalue * (1 + 1e-9) else figure(p)
 
 
 def _equals(shown: str) -> str:
@@ -87,16 +87,16 @@ def same(column: Sequence[float | None]) -> list[str]:
     >>> same([0.25, 0.0, None]), same([0.0004, 0.00012])
     (['0.2500', '0.0000', '–'], ['0.00040', '0.00012'])
     """
-    most = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
-    places = 4 if most < 1e-12 else min(max(4, 1 - math.floor(math.log10(most))), 9)
+    largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
+    places = 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
     return [figure(x) if x is None or not math.isfinite(x) or abs(x) >= 10 else f"{x:.{places}f}" for x in column]
 
 
 def spans(intervals: Sequence[Interval | None]) -> list[str]:
     """Intervals with the same decimals throughout."""
-    known = [each for each in intervals if each is not None]
-    ends = iter(same([end for each in known for end in (each.low, each.high)]))
-    return [f"[{next(ends)}, {next(ends)}]" if each is not None else "–" for each in intervals]
+    known = [interval for interval in intervals if interval is not None]
+    ends = iter(same([end for interval in known for end in (interval.low, interval.high)]))
+    return [f"[{next(ends)}, {next(ends)}]" if interval is not None else "–" for interval in intervals]
 
 
 def _widest(gap: Gap, level: float, of: str) -> str:

@@ -48,14 +48,14 @@ class Power(Result):
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"
 
     def _answer(self) -> str:
-        off, wanted = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.wanted)
+        error, target = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.wanted)
         if self.asked == "rows":
             more = "more rows than could be tried" if self.needed is None else f"{self._about()}{self.needed:,} rows"
-            return f"{off} in {self._share()} of data sets; {wanted} takes {more}"
+            return f"{error} in {self._share()} of data sets; {target} takes {more}"
         if self.settings.get("reached", True):
             simulated = "" if self.limits is None else f" ({self._share()})"
-            return f"{off}, or more so, in {wanted} of data sets{simulated}"
-        return f"even the strongest case, {off}, in {self._share()} of data sets only, not in {wanted}"
+            return f"{error}, or more so, in {target} of data sets{simulated}"
+        return f"even the strongest case, {error}, in {self._share()} of data sets only, not in {target}"
 
     def _width(self) -> str:
         now = figure(self.settings.get("width_now"))
@@ -72,10 +72,10 @@ class Power(Result):
         return "" if self.limits is None else "about "  # what was simulated
 
     def _kind(self) -> str:
-        shift, over = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
+        shift, overstated = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
         if shift:
-            return "too high" if over else "too low"
-        return "too sure" if over else "not sure enough"
+            return "too high" if overstated else "too low"
+        return "too sure" if overstated else "not sure enough"
 
     def _bins(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]

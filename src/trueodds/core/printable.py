@@ -45,7 +45,7 @@ def printable_tree(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
-        return {printable_tree(key): printable_tree(each) for key, each in value.items()}
+        return {printable_tree(key): printable_tree(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         shown = map(printable_tree, value)
         return tuple(shown) if isinstance(value, tuple) else list(shown)
@@ -58,7 +58,7 @@ def printable_json(text: str) -> str:
     >>> print(printable_json('"a\u202e"'))
     "a\u202e"
     """
-    return text if text.isprintable() else _IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isprintable() else _IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def without_surrogates(text: str) -> str:
@@ -67,7 +67,7 @@ def without_surrogates(text: str) -> str:
     >>> print(without_surrogates(r'"a\udcff"'))
     "a\\udcff"
     """
-    return _IN_JSON.sub(lambda found: f"\\{found[1]}" if found[1] else found[0], text)
+    return _IN_JSON.sub(lambda match: f"\\{match[1]}" if match[1] else match[0], text)
 
 
 def has_surrogates(text: str) -> bool:
@@ -75,5 +75,5 @@ def has_surrogates(text: str) -> bool:
     return _SURROGATE.search(text) is not None
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -41,7 +41,7 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
-def listed(names: Sequence[str], most: int = 200) -> str:
+def listed(names: Sequence[str], max_length: int = 200) -> str:
     """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
 
     >>> listed(["beta", "platt"]), listed(["beta", "platt", "isotonic"], most=12)
@@ -50,7 +50,7 @@ def listed(names: Sequence[str], most: int = 200) -> str:
     size, shown = 0, 0
     for name in names:
         size += len(name) + 2 * (shown > 0)
-        if size > most and shown:
+        if size > max_length and shown:
             break
         shown += 1
     more = f" and {len(names) - shown:,} more" if shown < len(names) else ""
@@ -90,8 +90,8 @@ class Registry:
         for kind, (verb, where) in FAMILIES.items():
             module, _, table = where.partition(":")
             others = getattr(importlib.import_module(module), table)
-            if found := synonyms.resolve(word, others.names()):
-                name = synonyms.target(found[0])
+            if resolved := synonyms.resolve(word, others.names()):
+                name = synonyms.target(resolved[0])
                 article = "an" if kind[0] in "aeiou" else "a"
                 return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
         return synonyms.unrelated(word) or near(word, self._table)
@@ -101,8 +101,8 @@ class Registry:
         return setting in self._accepted(name)
 
     def _accepted(self, name: str) -> tuple[str, ...]:
-        member = self.load(name)
-        return tuple(member.accepts() if hasattr(member, "accepts") else settings_of(member))
+        method = self.load(name)
+        return tuple(method.accepts() if hasattr(method, "accepts") else settings_of(method))
 
     def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
         """Refuse a setting that neither the member nor its caller (`also`) takes, and say which they take."""
@@ -116,13 +116,13 @@ class Registry:
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""
-        member = self.load(name)
+        method = self.load(name)
         self.check(name, settings)
-        if hasattr(member, "from_settings"):
-            return member.from_settings(name, **settings)
-        return member(**settings)
+        if hasattr(method, "from_settings"):
+            return method.from_settings(name, **settings)
+        return method(**settings)
 
 
-def settings_of(member: Any) -> tuple[str, ...]:
+def settings_of(method: Any) -> tuple[str, ...]:
     """The names of a dataclass's settings."""
-    return tuple(field.name for field in dataclasses.fields(member) if field.init)
+    return tuple(field.name for field in dataclasses.fields(method) if field.init)

@@ -144,8 +144,8 @@ class Verdict(Result):
     @property
     def decision(self) -> str | None:
         """Where the error lies beside the margin: within, beyond or undecided; None where no margin was given."""
-        found: str | None = self.settings.get("decision")
-        return found
+        value: str | None = self.settings.get("decision")
+        return value
 
     @property
     def summary(self) -> str:
@@ -154,10 +154,10 @@ class Verdict(Result):
 
     def describe(self) -> str:
         """The p-value, the statistic and the null hypothesis, in one line."""
-        floor = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+        min_pvalue = f" (floor {figure(self.floor)})" if self.floor is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
-            f"{self.test} p={figure(self.pvalue)}{floor}{family} · statistic {figure(self.statistic)}"
+            f"{self.test} p={figure(self.pvalue)}{min_pvalue}{family} · statistic {figure(self.statistic)}"
             f"{self._beside()}{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self.lens} · null: {self.null}"
         )
 
@@ -209,9 +209,9 @@ def percent(level: float) -> str:
 def strict(value: Any) -> Any:
     """A value as strict JSON holds it: an infinity or NaN becomes null, arrays become lists."""
     if isinstance(value, Mapping):
-        return {str(key): strict(each) for key, each in value.items()}
+        return {str(key): strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [strict(each) for each in value]
+        return [strict(item) for item in value]
     if hasattr(value, "tolist"):
         return strict(value.tolist())
     if isinstance(value, float):

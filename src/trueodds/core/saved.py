@@ -38,11 +38,11 @@ class RepeatedKey(ValueError):
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these keys and values, for `object_pairs_hook`; by itself, Python keeps the last of equal keys."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         keys = [key for key, _ in pairs]
         raise RepeatedKey(next(key for key in keys if keys.count(key) > 1))
-    return found
+    return mapping
 
 
 def unparsed(problem: Exception) -> str:

@@ -87,12 +87,12 @@ def check_settings(made: Any) -> None:
     """Check the settings of a frozen dataclass; a sequence becomes a tuple, a NumPy scalar a Python number."""
     kind: Any = type(made)
     for name, (hint, default) in declared(kind).items():
-        given = getattr(made, name)
-        if given is default:
+        value = getattr(made, name)
+        if value is default:
             continue
-        kept = check(name, given, hint, default)
-        if kept is not given:
-            object.__setattr__(made, name, kept)
+        checked = check(name, value, hint, default)
+        if checked is not value:
+            object.__setattr__(made, name, checked)
 
 
 @cache
@@ -102,7 +102,7 @@ def declared(kind: Any) -> Mapping[str, tuple[Any, Any]]:
         hints = typing.get_type_hints(kind, include_extras=True)
     except NameError:  # of a class made elsewhere, with names that only a type checker imports
         return {}
-    return {each.name: (hints[each.name], each.default) for each in dataclasses.fields(kind) if each.init}
+    return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(kind) if field.init}
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
@@ -114,9 +114,9 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     Traceback (most recent call last):
     trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000] or 'auto'. Got 0. For instance bins=15.
     """
-    allowed, kept = _read(hint, value)
+    allowed, checked = _read(hint, value)
     if allowed:
-        return kept
+        return checked
     words, others = _described(hint)
     texts = [
         *others,
@@ -167,7 +167,7 @@ def _reader(hint: Any) -> Reader:
     if hint is Any:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
-        return _any_of(tuple(partial(_read, each) for each in args))
+        return _any_of(tuple(partial(_read, arg) for arg in args))
     if origin is Annotated:
         return (lambda value: (True, value)) if OWN in args[1:] else partial(_annotated, args[0], args[1:])
     if origin is Literal:
@@ -191,8 +191,8 @@ def _any_of(readers: Sequence[Reader]) -> Reader:
     """The first of several annotations that allows the value."""
 
     def read(value: Any) -> tuple[bool, Any]:
-        for each in readers:
-            if (result := each(value))[0]:
+        for reader in readers:
+            if (result := reader(value))[0]:
                 return result
         return False, value
 
@@ -200,19 +200,19 @@ def _any_of(readers: Sequence[Reader]) -> Reader:
 
 
 def _annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
-    allowed, kept = _read(hint, value)
+    allowed, checked = _read(hint, value)
     if not allowed and ONE in constraints:
-        allowed, kept = _read(hint, (value,))
-    return allowed and all(_holds(each, kept) for each in constraints), kept
+        allowed, checked = _read(hint, (value,))
+    return allowed and all(_holds(constraint, checked) for constraint in constraints), checked
 
 
 def _word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
-    kept = str(value) if isinstance(value, str) else _number(value, whole=True)
-    return kept is not None and kept in words, kept
+    word = str(value) if isinstance(value, str) else _number(value, integer=True)
+    return word is not None and word in words, word
 
 
-def _numeric(whole: bool, value: Any) -> tuple[bool, Any]:
-    number = _number(value, whole=whole)
+def _numeric(integer: bool, value: Any) -> tuple[bool, Any]:
+    number = _number(value, integer=integer)
     return number is not None, number
 
 
@@ -222,17 +222,17 @@ def _read_each(hint: Any, values: Any) -> tuple[bool, Any]:
         values = values.tolist()
     if not isinstance(values, (list, tuple, range)):
         return False, values
-    found = [_read(hint, each) for each in values]
-    return all(allowed for allowed, _ in found), tuple(kept for _, kept in found)
+    results = [_read(hint, value) for value in values]
+    return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
 
 
-def _number(value: Any, *, whole: bool) -> int | float | None:
+def _number(value: Any, *, integer: bool) -> int | float | None:
     """A number as Python's; None for what is none. What a float cannot tell apart is one, or none."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if whole else numbers.Real):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if integer else numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
         exact = int(value)
-        if whole or abs(exact) <= EXACT:
+        if integer or abs(exact) <= EXACT:
             return exact
     try:
         return float(value) + 0.0  # −0.0 is 0.0
@@ -252,11 +252,11 @@ def _described(hint: Any) -> tuple[list[Any], list[str]]:
     """The words that an annotation allows, and what else it does."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        parts = [_described(each) for each in args]
+        parts = [_described(arg) for arg in args]
         return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
     if origin is Annotated:
-        words = [word for each in args[1:] if isinstance(each, OneOf) for word in each.words]
-        limits = "".join(f" {each}" for each in args[1:] if isinstance(each, Range)).rstrip()
+        words = [word for arg in args[1:] if isinstance(arg, OneOf) for word in arg.words]
+        limits = "".join(f" {arg}" for arg in args[1:] if isinstance(arg, Range)).rstrip()
         return (words, []) if words else ([], [text + limits for text in _described(args[0])[1]])
     if origin is Literal:
         return list(args), []

@@ -93,7 +93,7 @@ class RiskOverCoverage(Recipe):
             raise InputError("TO205", why, f"lens {said!r}", "Use lens='confidence', or leave it out.")
         (view,) = views
         curve = risk_of(
-            view, cluster, asked=self.asked, at=None, resamples=self.resamples, level=self.level, rng=rng
+            view, cluster, n_queries=self.asked, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
         row = _panel(view, curve)

@@ -91,4 +91,4 @@ class SweepError(ScoredError):
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, most: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
-        return sweep(w, wp, wy, s, most=most, by_mass=by_mass, order=self.order)
+        return sweep(w, wp, wy, s, max_bins=most, by_mass=by_mass, order=self.order)

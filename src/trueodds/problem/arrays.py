@@ -54,7 +54,7 @@ def as_array(x: Any, name: str) -> Array:
 def _from_objects(array: Array, name: str) -> Array:
     """Objects of one plain kind become an array of that kind; missing values are an error."""
     flat = array.ravel()
-    missing = [i for i, each in enumerate(flat) if _missing(each)]
+    missing = [i for i, value in enumerate(flat) if _missing(value)]
     if missing:
         raise InputError(
             "TO103",
@@ -62,7 +62,7 @@ def _from_objects(array: Array, name: str) -> Array:
             f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
             "Fill or remove those rows.",
         )
-    kinds = {type(each) for each in flat}
+    kinds = {type(value) for value in flat}
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(str)
     if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
@@ -81,7 +81,7 @@ def _from_long_integers(array: Array, name: str) -> Array:
     try:
         return array.astype(np.float64)
     except OverflowError:
-        bits, place = max((each.bit_length(), -i) for i, each in enumerate(array.ravel()) if isinstance(each, int))
+        bits, place = max((value.bit_length(), -i) for i, value in enumerate(array.ravel()) if isinstance(value, int))
         raise InputError(
             "TO114",
             f"{name} holds an integer that is larger than every float.",
@@ -95,7 +95,7 @@ def _encodable(array: Array, name: str) -> None:
     flat = np.ascontiguousarray(array).ravel()
     if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
         return
-    bad = [i for i, each in enumerate(flat.tolist()) if has_surrogates(each)]
+    bad = [i for i, value in enumerate(flat.tolist()) if has_surrogates(value)]
     if bad:
         raise InputError(
             "TO114",
@@ -105,11 +105,11 @@ def _encodable(array: Array, name: str) -> None:
         )
 
 
-def _missing(each: Any) -> bool:
+def _missing(value: Any) -> bool:
     try:
-        return each is None or bool(each != each)
+        return value is None or bool(value != value)
     except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
-        return type(each).__name__ == "NAType"
+        return type(value).__name__ == "NAType"
 
 
 def numbers(array: Array, name: str) -> Array:

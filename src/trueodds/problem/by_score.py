@@ -99,9 +99,9 @@ class ByScore:
         if not len(s):
             return s, s
         reached = np.cumsum(w)
-        slack = SLACK * reached[-1]
-        last = np.searchsorted(reached, mass - slack, "left")
-        return s[last], s[np.minimum(np.searchsorted(reached, mass + slack, "right"), len(s) - 1)]
+        tolerance = SLACK * reached[-1]
+        last = np.searchsorted(reached, mass - tolerance, "left")
+        return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
 
     def _few(self, keys: Array, bins: int) -> bool:
         """Whether so many rows are better counted than sorted for so few bins."""
@@ -116,14 +116,14 @@ class ByScore:
 
 def around(mass: Array, n: int) -> tuple[Array, Array]:
     """Which of n rising rows, of weight 1 each, completes each weight, and which comes after it."""
-    slack = SLACK * n
-    last = np.clip(np.ceil(mass - slack) - 1, 0, n - 1).astype(np.int64)
-    return last, np.minimum(np.floor(mass + slack), n - 1).astype(np.int64)
+    tolerance = SLACK * n
+    last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
+    return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
 
 
-def grouped(w: Array, most: int) -> Array:
+def grouped(w: Array, max_groups: int) -> Array:
     """The first of the scores of each group, if scores of weight w (m,) make up at most so many groups of equal weight."""
-    if len(w) <= most:
+    if len(w) <= max_groups:
         return np.arange(len(w))
     middle = (np.cumsum(w) - w / 2) / w.sum()
-    return np.flatnonzero(np.diff((middle * most).astype(np.int64), prepend=-1) > 0)
+    return np.flatnonzero(np.diff((middle * max_groups).astype(np.int64), prepend=-1) > 0)

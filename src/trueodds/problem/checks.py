@@ -32,10 +32,10 @@ SUM_NOTED = 1e-9  # distance of a row sum from 1 below which nobody needs to kno
 SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
 
 
-def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
+def probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
     """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
     k = 2 if p.ndim == 1 else p.shape[1]
-    eps = float(np.finfo(given).eps) if given.kind == "f" else float(np.finfo(np.float64).eps)
+    eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
     sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
     low, high, rows = _look(p, max(k * eps, SUM_NOTED), sums=sums)
@@ -68,7 +68,7 @@ def probabilities(p: Array, given: np.dtype[Any], sum_tolerance: float | None, *
         )
     if sums and p.ndim == 2:
         assert rows is not None
-        notes += _row_sums(p, given, sum_tolerance, rows)
+        notes += _row_sums(p, dtype, sum_tolerance, rows)
     return notes
 
 
@@ -82,17 +82,17 @@ def _look(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[in
     if p.size >= LARGE:
         from trueodds.core.kernels.checked import look
 
-        seen = look(p, exact)
-        if seen.lowest >= 0 and np.isfinite(seen.highest):
-            return seen.lowest, seen.highest, (seen.worst, seen.distance, seen.off)
-    off = np.abs(_sums(p) - 1)
-    worst = int(np.argmax(off))
-    return float(p.min()), float(p.max()), (worst, float(off[worst]), int((off > exact).sum()))
+        summary = look(p, exact)
+        if summary.lowest >= 0 and np.isfinite(summary.highest):
+            return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.off)
+    deviation = np.abs(_sums(p) - 1)
+    worst = int(np.argmax(deviation))
+    return float(p.min()), float(p.max()), (worst, float(deviation[worst]), int((deviation > exact).sum()))
 
 
-def _row_sums(p: Array, given: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]) -> list[Note]:
+def _row_sums(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]) -> list[Note]:
     worst, distance, count = rows
-    tolerance = SUM_TOLERANCE.get(given.name, 1e-5) if sum_tolerance is None else sum_tolerance
+    tolerance = SUM_TOLERANCE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:
         many = int((np.abs(_sums(p) - 1) > tolerance).sum())
         raise InputError(
@@ -161,7 +161,7 @@ def class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     """The names of the classes in the order of the columns."""
     if classes is None:
         return tuple(range(k))
-    names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(each) for each in classes)
+    names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain(name) for name in classes)
     if not names or not all(map(_is_name, names)):
         raise InputError(
             "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
@@ -192,7 +192,7 @@ def _plain(name: Any) -> Any:
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
-def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
+def labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -> Array:
     """Labels as class numbers."""
     if y.ndim != 1:
         raise InputError(
@@ -206,8 +206,8 @@ def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
             "Every label must be a number.",
             "Fill or remove those rows; nothing is dropped for you.",
         )
-    if y.dtype.kind in "US" or (given and not _count_from_zero(names)):
-        return _named(y, names, given)
+    if y.dtype.kind in "US" or (has_names and not _count_from_zero(names)):
+        return _named(y, names, has_names)
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
             refuse(
@@ -232,8 +232,8 @@ def labels(y: Array, k: int, names: tuple[Any, ...], *, given: bool) -> Array:
     return y.astype(np.int64, copy=False)
 
 
-def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
-    if not given:
+def _named(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
+    if not has_names:
         raise InputError(
             "TO106",
             "Labels are names, and the columns have none.",
@@ -243,20 +243,22 @@ def _named(y: Array, names: tuple[Any, ...], given: bool) -> Array:
     # Names given as text, such as those of a command line, are matched by what a number is written as.
     text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
     number = {str(name) if text else name: i for i, name in enumerate(names)}
-    found, inverse = np.unique(y, return_inverse=True)
-    codes = np.empty(len(found), dtype=np.int64)
-    for i, each in enumerate(found.tolist()):
-        each = _plain(each)
-        each = f"{each:g}" if text and isinstance(each, float) and each.is_integer() else str(each) if text else each
-        if each not in number:
+    unique, inverse = np.unique(y, return_inverse=True)
+    codes = np.empty(len(unique), dtype=np.int64)
+    for i, label in enumerate(unique.tolist()):
+        label = _plain(label)
+        label = (
+            f"{label:g}" if text and isinstance(label, float) and label.is_integer() else str(label) if text else label
+        )
+        if label not in number:
             row = int(np.argmax(inverse == i))
             raise InputError(
                 "TO105",
                 "A label is no class.",
-                f"{describe(each)} in row {row}{such(int((inverse == i).sum()))}",
+                f"{describe(label)} in row {row}{such(int((inverse == i).sum()))}",
                 f"The classes are {list(names)}; give the labels as they are written there.",
             )
-        codes[i] = number[each]
+        codes[i] = number[label]
     return codes[inverse.reshape(-1)]
 
 

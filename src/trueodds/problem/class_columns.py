@@ -37,8 +37,8 @@ def classes_from_columns(
         return classes, []
     candidates = _candidates(names, "p_")
     if classes is not None:
-        given = [str(each) for each in classes] if np.iterable(classes) and not isinstance(classes, str) else []
-        _refuse_another_order([given], candidates, "the classes")
+        class_names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
+        _refuse_another_order([class_names], candidates, "the classes")
         return classes, []
     if y.ndim == 2:
         votes = column_names(y_true)
@@ -46,12 +46,12 @@ def classes_from_columns(
         _refuse_another_order(_candidates(votes, "v_") if votes else by_place, candidates, "those of y_true")
     if y.ndim == 1 and y.dtype.kind in "US":
         labels = set(y.astype(str).tolist())
-        return next((each for each in candidates if labels <= set(each)), candidates[0]), []
-    numbers = next((each for each in candidates if are_numbers(each)), None)
+        return next((candidate for candidate in candidates if labels <= set(candidate)), candidates[0]), []
+    numbers = next((candidate for candidate in candidates if are_numbers(candidate)), None)
     if numbers is None or numbers == [str(i) for i in range(len(names))]:
         return None, []
     text = f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: a label is the number of its column."
-    return [int(each) for each in numbers], [Note("TN302", text)]
+    return [int(number) for number in numbers], [Note("TN302", text)]
 
 
 def refuse_other_columns(Y: Any, P: Any) -> None:
@@ -63,12 +63,14 @@ def refuse_other_columns(Y: Any, P: Any) -> None:
 
 def _candidates(names: list[str], prefix: str) -> list[list[str]]:
     """What column names may call the classes: what follows the usual prefix, the names, what follows a shared prefix."""
-    found = [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
-    found.append(names)
+    candidates = (
+        [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
+    )
+    candidates.append(names)
     heads, tails = {name.rpartition("_")[0] for name in names}, [name.rpartition("_")[2] for name in names]
     if len(heads) == 1 and sorted(tails) == sorted(str(i) for i in range(len(names))):  # proba_1, proba_0
-        found.append(tails)
-    return found
+        candidates.append(tails)
+    return candidates
 
 
 def are_numbers(names: Sequence[str]) -> bool:
@@ -76,8 +78,10 @@ def are_numbers(names: Sequence[str]) -> bool:
     return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
 
 
-def _refuse_another_order(given: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob") -> None:
-    for one in given:
+def _refuse_another_order(
+    expected: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob"
+) -> None:
+    for one in expected:
         for other in candidates:
             if one != other and sorted(one) == sorted(other):
                 raise InputError(

@@ -62,35 +62,35 @@ def from_dense(
     logits = check("logits", logits, bool, False)
     ignore = check("ignore", ignore, Annotated[Sequence[Integer], ONE] | None)
     y, p = checks.as_array(labels, "labels"), checks.as_array(probs, "probs")
-    given = p.shape
+    shape = p.shape
     if p.shape == y.shape:
         if axis is not None and _one_hot(y, p, axis):
-            raise _unlike(y, given, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None.")
+            raise _unlike(y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None.")
     else:
         if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
-            raise _unlike(y, given, axis, _where_classes(y, p))
+            raise _unlike(y, shape, axis, _where_classes(y, p))
         p = np.moveaxis(p, axis, -1)
         if p.shape[:-1] != y.shape:
-            raise _unlike(y, given, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
+            raise _unlike(y, shape, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
         if p.shape[-1] == 1:
-            raise _unlike(y, given, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground.")
+            raise _unlike(y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground.")
     image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
-    if not kept.any():
+    mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
+    if not mask.any():
         raise InputError(
             "TO108", "Every label is one to ignore.", f"ignore={describe(ignore)}", "Give labels of classes too."
         )
-    one, said = y.reshape(-1)[kept], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[kept]
+    one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
     try:
         if logits:
-            rows = Predictions.from_logits(one, said, cluster=image[kept], classes=classes)
+            rows = Predictions.from_logits(one, predicted, cluster=image[mask], classes=classes)
         else:
-            rows = Predictions(one, said, cluster=image[kept], classes=classes, sum_tolerance=sum_tolerance)
+            rows = Predictions(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
     except InputError as problem:
-        raise _in_place(problem, y, np.flatnonzero(kept), foreground=p.shape == y.shape) from None
-    if not kept.all():
+        raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
+    if not mask.all():
         rows = rows.noted(
-            Note("TN143", f"{int((~kept).sum()):,} of {len(kept):,} places have a label to ignore and are no rows.")
+            Note("TN143", f"{int((~mask).sum()):,} of {len(mask):,} places have a label to ignore and are no rows.")
         )
     return rows
 
@@ -111,20 +111,20 @@ def _where_classes(y: Array, p: Array) -> str:
     return "Name the axis of the classes with axis=, 1 or -1; foreground probabilities have the labels' own shape."
 
 
-def _unlike(y: Array, given: tuple[int, ...], axis: int | None, fix: str) -> InputError:
+def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
     return InputError(
         "TO107",
         "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",
-        f"labels {y.shape}, probs {given}, axis={axis}",
+        f"labels {y.shape}, probs {shape}, axis={axis}",
         fix,
     )
 
 
-def _in_place(problem: InputError, y: Array, kept: Array, *, foreground: bool) -> InputError:
+def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
     """The same error in terms of images: where the bad value lies, and what a strange label may stand for."""
 
     def place(row: re.Match[str]) -> str:
-        image, *where = (int(i) for i in np.unravel_index(kept[int(row[1])], y.shape))
+        image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
         return f"image {image}" + (f", place ({', '.join(map(str, where))})" if where else "")
 
     fix = checks.with_argument(problem).fix

@@ -31,19 +31,19 @@ class Distance:
     binary: Callable[[Array, Array], Array]
     norm: bool = True
 
-    def __call__(self, said: Array, seen: Array, joint: bool) -> Array:
+    def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
         """The distance cell by cell."""
-        return self.vectors(said, seen) if joint else self.binary(said, seen)
+        return self.vectors(predicted, observed) if joint else self.binary(predicted, observed)
 
     def __str__(self) -> str:
         return self.name
 
 
-def _kl(said: Array, seen: Array) -> Array:
+def _kl(predicted: Array, observed: Array) -> Array:
     """KL(seen ‖ said) in nats: +inf where something was seen that was said to be impossible."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # 1 − p of a p that rounding left above 1 is a zero.
-        terms = np.where(seen > 0, seen * (np.log(seen) - np.log(np.maximum(said, 0))), 0.0)
+        terms = np.where(observed > 0, observed * (np.log(observed) - np.log(np.maximum(predicted, 0))), 0.0)
     total: Array = terms.sum(axis=-1)
     return total
 
@@ -78,7 +78,7 @@ def lp(power: float) -> Distance:
         return MAX
     return Distance(
         f"lp:{power:g}",
-        lambda said, seen: power_mean(np.ones(1), np.abs(said - seen), power),
+        lambda predicted, observed: power_mean(np.ones(1), np.abs(predicted - observed), power),
         lambda p, y: 2 ** (1 / power) * np.abs(p - y),
     )
 
@@ -124,22 +124,22 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
 def _user(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
-    def one(said: Array, seen: Array) -> float:
-        found = call("distance", d, said, seen)
+    def one(predicted: Array, observed: Array) -> float:
+        value = call("distance", d, predicted, observed)
         try:
-            return float(found)
+            return float(value)
         except (TypeError, ValueError):
             raise InputError(
                 "TO203",
                 "A distance must give one number for two vectors.",
-                f"{describe(found)} from {name}",
+                f"{describe(value)} from {name}",
                 "It is called as d(said, seen).",
             ) from None
 
-    def vectors(said: Array, seen: Array) -> Array:
-        said, seen = np.broadcast_arrays(said, seen)  # either may be the one that has the draws
-        m = said.shape[-1]
-        pairs = zip(said.reshape(-1, m), seen.reshape(-1, m), strict=True)
-        return np.array([one(a, b) for a, b in pairs]).reshape(said.shape[:-1])
+    def vectors(predicted: Array, observed: Array) -> Array:
+        predicted, observed = np.broadcast_arrays(predicted, observed)  # either may be the one that has the draws
+        m = predicted.shape[-1]
+        pairs = zip(predicted.reshape(-1, m), observed.reshape(-1, m), strict=True)
+        return np.array([one(a, b) for a, b in pairs]).reshape(predicted.shape[:-1])
 
     return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), norm=False)

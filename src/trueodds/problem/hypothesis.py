@@ -40,23 +40,23 @@ def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") 
             "redraw='both' with hypothesis=",
             "Leave redraw out: labels are drawn from the given function.",
         )
-    said = _said(preds, rho)
+    predicted = _said(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None
-        given = Predictions.from_multilabel(preds.y, said, weight=preds.weight, cluster=preds.cluster)
+        null_preds = Predictions.from_multilabel(preds.y, predicted, weight=preds.weight, cluster=preds.cluster)
     elif preds.kind == "confidence":
         assert preds.y is not None
-        given = Predictions.from_confidence(said[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
+        null_preds = Predictions.from_confidence(predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
     else:
-        given = Predictions(
+        null_preds = Predictions(
             _outcomes(preds),
-            said,
+            predicted,
             weight=preds.weight,
             group=preds.group or None,
             cluster=preds.cluster,
             classes=preds.classes,
         )
-    return given, [Under(lens, preds) for lens in lenses]
+    return null_preds, [Under(lens, preds) for lens in lenses]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +87,16 @@ class Under(Lens):
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """What ρ says against what came, pooled by what the model said."""
         base = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
-        found = self.lens.views(base)
+        base_views = self.lens.views(base)
         P = np.asarray(preds.P, dtype=np.float64)
         if preds.kind == "multilabel":
-            said = [P[:, c] for c in self.columns(preds)]
+            predicted = [P[:, c] for c in self.columns(preds)]
         else:
-            widths = [view.p.shape[1] if view.joint else 1 for view in found]
-            said = [o.of_shares(P, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+            widths = [view.p.shape[1] if view.joint else 1 for view in base_views]
+            predicted = [o.of_shares(P, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
         return tuple(
             View(p, view.y, preds.weight, at=view.p, name=view.name, classes=view.classes, votes=view.votes)
-            for p, view in zip(said, found, strict=True)
+            for p, view in zip(predicted, base_views, strict=True)
         )
 
     def notes(self, preds: Predictions) -> list[Note]:
@@ -120,14 +120,14 @@ def _said(preds: Predictions, rho: Any) -> Array:
             describe(rho),
             "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
         )
-    given = np.asarray(call("hypothesis", function, preds.P))
-    if given.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
-        given = np.stack([1 - given, given], axis=1)
-    if given.shape != preds.P.shape or given.dtype.kind not in "fiub":
+    P = np.asarray(call("hypothesis", function, preds.P))
+    if P.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
+        P = np.stack([1 - P, P], axis=1)
+    if P.shape != preds.P.shape or P.dtype.kind not in "fiub":
         raise InputError(
             "TO203",
             "A calibration function gives the probabilities of the classes for each row.",
-            f"{given.dtype} of shape {given.shape} for {preds.P.shape}",
+            f"{P.dtype} of shape {P.shape} for {preds.P.shape}",
             "Return an array in the shape of P.",
         )
-    return given.astype(np.float64)
+    return P.astype(np.float64)

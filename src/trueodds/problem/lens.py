@@ -137,8 +137,8 @@ class Classwise(Lens):
         """Every column; one pass over the rows makes the sums of all."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_against_rest(preds, y, c) for c in range(preds.k)]
-        together = Classes(preds.p, y)
-        return [OneOfClasses(together, c) for c in range(preds.k)]
+        classes = Classes(preds.p, y)
+        return [OneOfClasses(classes, c) for c in range(preds.k)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event of each view is its class."""
@@ -186,13 +186,13 @@ class Groups(Lens):
         return [Outcomes(code)]
 
     def _numbers(self, preds: Predictions) -> list[list[int]]:
-        return [[class_number(each, preds.classes) for each in block] for block in self.blocks]
+        return [[class_number(name, preds.classes) for name in block] for block in self.blocks]
 
     def check(self, preds: Predictions) -> None:
         """Disjoint blocks that cover all classes."""
         super().check(preds)
-        members = [c for block in self._numbers(preds) for c in block]
-        if len(self.blocks) < 2 or not all(self.blocks) or sorted(members) != list(range(preds.k)):
+        numbers = [c for block in self._numbers(preds) for c in block]
+        if len(self.blocks) < 2 or not all(self.blocks) or sorted(numbers) != list(range(preds.k)):
             raise InputError(
                 "TO204",
                 "Groups must be at least two blocks that hold every class once.",
@@ -261,8 +261,8 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     for prefix, kind in (("top-", TopK), ("rank:", Rank)):
         if lens.startswith(prefix) and (number := digits(lens.removeprefix(prefix))) is not None:
             return kind(number)
-    if found := re.fullmatch(r"class:(.+)", lens, re.DOTALL):
-        return Class(found[1])
+    if match := re.fullmatch(r"class:(.+)", lens, re.DOTALL):
+        return Class(match[1])
     if lens.startswith("groups:"):
         return Groups(_blocks(lens))
     raise InputError("TO204", "There is no lens of that name.", describe(lens), near(lens[:80], NAMES))

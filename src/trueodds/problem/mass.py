@@ -39,13 +39,13 @@ class Mass(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores."""
         _binary_only(view, "mass")
-        rising, n = by_place(view), self._count(view)
+        by_score, n = by_place(view), self._count(view)
         if n // self.rows <= len(view):
-            return Bins(_mass_edges(rising, self._cuts(view)), self.closed)
+            return Bins(_mass_edges(by_score, self._cuts(view)), self.closed)
         # Of more groups than there are rows, the last that each row completes tells as much.
         step = self.rows * view.total / n
-        ends = np.unique(np.floor(np.cumsum(rising.sums()[1]) / step))
-        return Bins(_mass_edges(rising, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
+        ends = np.unique(np.floor(np.cumsum(by_score.sums()[1]) / step))
+        return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums(self, of: Selections) -> Array:
         """The sums of the bins, cut anew for each selection."""

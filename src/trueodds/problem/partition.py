@@ -45,12 +45,12 @@ class Partition(Settings):
         return None
 
 
-def _binary_only(view: View, rule: str) -> None:
+def _binary_only(view: View, kind: str) -> None:
     if view.joint:
         raise InputError(
             "TO205",
-            f"{rule} bins pool rows by one score, and the lens {view.name} has a vector per row.",
-            f"partition {rule}",
+            f"{kind} bins pool rows by one score, and the lens {view.name} has a vector per row.",
+            f"partition {kind}",
             "Use partition='median-variance' or 'simplex-grid', or a lens such as 'classwise'.",
         )
 
@@ -86,8 +86,8 @@ class Uniform(Partition):
         return _in_the_same(self.freeze(of.first), of)
 
     def __str__(self) -> str:
-        said = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
-        return said + (", left-closed" if self.closed == "left" else "")
+        text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
+        return text + (", left-closed" if self.closed == "left" else "")
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ class Sweep(Partition):
     def freeze(self, view: View) -> Frozen:
         """The edges for these scores and outcomes."""
         _binary_only(view, "sweep")
-        rising = by_place(view)
-        s, mass, seen = rising.sums()
+        by_score = by_place(view)
+        s, mass, events = by_score.sums()
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
-        most, by_mass = round(view.counted) - 1, self.base == "equal-mass"
-        _, found = sweep(mass[None], mass[None] * s, seen[None], s, most=most, by_mass=by_mass, order=1.0)
-        k = int(found[0])
-        return Bins(_mass_edges(rising, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
+        max_bins, by_mass = round(view.counted) - 1, self.base == "equal-mass"
+        _, bins = sweep(mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
+        k = int(bins[0])
+        return Bins(_mass_edges(by_score, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"
@@ -249,31 +249,31 @@ def as_partition(
     >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
     ('equal-mass 10', 'edges 0 0.5 1')
     """
-    given = {
+    settings = {
         "bins": check("bins", bins, BinsOrEdges | None, 15),
         "min_size": check("min_size", min_size, Count | None, 10),
         "closed": check("closed", closed, Closed | None, "right"),
         "range": check("range", range, Literal["1/K"] | None, None),
     }
-    given = {name: value for name, value in given.items() if value is not None}
+    settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(partition, Partition):
-        _no_others(given, f"a partition that is given as {type(partition).__name__}", ())
+        _no_others(settings, f"a partition that is given as {type(partition).__name__}", ())
         return partition
     if isinstance(partition, str) and partition.startswith("mass:"):
         from trueodds.problem.mass import named  # it is a partition, and made of what stands here
 
-        _no_others(given, f"partition {partition}", ("closed",))
-        return named(partition, given.get("closed", "right"))
+        _no_others(settings, f"partition {partition}", ("closed",))
+        return named(partition, settings.get("closed", "right"))
     partition = check("partition", partition, Annotated[str, OneOf(NAMES)] | Partition | None)
-    if partition == "edges" or (isinstance(given.get("bins"), tuple) and partition in (None, "uniform")):
-        _no_others(given, "given edges", ("bins", "closed"))
-        return Given(given.get("bins", ()), given.get("closed", "right"))
-    if partition is None and not given:
+    if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
+        _no_others(settings, "given edges", ("bins", "closed"))
+        return Given(settings.get("bins", ()), settings.get("closed", "right"))
+    if partition is None and not settings:
         return None
-    name = str(partition or ("median-variance" if "min_size" in given else "uniform"))
-    rule, takes = RULED[name]
-    _no_others(given, f"partition {name}", takes)
-    return rule(**given)
+    name = str(partition or ("median-variance" if "min_size" in settings else "uniform"))
+    partition_type, takes = RULED[name]
+    _no_others(settings, f"partition {name}", takes)
+    return partition_type(**settings)
 
 
 def default_for(view: View) -> Partition:
@@ -284,13 +284,13 @@ def default_for(view: View) -> Partition:
 _TREE, _UNIFORM = MedianVariance(), Uniform()
 
 
-def _no_others(given: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
-    for name in given:
+def _no_others(settings: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
+    for name in settings:
         if name not in takes:
             raise InputError(
                 "TO202",
                 f"{what[0].upper() + what[1:]} takes no {name}.",
-                f"{name}={describe(given[name])}",
+                f"{name}={describe(settings[name])}",
                 f"It takes: {', '.join(takes) or 'nothing'}.",
             )
 
@@ -318,29 +318,29 @@ def count_of_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def _cuts(view: View, k: int, rule: str) -> Array:
+def _cuts(view: View, k: int, rounding: str) -> Array:
     """After which weight each of k groups but the last ends: whole rows, where weights are multiples of one row's."""
     j, unit = np.arange(1, k), view.unit
     if unit is None:
         return j * view.total / k
     n = round(view.total / unit)
-    if rule == "first":  # sizes differ by at most one, larger groups first
+    if rounding == "first":  # sizes differ by at most one, larger groups first
         return (j * (n // k) + np.minimum(j, n % k)) * unit
-    whole, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    base, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
     return (
-        whole + (rest // k if rule == "floor" else -(-rest // k))
+        base + (rest // k if rounding == "floor" else -(-rest // k))
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
-def _mass_edges(rising: ByScore, cuts: Array) -> Array:
+def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
-    inner = np.unique(_midway(rising, cuts))
+    inner = np.unique(_midway(by_score, cuts))
     inner = inner[inner < 1]  # an edge at 0 stays: many exact zeros are a bin of their own
     return np.concatenate(([0.0], inner, [1.0]))
 
 
-def _midway(rising: ByScore | Selections, cuts: Array) -> Array:
-    last, following = rising.between(cuts)
+def _midway(by_score: ByScore | Selections, cuts: Array) -> Array:
+    last, following = by_score.between(cuts)
     return np.asarray((last + following) / 2)
 
 

@@ -59,10 +59,10 @@ def class_order(preds: Predictions) -> list[Note]:
     step = preds.n // max(ROWS, SAMPLE // preds.k)
     if step > 1 and _accuracies(preds, slice(None, None, step), GAIN / 2) is None:
         return []
-    found = _accuracies(preds, slice(None), GAIN + 2 / np.sqrt(preds.n))
-    if found is None:
+    accuracies = _accuracies(preds, slice(None), GAIN + 2 / np.sqrt(preds.n))
+    if accuracies is None:
         return []
-    own, other = found
+    own, other = accuracies
     text = (
         f"With the classes in another order the model would be right {100 * other:.1f} % of the time instead of "
         f"{100 * own:.1f} %: are the labels, or classes=, in the order of the columns?"

@@ -117,7 +117,7 @@ class Predictions:
         if y_raw.ndim == 2:
             votes, counts = checks.votes(y_raw, k)
         else:
-            y = checks.labels(y_raw, k, names, given=classes is not None)
+            y = checks.labels(y_raw, k, names, has_names=classes is not None)
         self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
     def _set(
@@ -315,8 +315,8 @@ class Predictions:
         """What `make` gives, made once for these rows; it must not hold them itself."""
         if key not in self._kept:
             self._kept[key] = make()
-        kept: T = self._kept[key]
-        return kept
+        cached: T = self._kept[key]
+        return cached
 
     def __len__(self) -> int:
         return self.n

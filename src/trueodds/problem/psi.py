@@ -42,12 +42,12 @@ class Custom(Lens):
                 f"shape {induced.shape} for {preds.n:,} rows",
                 "Return the probability of every induced outcome.",
             )
-        off = np.abs(induced.sum(axis=1) - 1) > 1e-5
-        if not np.isfinite(induced).all() or induced.min() < -1e-5 or off.any():  # 1 − p may round below 0
+        invalid = np.abs(induced.sum(axis=1) - 1) > 1e-5
+        if not np.isfinite(induced).all() or induced.min() < -1e-5 or invalid.any():  # 1 − p may round below 0
             raise InputError(
                 "TO204",
                 "The probabilities that ψ induces must be ≥ 0 and sum to 1.",
-                f"a smallest value of {induced.min():.6g}, {int(off.sum()):,} rows off sum 1",
+                f"a smallest value of {induced.min():.6g}, {int(invalid.sum()):,} rows off sum 1",
                 "Add an outcome for the rest.",
             )
         return [induced[:, 1]] if induced.shape[1] == 2 else [induced]

@@ -13,10 +13,10 @@ Array = NDArray[Any]
 def spread(x: Array, w: Array) -> Array:
     """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
     mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
-    off = x - mean
-    off *= off
-    off *= w
-    return np.sqrt(off.sum(axis=-1) / w.sum())
+    deviation = x - mean
+    deviation *= deviation
+    deviation *= w
+    return np.sqrt(deviation.sum(axis=-1) / w.sum())
 
 
 def quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
@@ -29,10 +29,10 @@ def quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
     [np.float64(3.0), np.float64(5.0)]
     """
     ends = np.cumsum(w)
-    found = []
+    values = []
     for start in np.asarray(at) * (ends[-1] - 1):
         i, j = np.searchsorted(ends, start, "right"), np.searchsorted(ends, start + 1, "left")
         i, j = min(i, len(w) - 1), min(j, len(w) - 1)
         part = np.diff(np.clip(ends[i:j], start, start + 1), prepend=start, append=start + 1)
-        found.append(s[..., i : j + 1] @ part)
-    return found
+        values.append(s[..., i : j + 1] @ part)
+    return values

@@ -101,17 +101,17 @@ class TopLabel(Lens):
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """The rows of each predicted class, the others in place with weight zero."""
         self.check(preds)
-        (whole,) = Confidence().views(preds)
+        (view,) = Confidence().views(preds)
         classes = predicted(preds)
         return tuple(
             View(
-                whole.p,
-                whole.y,
-                whole.w * (classes == c),
+                view.p,
+                view.y,
+                view.w * (classes == c),
                 name=f"predicted:{preds.classes[c]}",
                 classes=preds.k,
-                votes=whole.votes,
-                exact=whole.exact,
+                votes=view.votes,
+                exact=view.exact,
             )
             for c in self._predicted(preds)
         )

@@ -63,12 +63,12 @@ def _inside(preds: Predictions, region: Region) -> Any:
         raise _unread(describe(region))
     mask = np.ones(preds.n, dtype=bool)
     for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
-        found = _CONDITION.fullmatch(condition)
+        match = _CONDITION.fullmatch(condition)
         try:
-            name, sign, bound = (found[1], found[2], float(found[3])) if found else ("", "", float("nan"))
+            name, sign, bound = (match[1], match[2], float(match[3])) if match else ("", "", float("nan"))
         except ValueError:
-            found = None
-        if found is None:
+            match = None
+        if match is None:
             raise _unread(describe(region))
         mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
     return mask
@@ -85,7 +85,7 @@ def _score(preds: Predictions, name: str) -> Array:
         "TO203",
         "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
         describe(name),
-        near(name[:80], ["confidence", *(f"class:{each}" for each in preds.classes)]),
+        near(name[:80], ["confidence", *(f"class:{label}" for label in preds.classes)]),
     )
 
 

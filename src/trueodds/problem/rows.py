@@ -52,9 +52,9 @@ class Largest:
 
     def moments(self, cells: int, powers: int) -> Array:
         """The residuals by cell of their scores."""
-        found, ties = largest_moments(self.P, self.y, cells, powers)
+        table, ties = largest_moments(self.P, self.y, cells, powers)
         self._tied(ties)
-        return found
+        return table
 
 
 class Column:
@@ -73,9 +73,9 @@ class Column:
 
     def keys(self) -> Array:
         """Both in one number."""
-        found = sort.row_keys(self.p, self.seen())
-        assert found is not None
-        return found
+        encoded = sort.row_keys(self.p, self.seen())
+        assert encoded is not None
+        return encoded
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
@@ -104,9 +104,9 @@ class Classes:
 class OneOfClasses(Column):
     """One class among those whose sums are made together."""
 
-    def __init__(self, together: Classes, c: int) -> None:
-        super().__init__(together.P[:, c], together.y, c)
-        self.together = together
+    def __init__(self, classes: Classes, c: int) -> None:
+        super().__init__(classes.P[:, c], classes.y, c)
+        self.together = classes
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
@@ -116,9 +116,9 @@ class OneOfClasses(Column):
 def together(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
     """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
-    if len(rows) < len(views) or len({id(each.together) for each in rows}) > 1:
+    if len(rows) < len(views) or len({id(column.together) for column in rows}) > 1:
         return None
-    return rows[0].together, [each.label for each in rows]
+    return rows[0].together, [column.label for column in rows]
 
 
 def by_outcome(table: Array) -> Mapping[str, Array]:

@@ -46,7 +46,7 @@ class Selections:
         """Whether they can be looked at side by side: each of as many rows, of weight 1 and one score each."""
         if self.view.joint or not self.view.plain or self.view.at is not self.view.p or not len(self):
             return False
-        return len(self.rows[0]) > 0 and all(len(each) == len(self.rows[0]) for each in self.rows)
+        return len(self.rows[0]) > 0 and all(len(selection) == len(self.rows[0]) for selection in self.rows)
 
     @cached_property
     def first(self) -> View:
@@ -76,5 +76,5 @@ class Selections:
         """What `make` gives, made once for these selections."""
         if key not in self._kept:
             self._kept[key] = make()
-        found: T = self._kept[key]
-        return found
+        cached: T = self._kept[key]
+        return cached

@@ -68,7 +68,7 @@ class SelectiveRisk:
 def selective_risk(
     preds: Predictions,
     *,
-    asked: int | None = None,
+    n_queries: int | None = None,
     at: Sequence[float] = (),
     resamples: int = 2000,
     level: float = 0.95,
@@ -76,7 +76,7 @@ def selective_risk(
 ) -> SelectiveRisk:
     """The curve of the chosen answers, and AURC with its percentile interval from resampled rows, or whole clusters.
 
-    `asked` is how many questions there were, with those that got no answer; `at` are coverages at which the risk is
+    `n_queries` is how many questions there were, with those that got no answer; `at` are coverages at which the risk is
     wanted with an interval of its own, in (0, 1]; `resamples=0` leaves the intervals out. A weight of two is two rows; of
     weights that count no rows the ratios matter alone. A row of weight 0 is none.
     Cost: O(n log n), and O(n) for each resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for
@@ -89,14 +89,14 @@ def selective_risk(
     [0.25]
     """
     (view,) = as_lens("confidence").views(preds)
-    return risk_of(view, preds.cluster, asked=asked, at=at, resamples=resamples, level=level, rng=rng)
+    return risk_of(view, preds.cluster, n_queries=n_queries, at=at, resamples=resamples, level=level, rng=rng)
 
 
 def risk_of(
     view: View,
     cluster: Array | None = None,
     *,
-    asked: int | None = None,
+    n_queries: int | None = None,
     at: Sequence[float] | Array | None = (),
     resamples: int = 2000,
     level: float = 0.95,
@@ -108,24 +108,26 @@ def risk_of(
     itself; where no answer so far is wrong, or all are, resamples cannot vary and the exact binomial limit holds.
     Where that is so of all answers, the limit of AURC is what that error rate could make of it at worst, or at best.
     """
-    if view.is_rows and not (kept := view.w > 0).all():
-        view = view.take(np.flatnonzero(kept))
-        cluster = None if cluster is None else np.unique(cluster[kept], return_inverse=True)[1].reshape(-1)
+    if view.is_rows and not (mask := view.w > 0).all():
+        view = view.take(np.flatnonzero(mask))
+        cluster = None if cluster is None else np.unique(cluster[mask], return_inverse=True)[1].reshape(-1)
     answered = view.n_rows
-    asked = answered if asked is None else asked
-    _check(asked, answered, resamples, level)
+    n_queries = answered if n_queries is None else n_queries
+    _check(n_queries, answered, resamples, level)
     threshold, step = np.unique(-view.p, return_inverse=True)
     step, m, w, wrong = step.reshape(-1), len(threshold), _as_rows(view), 1 - view.y.astype(np.float64)
     n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
     reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
-    covered = reached / total * (answered / asked)
-    wanted = _everywhere(covered) if at is None else _coverages(at)
-    shares = np.where(wanted <= covered[-1] * (1 + 1e-12), np.minimum(wanted * (asked / answered), 1.0), np.nan)
+    covered = reached / total * (answered / n_queries)
+    coverages = _everywhere(covered) if at is None else _coverages(at)
+    shares = np.where(
+        coverages <= covered[-1] * (1 + 1e-12), np.minimum(coverages * (n_queries / answered), 1.0), np.nan
+    )
     risk = _risks(n, errors, shares)
     ends = np.array([total - lost, lost])
     aurc, ideal = _area(n, errors), _area(ends, ends * [0, 1])
     interval = gain = None
-    low = high = np.full(len(wanted), np.nan)
+    low = high = np.full(len(coverages), np.nan)
     if resamples:
         drawn, better, risks = [], [], []
         for counts, misses in _resampled(view, step, m, cluster, resamples, as_generator(rng)):
@@ -135,18 +137,18 @@ def risk_of(
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(np.array(risks).reshape(len(risks), -1), tails, axis=0)
         units = view.worth if cluster is None else len(np.unique(cluster))
-        few = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
-        low, high = np.where(risk == 1, few, low), np.where(risk == 0, 1 - few, high)
+        exact_limit = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
+        low, high = np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
         if 0 < lost < total:
-            interval, gain = (_between(np.quantile(each, tails), level) for each in (drawn, better))
+            interval, gain = (_between(np.quantile(draws, tails), level) for draws in (drawn, better))
         else:
             interval = _if_all_alike(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
     place = np.minimum(np.searchsorted(reached, np.nan_to_num(shares) * total * (1 - 1e-12)), m - 1)
-    found = np.where(np.isnan(shares), np.nan, -threshold[place].astype(np.float64))
+    thresholds = np.where(np.isnan(shares), np.nan, -threshold[place].astype(np.float64))
     return SelectiveRisk(
         -threshold.astype(np.float64), covered, np.cumsum(errors) / reached,
-        aurc, lost / total, ideal, interval, gain, answered, int(asked),
-        {"coverage": wanted, "threshold": found, "risk": risk, "low": low, "high": high},
+        aurc, lost / total, ideal, interval, gain, answered, int(n_queries),
+        {"coverage": coverages, "threshold": thresholds, "risk": risk, "low": low, "high": high},
     )  # fmt: skip
 
 
@@ -156,8 +158,8 @@ def _as_rows(view: View) -> Array:
     return view.w / unit if unit is not None else view.w * (view.worth / view.w.sum())
 
 
-def _check(asked: Any, answered: int, resamples: Any, level: Any) -> None:
-    check("asked", asked, Annotated[int, Range(answered)], answered)
+def _check(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
+    check("asked", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
 
@@ -176,8 +178,8 @@ def _if_all_alike(wrong: bool, rate: float, level: float) -> Interval:
 
     Where all were wrong, the same share may be right and come first, and what is left of 1 is the least.
     """
-    most = rate * (1 - float(np.log(rate)))
-    return Interval(1 - most, 1.0, level, "exact") if wrong else Interval(0.0, most, level, "exact")
+    upper_bound = rate * (1 - float(np.log(rate)))
+    return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
 
 
 def _everywhere(covered: Array) -> Array:
@@ -209,7 +211,7 @@ def _resampled(
 
 def _risks(n: Array, errors: Array, shares: Array) -> Array:
     """The expected risk of the surest share of the answers."""
-    upto, lost = (np.concatenate(([0.0], np.cumsum(each))) for each in (n, errors))
+    upto, lost = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
     k = shares * upto[-1]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.clip(np.interp(k, upto, lost) / k, 0.0, 1.0))

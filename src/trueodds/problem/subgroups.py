@@ -83,8 +83,8 @@ class Partition:
     empty: int = field(default=0)  # how many combinations of values no row has
 
 
-def partitions(preds: Predictions, together: int = 1) -> list[Partition]:
-    """The subgroups of every column, then of every two columns, up to `together` columns at a time.
+def partitions(preds: Predictions, max_columns: int = 1) -> list[Partition]:
+    """The subgroups of every column, then of every two columns, up to `max_columns` columns at a time.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
     >>> [(each.column, len(each.groups), each.empty) for each in partitions(preds, 2)]
@@ -93,7 +93,7 @@ def partitions(preds: Predictions, together: int = 1) -> list[Partition]:
     coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
     return [
         _partition(preds, {name: coded[name] for name in names})
-        for size in range(1, together + 1)
+        for size in range(1, max_columns + 1)
         for names in combinations(coded, size)
     ]
 
@@ -108,11 +108,11 @@ def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> P
         for place in zip(*np.unravel_index(present, sizes), strict=True)
     ]
     largest = set(np.argsort(-np.where(weighty, count, 0), kind="stable")[:VALUES_UP_TO])
-    kept = [weighty[i] and i in largest for i in range(len(groups))]
+    mask = [weighty[i] and i in largest for i in range(len(groups))]
     return Partition(
         " × ".join(columns),
-        tuple(group for group, one in zip(groups, kept, strict=True) if one),
-        tuple(group for group, one, heavy in zip(groups, kept, weighty, strict=True) if heavy and not one),
+        tuple(group for group, one in zip(groups, mask, strict=True) if one),
+        tuple(group for group, one, heavy in zip(groups, mask, weighty, strict=True) if heavy and not one),
         tuple(group for group, heavy in zip(groups, weighty, strict=True) if not heavy),
         int(np.prod(sizes)) - len(groups),
     )

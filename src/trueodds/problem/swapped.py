@@ -19,8 +19,8 @@ def refuse(y: Array, p: Array) -> None:
     if not _fractions(y):  # the small one first: of right arguments no more is looked at
         return
     fix = f"Predictions{ORDER}"
-    whole = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
-    if y.ndim == 2 and whole:
+    integral = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
+    if y.ndim == 2 and integral:
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has probabilities, y_prob has labels.",

@@ -123,7 +123,7 @@ def _median(x: Array, w: Array) -> float:
     order = np.argsort(x, kind="stable")
     mass = np.cumsum(w[order])
     half = mass[-1] / 2
-    slack = 1e-12 * mass[-1]
-    below = x[order[np.searchsorted(mass, half - slack, "left")]]
-    above = x[order[min(np.searchsorted(mass, half + slack, "right"), len(x) - 1)]]
+    tolerance = 1e-12 * mass[-1]
+    below = x[order[np.searchsorted(mass, half - tolerance, "left")]]
+    above = x[order[min(np.searchsorted(mass, half + tolerance, "right"), len(x) - 1)]]
     return (float(below) + float(above)) / 2

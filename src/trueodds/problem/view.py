@@ -96,7 +96,7 @@ class View:
         name: str = "",
         classes: int = 2,
         votes: ArrayLike | None = None,
-        slot: Array | None = None,
+        bin_index: Array | None = None,
         exact: Exact | None = None,
     ) -> None:
         self._p: Array | None = np.asarray(p)
@@ -110,7 +110,7 @@ class View:
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
-        self.rows, self.slot, self.exact = None, slot, exact
+        self.rows, self.slot, self.exact = None, bin_index, exact
         self._kept: dict[object, Any] = {}
 
     @classmethod
@@ -215,8 +215,8 @@ class View:
             return make()
         if key not in self._kept:
             self._kept[key] = make()
-        found: T = self._kept[key]
-        return found
+        cached: T = self._kept[key]
+        return cached
 
     @property
     def joint(self) -> bool:
@@ -253,8 +253,8 @@ class View:
     @property
     def unit(self) -> float | None:
         """The weight of one row, where weights are multiples of it; None where they are not."""
-        held = self.n > 0
-        return 1.0 if self.whole else unit_of(self.w[held] / self.n[held])
+        occupied = self.n > 0
+        return 1.0 if self.whole else unit_of(self.w[occupied] / self.n[occupied])
 
     @property
     def counted(self) -> float:
@@ -290,21 +290,23 @@ class View:
         return self.once((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
 
     def _binned(self, bins: Bins) -> View:
-        found: Mapping[str, Array] | None = None
-        if rising := self._kept.get(SORTED):  # bins are stretches of what somebody has sorted already
-            found = rising.in_bins(bins)
-        if found is None and self.rows is not None and self._at is None:
-            found = self.rows.sums(bins.edges, bins.closed)
-        return self._summed(bins) if found is None else pooled(found, lambda: self._summed(bins).as_sums, self)
+        table: Mapping[str, Array] | None = None
+        if by_score := self._kept.get(SORTED):  # bins are stretches of what somebody has sorted already
+            table = by_score.in_bins(bins)
+        if table is None and self.rows is not None and self._at is None:
+            table = self.rows.sums(bins.edges, bins.closed)
+        return self._summed(bins) if table is None else pooled(table, lambda: self._summed(bins).as_sums, self)
 
     def _summed(self, bins: Bins) -> View:
         if self._at is not None:
             return self.pool(bins.index(self.at), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
-        slot = np.flatnonzero(table[:, 1] > 0)
-        n, mass, wp, wy, *sums = table[slot].T
+        bin_index = np.flatnonzero(table[:, 1] > 0)
+        n, mass, wp, wy, *sums = table[bin_index].T
         named = dict(zip(SUMS, sums, strict=True))
-        return View(wp / mass, wy / mass, mass, n=n, sums=named, name=self.name, classes=self.classes, slot=slot)
+        return View(
+            wp / mass, wy / mass, mass, n=n, sums=named, name=self.name, classes=self.classes, bin_index=bin_index
+        )
 
     @property
     def as_sums(self) -> Mapping[str, Array]:
@@ -324,11 +326,11 @@ class View:
             ww = np.bincount(index, self.sums("ww"), size)[keep]
             p = self._columns(self.p, index, size)[keep] / mass[:, None]
             y = self._columns(self.y, index, size)[keep] / mass[:, None]
-            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, slot=keep)
+            return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
         sums = {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
         p = np.bincount(index, self.w * self.p, size)[keep] / mass
         y = np.bincount(index, self.w * self.y, size)[keep] / mass
-        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, slot=keep)
+        return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
 
     def _columns(self, x: Array, index: Array, size: int) -> Array:
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
@@ -384,13 +386,13 @@ def _logs(exact: Exact | None, P: Array) -> Array:
         return np.log(logs, out=logs)
 
 
-def pooled(found: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
+def pooled(table: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
     """The view of bins of plain rows from n, Σp, Σy and Σpy; the other sums follow from Σp², or are made on demand."""
-    slot = np.flatnonzero(found["n"] > 0)
-    n, wp, wy, wpy = (found[name][slot] for name in ("n", "wp", "wy", "wpy"))
+    bin_index = np.flatnonzero(table["n"] > 0)
+    n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
     sums: Any = more
-    if "wpp" in found:
-        wpp = found["wpp"][slot]
+    if "wpp" in table:
+        wpp = table["wpp"][bin_index]
         wwr = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
         sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, wwr), strict=True))
-    return View(wp / n, wy / n, n, n=n, sums=sums, name=of.name, classes=of.classes, slot=slot)
+    return View(wp / n, wy / n, n, n=n, sums=sums, name=of.name, classes=of.classes, bin_index=bin_index)

@@ -47,7 +47,7 @@ class Answers(Result):
         rng: int | np.random.Generator = 0,
     ) -> SelectiveRisk:
         """How often answers of at least each confidence are wrong; what was not answered counts in the coverage."""
-        return selective_risk(self.predictions, asked=self.asked, at=at, resamples=resamples, level=level, rng=rng)
+        return selective_risk(self.predictions, n_queries=self.asked, at=at, resamples=resamples, level=level, rng=rng)
 
     def describe(self) -> str:
         """What was asked and answered, in one line."""

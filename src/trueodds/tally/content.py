@@ -101,11 +101,11 @@ class Field:
         index = self.integers("index")
         rows = self.integers("n")
         self.must(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
-        rising = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * CELLS
-        self.must(rising, "index", "cells out of order or range")
+        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * CELLS
+        self.must(increasing, "index", "cells out of order or range")
         self.must(bool((rows > 0).all()), "n", "an empty cell")
-        per_slot = np.bincount(index // CELLS, rows, slots)
-        self.must(bool((per_slot == n).all()), "n", f"{int(np.min(per_slot)):,} rows of {n:,} in a view")
+        rows_per_view = np.bincount(index // CELLS, rows, slots)
+        self.must(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.inside("sums")
         names = FULL if "w" in sums.value else PLAIN
         sums.must(set(sums.value) == set(names), "", str(sorted(sums.value)))
@@ -118,8 +118,8 @@ class Field:
         sums.must(bool((columns["wy"] <= w * (1 + SLACK)).all()), "wy", "more outcomes than rows")
         low, high = EDGES[:-1][index % CELLS], EDGES[1:][index % CELLS]
         high = np.where(index % CELLS == CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
-        off = (columns["wp"] < w * low * (1 - SLACK)) | (columns["wp"] > w * high * (1 + SLACK))
-        sums.must(not off.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(off)])}")
+        outside = (columns["wp"] < w * low * (1 - SLACK)) | (columns["wp"] > w * high * (1 + SLACK))
+        sums.must(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))
 
     def simplex(self, grid: int | None, n: int) -> SimplexCells:
@@ -158,13 +158,13 @@ class Field:
 
     def plain(self, kind: type[Any]) -> Any:
         """Sums or counts as their class holds them: whole numbers where the field is one."""
-        names = [each.name for each in fields(kind)]
+        names = [field.name for field in fields(kind)]
         self.must(set(self.value) == set(names), "", str(sorted(self.value)))
-        whole = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
+        integers = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
             **{
-                name: self.whole(name, 0) if name in whole else self.number(name, signed=name in signed)
+                name: self.whole(name, 0) if name in integers else self.number(name, signed=name in signed)
                 for name in names
             }
         )

@@ -40,18 +40,19 @@ def counted(rows: Rows, ranks: int, classes: range, bins: int | None) -> Counted
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.plain and ranks and len(classes) == k <= AT_ONCE:
         return _at_once(rows, ranks, bins)
-    seen = _surveyed(rows, ranks if k > 1 else 0)
-    parts = [(0, ranked(rows, seen.which))] if ranks else []
+    survey = _surveyed(rows, ranks if k > 1 else 0)
+    parts = [(0, ranked(rows, survey.which))] if ranks else []
     if len(classes):
         parts.append((ranks, by_class(rows, classes.start, classes.stop)))
-    found = {
-        name: ScoreSums.of(each, rows.w) for name, each in zip(SCORES, row_scores(rows, seen.squares), strict=True)
+    score_sums = {
+        name: ScoreSums.of(values, rows.w)
+        for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
     }
     return Counted(
         Cells.side_by_side(parts),
         None if bins is None else null_covariance(rows, bins),
-        found,
-        seen.special(rows, found["log_loss"].infinite),
+        score_sums,
+        survey.special(rows, score_sums["log_loss"].infinite),
     )
 
 
@@ -81,14 +82,14 @@ class Survey:
 
     def special(self, rows: Rows, true_zeros: int) -> Counts:
         """The special rows."""
-        zeros, ones, above, off, ties = self.counts.tolist()
+        zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
-            zeros, ones = (int(each.sum()) for each in zeros_and_ones(rows.logits))
+            zeros, ones = (int(counts.sum()) for counts in zeros_and_ones(rows.logits))
         return Counts(
             zeros=zeros,
             ones=ones,
             above=above,
-            off_sums=off,
+            off_sums=inexact,
             ties=ties if self.which.shape[1] else 0,
             true_zeros=true_zeros,
             voted=len(rows.P) if rows.shares is not None else 0,
@@ -101,19 +102,19 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     """All of it in one pass, where there are few classes and each row has one label."""
     assert rows.y is not None
     n, k = rows.P.shape
-    seen = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
-    found = np.zeros((2, 3))
+    survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
+    scores = np.zeros((2, 3))
     report = report_bins(bins or 1)
     first = together.first_of(report, k)
     pairs = together.empty(k, bins or 0, first)
     look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, rows.single, EDGES)
-    told = (seen.counts, seen.extremes, found, report, bins or 0, first, pairs)
-    cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *told))
-    brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in found.tolist())
+    outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
+    cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *outputs))
+    brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
         loss = ScoreSums.of(-rows.log_observed)
     null = None if bins is None else together.matrix(pairs)
-    return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), seen.special(rows, loss.infinite))
+    return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special(rows, loss.infinite))
 
 
 def _surveyed(rows: Rows, ranks: int) -> Survey:

@@ -30,9 +30,9 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         merged = {}
-        for each in fields(self):
-            a, b = getattr(self, each.name), getattr(other, each.name)
-            merged[each.name] = max(a, b) if each.name in EXTREMES else a + b
+        for field in fields(self):
+            a, b = getattr(self, field.name), getattr(other, field.name)
+            merged[field.name] = max(a, b) if field.name in EXTREMES else a + b
         return Counts(**merged)
 
     def notes(self) -> tuple[Note, ...]:
@@ -54,4 +54,4 @@ class Counts:
         return tuple(notes)
 
 
-COUNTS = tuple(each.name for each in fields(Counts))
+COUNTS = tuple(field.name for field in fields(Counts))

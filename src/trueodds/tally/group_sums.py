@@ -65,7 +65,7 @@ def _counted(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally)
     single.surveyed_by_group(rows.P, bits, rows.off_by, starts, which, squares, special, extremes)
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
-    scores = np.stack([_score_sums(each, rows.w, starts) for each in row_scores(rows, squares)], axis=1)
+    scores = np.stack([_score_sums(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
     counts = dict(zip(("zeros", "ones", "above", "off_sums", "ties"), special.T, strict=True))
     counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.shares is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
@@ -95,9 +95,9 @@ def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, 
     cell = np.empty((n, m), dtype=np.uint16, order="F")
     cells_of(P, 0, m, EDGES, rows.exact, cell)
     keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
-    key, slot = np.unique(keys, return_inverse=True)
+    key, inverse = np.unique(keys, return_inverse=True)
     counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.plain else FULL)))
-    tables.by_slot(P, plain(Y.astype(np.float64)), rows.weight, slot.reshape(n, m), counts, sums)
+    tables.by_slot(P, plain(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 

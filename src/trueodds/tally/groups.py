@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-_SCORE_SUMS = tuple(each.name for each in fields(ScoreSums))
+_SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
 _EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
 _PENDING = 4096  # cells that may always wait to be added
 
@@ -81,11 +81,11 @@ class GroupColumns:
             counts[at] += part.counts
             counts[at[:, None], _EXTREMES] = largest
             keys.append(np.repeat(at, np.diff(part.starts)) * size + part.index)
-        key, slot = np.unique(np.concatenate(keys), return_inverse=True)
+        key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
         starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
-        rows = _sum_by(slot, np.concatenate([part.rows for part in parts])).astype(np.int64)
+        rows = _sum_by(inverse, np.concatenate([part.rows for part in parts])).astype(np.int64)
         columns = np.concatenate([part.sums for part in parts]).T
-        sums = np.stack([_sum_by(slot, column) for column in columns], axis=1)
+        sums = np.stack([_sum_by(inverse, column) for column in columns], axis=1)
         return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
 
     def tally(self, i: int) -> Tally:
@@ -164,9 +164,9 @@ def _layout(tally: Tally) -> tuple[Any, ...]:
     return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
 
 
-def _sum_by(slot: Array, values: Array) -> Array:
+def _sum_by(bin_index: Array, values: Array) -> Array:
     """The sum of the values of each slot, in their order."""
-    return np.bincount(slot, weights=values)
+    return np.bincount(bin_index, weights=values)
 
 
 def _score_sums(row: list[float]) -> ScoreSums:

@@ -64,7 +64,7 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     return total
 
 
-def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, *, every: int = 1) -> Likelihood:
+def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, every: int = 1) -> Likelihood:
     r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
 
     The same as `softmax_linear` of the logs, which are never kept. P is (n, K) of any float type, Y (n, K) outcome
@@ -76,7 +76,7 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, *, every: 
     """
     from trueodds.core.kernels.softmax import tempered as sums
 
-    return _single(sums(P, Y, w, beta, floor, every), w[::every])
+    return _single(sums(P, Y, w, beta, min_prob, every), w[::every])
 
 
 def _single(sums: Array, w: Array) -> Likelihood:
@@ -88,10 +88,10 @@ def _block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> 
     if offset is not None:
         eta += offset
     eta -= eta.max(axis=1, keepdims=True)
-    seen = np.einsum("nk,nk->n", Y, eta)
+    observed = np.einsum("nk,nk->n", Y, eta)
     q = np.exp(eta, out=eta)
     sums = q.sum(axis=1)
-    value, weight = float(w @ (np.log(sums) - seen)), float(w.sum())
+    value, weight = float(w @ (np.log(sums) - observed)), float(w.sum())
     wide = X.reshape(-1, X.shape[2])
     q /= sums[:, None]
     wq = w[:, None] * q

@@ -40,7 +40,7 @@ class Reservoir:
     seen: int  # rows that it stands for
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int | None = None) -> Reservoir:
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
         """The sample of one batch, of at most so many probabilities, `MOST` if not said; `ids` (n,) are whole numbers that no other row has.
 
         Rows of weight 0 are none.
@@ -53,16 +53,18 @@ class Reservoir:
         keys = hashed(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
-        rows = max(1, (MOST if most is None else most) // preds.k)
-        found = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
-        return found._cut() if preds.n > rows else found
+        rows = max(1, (MOST if max_probs is None else max_probs) // preds.k)
+        sample = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
+        return sample._cut() if preds.n > rows else sample
 
     def __add__(self, other: Reservoir) -> Reservoir:
         ceiling = min(self.ceiling, other.ceiling)
-        parts = tuple(part for each in (*self.parts, *other.parts) if (part := _below(each, ceiling)) is not None)
-        found = Reservoir(self.most, parts, ceiling, self.seen + other.seen)
+        parts = tuple(
+            part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
+        )
+        sample = Reservoir(self.most, parts, ceiling, self.seen + other.seen)
         # Copied only now and then: most batches of a long stream add a handful of rows.
-        return found._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.most else found
+        return sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.most else sample
 
     @property
     def keys(self) -> Array:
@@ -76,7 +78,7 @@ class Reservoir:
 
     def _cut(self) -> Reservoir:
         """The same sample as one part that holds nothing else."""
-        keys, rows = np.concatenate([each for each, _ in self.parts]), joined([rows for _, rows in self.parts])
+        keys, rows = np.concatenate([keys for keys, _ in self.parts]), joined([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.most]
         ceiling = keys[order[-1]] if len(order) == self.most else self.ceiling
         return Reservoir(self.most, ((keys[order], rows[order]),), ceiling, self.seen)
@@ -100,9 +102,9 @@ class Counted:
     sample: Reservoir
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, most: int | None = None) -> Counted:
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Counted:
         """Both of one batch."""
-        return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, most=most))
+        return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(self.tally + other.tally, self.sample + other.sample)
@@ -110,10 +112,10 @@ class Counted:
 
 def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
     keys, rows = part
-    kept = keys <= ceiling
-    if kept.all():
+    mask = keys <= ceiling
+    if mask.all():
         return part
-    return (keys[kept], rows[kept]) if kept.any() else None
+    return (keys[mask], rows[mask]) if mask.any() else None
 
 
 def hashed(ids: Array, seed: int) -> Array:

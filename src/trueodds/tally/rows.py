@@ -46,14 +46,16 @@ class Rows:
             P = p[:, None]
         else:
             P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
-        given = np.dtype(preds.dtype)
-        eps = float(np.finfo(given if given.kind == "f" else np.float64).eps)
-        off_by = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
-        y, shares, w = (None if each is None else plain(each[where]) for each in (preds.y, preds.votes, preds.weight))
+        dtype = np.dtype(preds.dtype)
+        eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+        rounding_tolerance = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
+        y, shares, w = (
+            None if array is None else plain(array[where]) for array in (preds.y, preds.votes, preds.weight)
+        )
         z = logs = None
         if preds.logits is not None:
             z, logs = preds.logits[where], preds.once("log observed", partial(log_observed, preds))[where]
-        return cls(preds.kind, plain(P), y, shares, w, off_by, p.ndim == 1, z, logs)
+        return cls(preds.kind, plain(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
 
     @property
     def exact(self) -> bool:
@@ -135,5 +137,5 @@ def outcomes(rows: Rows, first: int, last: int) -> Array:
     if rows.shares is not None:
         return rows.shares[:, first:last]
     assert rows.y is not None
-    seen = rows.y[:, first:last] if rows.kind == "multilabel" else rows.y[:, None] == np.arange(first, last)
-    return seen.astype(np.float64)
+    observed = rows.y[:, first:last] if rows.kind == "multilabel" else rows.y[:, None] == np.arange(first, last)
+    return observed.astype(np.float64)

@@ -90,7 +90,7 @@ def brier(p: Array, y: Array) -> Array:
     return total
 
 
-def log_loss(p: Array, y: Array, floor: float = 0.0) -> Array:
+def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
     """−Σ y log p in nats; infinite where an outcome of probability 0 is observed, unless floored.
 
     Of a single column (n,) the complement is 1 − p; where both are known apart, `log_score` takes their logarithms.
@@ -99,24 +99,24 @@ def log_loss(p: Array, y: Array, floor: float = 0.0) -> Array:
     [inf, 0.0]
     """
     if p.ndim == 1:
-        p, y = (np.stack([1 - each.astype(np.float64), each], axis=1) for each in (p, y))
+        p, y = (np.stack([1 - values.astype(np.float64), values], axis=1) for values in (p, y))
     with np.errstate(divide="ignore"):
-        return log_score(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, floor)
+        return log_score(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob)
 
 
-def log_score(logs: Array, y: Array, floor: float = 0.0) -> Array:
+def log_score(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     """−Σ y log p of each row from log-probabilities (n, m) and shares of outcomes (n, m).
 
     >>> log_score(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
     [5681.0]
     """
-    if floor:
-        logs = np.maximum(logs, np.log(floor))
+    if min_prob:
+        logs = np.maximum(logs, np.log(min_prob))
     with np.errstate(invalid="ignore"):
         total: Array = np.where(y > 0, y * -logs, 0.0).sum(axis=1)
     return total
 
 
-def below(logs: Array, floor: float) -> int:
+def below(logs: Array, min_prob: float) -> int:
     """How many rows of log-probabilities (n, m) have one below the floor."""
-    return int((logs < np.log(floor)).any(axis=1).sum())
+    return int((logs < np.log(min_prob)).any(axis=1).sum())

@@ -48,7 +48,7 @@ class SimplexCells:
                 "Tally both with the same grid.",
             )
         names = ("keys", "n", "w", "ww", "wp", "wy")
-        return _pooled(self.bins, *(np.concatenate([getattr(self, each), getattr(other, each)]) for each in names))
+        return _pooled(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def view(self, name: str, classes: int) -> View:
         """The joint view of these cells, each placed at the middle of its bins."""
@@ -65,7 +65,7 @@ def _pooled(bins: int, keys: Array, *sums: Array) -> SimplexCells:
     inverse = inverse.reshape(-1)
     order = np.argsort(inverse, kind="stable")
     first = np.searchsorted(inverse[order], np.arange(len(unique)))
-    return SimplexCells(bins, keys[order[first]], *(np.add.reduceat(each[order], first, axis=0) for each in sums))
+    return SimplexCells(bins, keys[order[first]], *(np.add.reduceat(values[order], first, axis=0) for values in sums))
 
 
 def _sortable(keys: Array) -> Array:

@@ -43,10 +43,10 @@ def wanted(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, s
 
 def seen(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
     """The names of lenses that these slots give back."""
-    numbers = [slot for slot in slots if slot.startswith("class:")]
-    names = [slot for slot in slots if not slot.startswith("class:")]
+    numbers = [name for name in slots if name.startswith("class:")]
+    names = [name for name in slots if not name.startswith("class:")]
     if kind == "classes" and len(classes) == 2 and "class:1" in numbers:
         names += ["positive", "canonical"]
     if len(numbers) == len(classes):
         names.append("classwise")
-    return names + [f"class:{classes[int(slot.removeprefix('class:'))]}" for slot in numbers]
+    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in numbers]

@@ -101,13 +101,13 @@ class Tally:
             preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
         count_group = partial(_count, preds, bins=bins, group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
-        whole = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
-        asked = [as_lens(each) for each in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
+        tally = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
+        extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
-            asked.append(lenses_of.Canonical())
-        for lens in asked:
-            whole = whole._with(lens, preds)
-        return whole
+            extra_lenses.append(lenses_of.Canonical())
+        for lens in extra_lenses:
+            tally = tally._with(lens, preds)
+        return tally
 
     def _with(self, lens: Lens, preds: Predictions) -> Tally:
         """The same tally with one lens more."""
@@ -149,21 +149,21 @@ class Tally:
     def _refuse_different(self, other: Tally) -> None:
         sides = [
             {
-                "kind": each.kind,
-                "classes": list(each.classes),
-                "lenses": [*each.slots, *sorted(each.joint)],
-                "grid": each.grid,
-                "bins": each.bins,
-                "group columns": sorted(each.groups),
+                "kind": tally.kind,
+                "classes": list(tally.classes),
+                "lenses": [*tally.slots, *sorted(tally.joint)],
+                "grid": tally.grid,
+                "bins": tally.bins,
+                "group columns": sorted(tally.groups),
             }
-            for each in (self, other)
+            for tally in (self, other)
         ]
-        for what, mine in sides[0].items():
-            if mine != sides[1][what]:
+        for what, own in sides[0].items():
+            if own != sides[1][what]:
                 raise InputError(
                     "TO401",
                     f"Tallies with different {what} cannot be added.",
-                    f"{_short(mine)} and {_short(sides[1][what])}",
+                    f"{_short(own)} and {_short(sides[1][what])}",
                     "Tally both in the same way.",
                 )
 
@@ -210,8 +210,8 @@ class Tally:
         Raises TO405 where the tally was not made for that lens, and says which it has.
         """
         lens = as_lens(lens)
-        if found := self._where(lens):
-            return tuple(self.cells.view(self.slots.index(slot), name, self.k) for slot, name in found)
+        if entries := self._where(lens):
+            return tuple(self.cells.view(self.slots.index(key), name, self.k) for key, name in entries)
         if lens.name in self.joint:
             return (self.joint[lens.name].view(lens.name, self.k),)
         raise InputError(
@@ -232,8 +232,8 @@ class Tally:
                 "TO405", "The tally does not hold that score.", describe(name), "It holds brier and log_loss."
             )
         sums = self.scores[name]
-        said = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}
-        return {"mean": sums.mean, "standard_error": sums.standard_error, **said}
+        totals = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}
+        return {"mean": sums.mean, "standard_error": sums.standard_error, **totals}
 
     def notes(self, lens: str | Lens | None = None) -> tuple[Note, ...]:
         """The notes of all rows together, and those that the lens brings up."""
@@ -265,8 +265,8 @@ class Tally:
 
     def _where(self, lens: Lens) -> list[tuple[str, str]]:
         """The slots of a lens with the names of its views; empty where a slot is missing."""
-        found = slots.wanted(lens, self.kind, self.classes)
-        return found if all(slot in self.slots for slot, _ in found) else []
+        entries = slots.wanted(lens, self.kind, self.classes)
+        return entries if all(key in self.slots for key, _ in entries) else []
 
 
 def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
@@ -279,7 +279,7 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
 
     def work(start: int, stop: int) -> Tally:
         rows = Rows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
-        found = counted(rows, ranks, classes, bins if null else None)
+        sums = counted(rows, ranks, classes, bins if null else None)
         return Tally(
             kind=preds.kind,
             classes=preds.classes,
@@ -289,11 +289,11 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
             slots=slots.named(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
-            cells=found.cells,
+            cells=sums.cells,
             joint={},
-            null=found.null,
-            scores=found.scores,
-            counts=found.counts,
+            null=sums.null,
+            scores=sums.scores,
+            counts=sums.counts,
             groups={},
         )
 

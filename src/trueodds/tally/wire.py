@@ -93,7 +93,7 @@ def _told(tally: Tally) -> dict[str, Any]:
             "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
         },
         "joint": {
-            name: {each: getattr(cells, each).tolist() for each in ("keys", "n", "w", "ww", "wp", "wy")}
+            name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
             for name, cells in tally.joint.items()
         },
         "null": _told_null(tally.null),
@@ -107,7 +107,7 @@ def _told(tally: Tally) -> dict[str, Any]:
 
 def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
     """The fields by name; `asdict` would copy each number by itself, which costs ten times as much."""
-    return {each.name: getattr(sums, each.name) for each in fields(sums)}
+    return {field.name: getattr(sums, field.name) for field in fields(sums)}
 
 
 def _told_null(null: Array | None) -> dict[str, list[Any]] | None:

@@ -26,23 +26,23 @@ _inside = threading.local()  # blocks within blocks run where they are: waiting 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """The function compiled on first use and kept on disk; where no folder is writable, in memory."""
     try:
-        kept = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba found no place for its cache
         return numba.njit(nogil=True, error_model="numpy", **options)(function)
     # Numba takes a cache for stale by the function's own file, and has built functions of other files into it.
-    file = getattr(getattr(kept, "_cache", None), "_cache_file", None)
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if file is not None and hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _written())
-    return kept
+    return dispatcher
 
 
 @lru_cache(maxsize=1)
 def _written() -> str:
     """What stands in the files of all kernels, as a hash."""
-    found = hashlib.blake2b(digest_size=16)
-    for each in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(each.read_bytes())
-    return found.hexdigest()
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def reordered(function: Callable[..., Any]) -> Any:
@@ -52,9 +52,9 @@ def reordered(function: Callable[..., Any]) -> Any:
 
 def threads() -> int:
     """How many threads to use: TRUEODDS_THREADS, else the cores of this process."""
-    asked = os.environ.get("TRUEODDS_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    setting = os.environ.get("TRUEODDS_THREADS", "")
+    if setting.isdigit() and int(setting) > 0:
+        return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -73,14 +73,14 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     helpers = min(threads(), len(spans)) - 1
     if helpers < 1 or getattr(_inside, "blocks", False):
         return [work(*span) for span in spans]
-    found: list[Any] = [None] * len(spans)
+    results: list[Any] = [None] * len(spans)
     turn = itertools.count()
 
     def in_turn() -> None:
         _inside.blocks = True
         try:
             while (i := next(turn)) < len(spans):
-                found[i] = work(*spans[i])
+                results[i] = work(*spans[i])
         finally:
             _inside.blocks = False
 
@@ -89,9 +89,9 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
         in_turn()
     finally:
         turn = itertools.count(len(spans))  # after an error nobody begins another block
-        for each in waiting:
-            each.result()
-    return found
+        for future in waiting:
+            future.result()
+    return results
 
 
 def summed(
@@ -111,10 +111,10 @@ def summed(
         return out
 
     parts = in_blocks(work, total, max(1, -(-total // spans)))
-    found = parts[0] if parts else np.zeros(shape)
+    sums = parts[0] if parts else np.zeros(shape)
     for part in parts[1:]:
-        found += part
-    return found
+        sums += part
+    return sums
 
 
 def plain(x: Array) -> Array:

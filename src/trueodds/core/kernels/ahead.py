@@ -15,13 +15,13 @@ LINE = 64  # bytes that come at a time
 def _fetch(_typing: Any, x: Any, place: Any) -> Any:
     """What `fetch` compiles to: one instruction, which reads nothing and so fails nowhere."""
 
-    def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         to_read, soon, as_data = number(0), number(3), number(1)
-        at = builder.bitcast(builder.gep(data, [given[1]]), byte)
+        at = builder.bitcast(builder.gep(data, [args[1]]), byte)
         builder.call(prefetch, [at, to_read, soon, as_data])
         return context.get_dummy_value()
 

@@ -19,10 +19,10 @@ _TURN = 32  # multiples whose sines follow from those of two angles
 @compiled
 def _near(q):  # type: ignore[no-untyped-def]
     """The series in q = z²."""
-    found = 1.0
+    value = 1.0
     for k in range(_TERMS, 0, -1):
-        found = 1.0 - found * q / (2 * k * (2 * k + 7))
-    return found
+        value = 1.0 - value * q / (2 * k * (2 * k + 7))
+    return value
 
 
 @compiled
@@ -41,29 +41,29 @@ def _each(z, out):  # type: ignore[no-untyped-def]
 def _multiples(z, out):  # type: ignore[no-untyped-def]
     sine, cosine = np.empty(_TURN), np.empty(_TURN)
     for r in range(z.shape[0]):
-        step, here = z[r], out[r]
+        step, row = z[r], out[r]
         for j in range(_TURN):
             sine[j], cosine[j] = np.sin(j * step), np.cos(j * step)
-        for start in range(0, here.shape[0], _TURN):
+        for start in range(0, row.shape[0], _TURN):
             s, c = np.sin(start * step), np.cos(start * step)
-            for j in range(min(_TURN, here.shape[0] - start)):
+            for j in range(min(_TURN, row.shape[0] - start)):
                 a, b = s * cosine[j] + c * sine[j], c * cosine[j] - s * sine[j]
-                here[start + j] = _far((start + j) * step, a, b)
+                row[start + j] = _far((start + j) * step, a, b)
         k = 0
-        while k < here.shape[0] and k * step < _NEAR:
-            here[k] = _near(k * step * k * step)
+        while k < row.shape[0] and k * step < _NEAR:
+            row[k] = _near(k * step * k * step)
             k += 1
 
 
 def third(z: Array) -> Array:
     """Of each z ≥ 0."""
-    found = np.empty(np.size(z))
-    _each(np.ravel(np.asarray(z, dtype=np.float64)), found)
-    return found.reshape(np.shape(z))
+    out = np.empty(np.size(z))
+    _each(np.ravel(np.asarray(z, dtype=np.float64)), out)
+    return out.reshape(np.shape(z))
 
 
 def third_of_multiples(z: Array, count: int) -> Array:
     """Of 0, z, 2z … count · z for each z ≥ 0, (…, count + 1)."""
-    found = np.empty((np.size(z), count + 1))
-    _multiples(np.ravel(np.asarray(z, dtype=np.float64)), found)
-    return found.reshape((*np.shape(z), count + 1))
+    out = np.empty((np.size(z), count + 1))
+    _multiples(np.ravel(np.asarray(z, dtype=np.float64)), out)
+    return out.reshape((*np.shape(z), count + 1))

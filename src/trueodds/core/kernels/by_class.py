@@ -20,19 +20,19 @@ _BLOCK = 2**14  # probabilities below which another thread is not worth its star
 
 
 @compiled
-def _relative(eta, Y, start, top, where, seen):  # type: ignore[no-untyped-def]
+def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
     """η less each row's largest, which class that is, and the mean over what came."""
-    top[:], where[:], seen[:] = eta[0], 0, 0.0
+    top[:], where[:], observed[:] = eta[0], 0, 0.0
     for k in range(1, eta.shape[0]):
         for i in range(eta.shape[1]):
             more = eta[k, i] > top[i]
             top[i] = eta[k, i] if more else top[i]
             where[i] = k if more else where[i]
     for k in range(eta.shape[0]):
-        came = Y[k, start : start + eta.shape[1]]
+        y = Y[k, start : start + eta.shape[1]]
         for i in range(eta.shape[1]):
             eta[k, i] -= top[i]
-            seen[i] += came[i] * eta[k, i]
+            observed[i] += y[i] * eta[k, i]
 
 
 @compiled
@@ -48,11 +48,11 @@ def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untype
             others[i] += 0.0 if where[i] == k else e[k, i]
     mass = w[start : start + e.shape[1]]
     for k in range(e.shape[0]):
-        came = Y[k, start : start + e.shape[1]]
+        y = Y[k, start : start + e.shape[1]]
         for i in range(e.shape[1]):
             x, part = e[k, i], 1.0 / (1.0 + others[i])
             rest = others[i] if where[i] == k else 1.0 + others[i] - x
-            r[k, i] = mass[i] * (x * (1.0 - came[i]) - came[i] * rest) * part
+            r[k, i] = mass[i] * (x * (1.0 - y[i]) - y[i] * rest) * part
             v[k, i] = mass[i] * x * part * (rest * part)
             q[k, i] = np.sqrt(mass[i]) * x * part
 
@@ -149,7 +149,7 @@ def sums(F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curve
     else:
         own, across, deep = (k * curved, d, d), (k * d * curved, k * d * curved), k * d * curved + 1
     first, second = 1 + k * d, 1 + k * d + own[0] * d * d
-    whole = second + across[0] * across[1]
+    size = second + across[0] * across[1]
     tile = max(_ROWS, _ROOM // (deep + 4 * k))
 
     def into(out: Array) -> tuple[Array, ...]:
@@ -162,18 +162,22 @@ def sums(F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curve
         for i in range(start, stop, tile):
             m = min(tile, stop - i)
             every = numbers[: (deep + 4 * k + 3) * m].reshape(-1, m)  # so that each part lies in one piece
-            (top, seen, others), (eta, r, q, v), room = every[:3], every[3 : 3 + 4 * k].reshape(4, k, m), every[-deep:]
+            (top, observed, others), (eta, r, q, v), room = (
+                every[:3],
+                every[3 : 3 + 4 * k].reshape(4, k, m),
+                every[-deep:],
+            )
             (_shared_scores if shared else _separate_scores)(f, theta, o, i, eta)
-            _relative(eta, y, i, top, where[:m], seen)
+            _relative(eta, y, i, top, where[:m], observed)
             np.exp(eta, out=eta)
             _outcomes(eta, y, mass, i, where[:m], others, r, q, v)
-            value += mass[i : i + m] @ (np.log1p(others) - seen)
+            value += mass[i : i + m] @ (np.log1p(others) - observed)
             if shared:
                 _shared_sums(f, i, r, q, room, gradient, rest)
             else:
                 _separate_sums(f, i, r, q, v, room, gradient, blocks, rest)
 
-    return into(summed(add, n, (whole,), block=max(1, _BLOCK // k)))
+    return into(summed(add, n, (size,), block=max(1, _BLOCK // k)))
 
 
 def _along(x: Array) -> Array:

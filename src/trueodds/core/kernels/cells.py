@@ -92,6 +92,6 @@ def cells_of(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
         turned(P, start, m, first, columns)
         for c in range(k):
             placed(columns[c], m, edges, exact, x, q, cells)
-            here = out.T[c]
+            column = out.T[c]
             for i in range(m):
-                here[start + i] = cells[i]
+                column[start + i] = cells[i]

@@ -27,7 +27,7 @@ class Look(NamedTuple):
 
 
 @reordered
-def _look(P, bits, exact, extremes, found, distance):  # type: ignore[no-untyped-def]
+def _look(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
     """Into extremes the least and the largest bits, into found the rows that are off and the worst row.
 
     The bits of floats from 0 rise with them; those of negative ones and of what is no number lie beyond.
@@ -57,10 +57,10 @@ def _look(P, bits, exact, extremes, found, distance):  # type: ignore[no-untyped
                 total[i] = s
         for i in range(m):
             d = abs(total[i] - 1.0)
-            found[0] += not d <= exact
+            bad_rows[0] += not d <= exact
             if d > distance[0]:
                 distance[0] = d
-                found[1] = start + i
+                bad_rows[1] = start + i
     extremes[0], extremes[1] = low, high
 
 
@@ -70,16 +70,16 @@ def look(P: Array, exact: float) -> Look:
 
     def work(start: int, stop: int) -> tuple[Array, Array, Array]:
         block = plain(P[start:stop])
-        extremes, found, distance = np.empty(2, dtype=words), np.zeros(2, dtype=np.int64), np.zeros(1)
-        _look(block, plain(block.view(words)), exact, extremes, found, distance)
-        found[1] += start
-        return extremes.view(block.dtype), found, distance
+        extremes, bad_rows, distance = np.empty(2, dtype=words), np.zeros(2, dtype=np.int64), np.zeros(1)
+        _look(block, plain(block.view(words)), exact, extremes, bad_rows, distance)
+        bad_rows[1] += start
+        return extremes.view(block.dtype), bad_rows, distance
 
     parts = in_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
     worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # of equals the first
     low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
-    off = int(sum(found[0] for _, found, _ in parts))
-    return Look(_least(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), off)
+    n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
+    return Look(_least(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
 
 
 def _least(low: Array) -> float:

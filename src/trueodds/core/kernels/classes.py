@@ -27,25 +27,25 @@ def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     size = bins + 2
     values = P.reshape(-1)
     rows = max(1, _BUFFER // k)
-    base, slot = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
+    base, bin_index = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
     count, total = np.zeros(k * size, dtype=np.int64), np.zeros(k * size)
     for j in range(rows * k):
         base[j] = (j % k) * size
     for start in range(0, n, rows):
         m = min(rows, n - start)
-        here = values[start * k : (start + m) * k]
+        block = values[start * k : (start + m) * k]
         for j in range((start + 2 * m) * k, (start + 3 * m) * k, LINE // P.itemsize):  # the rows after the next
             fetch(values, j)
-        placed(here, m * k, bounds, bins, by, base, slot)
+        placed(block, m * k, bounds, bins, by, base, bin_index)
         for j in range(m * k):
-            s = np.uint32(slot[j])
+            s = np.uint32(bin_index[j])
             count[s] += 1
-            total[s] += np.float64(here[j])
+            total[s] += np.float64(block[j])
         for i in range(m):
             j = i * k + y[start + i]
-            s = np.uint32(slot[j])
+            s = np.uint32(bin_index[j])
             out[s, 2] += 1.0
-            out[s, 3] += np.float64(here[j])
+            out[s, 3] += np.float64(block[j])
     for t in range(k * size):
         out[t, 0] += np.float64(count[t])
         out[t, 1] += total[t]
@@ -75,10 +75,10 @@ def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-unt
             low[c] += np.float64(row[c]) if word[c] <= limit else 0.0
         for first in range(0, k, _RUN):
             last = min(k, first + _RUN)
-            most = limit
+            largest = limit
             for c in range(first, last):
-                most = max(most, word[c])
-            if most > limit:
+                largest = max(largest, word[c])
+            if largest > limit:
                 for c in range(first, last):
                     if word[c] > limit:
                         t = c * size + 1 + _bin(row[c], bounds)

@@ -20,32 +20,32 @@ _BLOCK = 2**16  # rows worth a thread's while
 @compiled
 def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
-    slot, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
+    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
     for start in range(0, p.shape[0], ROWS):
-        here, labels = p[start : start + ROWS], y[start : start + ROWS]
-        m = here.shape[0]
-        placed(here, m, bounds, bins, by, none, slot)
+        block, labels = p[start : start + ROWS], y[start : start + ROWS]
+        m = block.shape[0]
+        placed(block, m, bounds, bins, by, none, bin_index)
         for i in range(m):
-            slot[i] = slot[i] * 2 + np.int32(labels[i] == label)
-        scattered(here, m, slot, sums)
+            bin_index[i] = bin_index[i] * 2 + np.int32(labels[i] == label)
+        scattered(block, m, bin_index, sums)
     told(sums, out)
 
 
 @compiled
 def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """The same of rows that are keys (see `sort.row_keys`): those that did not come, and those that came."""
-    slot, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
+    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), no_sums(out.shape[0])
     bits = np.empty(ROWS, dtype=keys.dtype)
-    said = bits.view(bounds.dtype)
+    scores = bits.view(bounds.dtype)
     for start in range(0, keys.shape[0], ROWS):
-        here = keys[start : start + ROWS]
-        m = here.shape[0]
+        block = keys[start : start + ROWS]
+        m = block.shape[0]
         for i in range(m):
-            bits[i] = here[i] >> 1
-        placed(said, m, bounds, bins, by, none, slot)
+            bits[i] = block[i] >> 1
+        placed(scores, m, bounds, bins, by, none, bin_index)
         for i in range(m):
-            slot[i] = slot[i] * 2 + np.int32(here[i] & 1)
-        scattered(said, m, slot, sums)
+            bin_index[i] = bin_index[i] * 2 + np.int32(block[i] & 1)
+        scattered(scores, m, bin_index, sums)
     told(sums, out)
 
 
@@ -56,11 +56,11 @@ def no_sums(size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def scattered(p, m, slot, sums):  # type: ignore[no-untyped-def]
+def scattered(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
     """Adds each score to its slot."""
     count, one, two = sums
     for i in range(m):
-        s, x = np.uint32(slot[i]), np.float64(p[i])
+        s, x = np.uint32(bin_index[i]), np.float64(p[i])
         count[s] += 1
         one[s] += x
         two[s] += x * x
@@ -79,14 +79,14 @@ def told(sums, out):  # type: ignore[no-untyped-def]
 @compiled
 def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins + 2, 10)."""
-    slot, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
+    bin_index, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
     for start in range(0, p.shape[0], ROWS):
         m = min(ROWS, p.shape[0] - start)
-        here = p[start : start + m]
-        placed(here, m, bounds, bins, by, none, slot)
+        block = p[start : start + m]
+        placed(block, m, bounds, bins, by, none, bin_index)
         for i in range(m):
-            s = np.uint32(slot[i])
-            a, x, z = w[start + i], np.float64(here[i]), y[start + i]
+            s = np.uint32(bin_index[i])
+            a, x, z = w[start + i], np.float64(block[i]), y[start + i]
             out[s, 0] += n[start + i]
             out[s, 1] += a
             out[s, 2] += a * x

@@ -104,9 +104,9 @@ def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untype
     for i in range(P.shape[0]):
         stream = row_key(key, i)
         _accumulate(P, i, dither_of(stream), cumulative)
-        together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
+        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
-            out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, together, share, r))
+            out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
 
 
 @compiled
@@ -115,20 +115,20 @@ def _sums(P, w, tables, rows, cluster, share, key, start, stop, out):  # type: i
     for i in range(P.shape[0]):
         stream = row_key(key, rows[i] if rows.shape[0] > 0 else i)
         _accumulate(P, i, dither_of(stream), cumulative)
-        together = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
+        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
         for r in range(start, stop):
-            c = pick(cumulative, P.shape[1], chance(stream, together, share, r))
+            c = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
             for t in range(tables.shape[0]):
-                slot = tables[t, i, c]
-                if slot >= 0:
-                    out[slot, r - start] += w[i]
+                bin_index = tables[t, i, c]
+                if bin_index >= 0:
+                    out[bin_index, r - start] += w[i]
 
 
 @compiled
-def _between(here, u, low, width, weight):  # type: ignore[no-untyped-def]
+def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
     """The weight of a row where low ≤ u < low + width: one comparison, as what lies below wraps around."""
     for r in range(u.shape[0]):
-        here[r] += weight if np.uint32(u[r] - low) < width else weight - weight
+        out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
 
 
 @compiled
@@ -147,16 +147,16 @@ def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untype
         for t in range(tables.shape[0]):
             c = 0
             while c < k:
-                first, slot = c, tables[t, i, c]
-                while c < k and tables[t, i, c] == slot:
+                first, bin_index = c, tables[t, i, c]
+                while c < k and tables[t, i, c] == bin_index:
                     c += 1
-                if slot < 0:
+                if bin_index < 0:
                     continue
                 low = cumulative[first - 1] if first > 0 else 0.0
                 if cumulative[c - 1] - low == WHOLE:
-                    out[slot] += weight
+                    out[bin_index] += weight
                 else:
-                    _between(out[slot], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+                    _between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compiled
@@ -169,9 +169,9 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
             for r in range(start, stop):
                 if uniform(stream, r) < bound:
                     for t in range(tables.shape[0]):
-                        slot = tables[t, i, c]
-                        if slot >= 0:
-                            out[slot, r - start] += w[i]
+                        bin_index = tables[t, i, c]
+                        if bin_index >= 0:
+                            out[bin_index, r - start] += w[i]
 
 
 FEW = 32  # classes up to which comparing with every threshold is faster than a search
@@ -216,16 +216,16 @@ def sums(
     than a cache holds are better met in their order. `share` as for `labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    of, known = (_NONE if each is None else each for each in (cluster, rows))
-    few = P.shape[1] <= FEW and size <= MANY and share == 0 and not separate and rows is None
+    of, known = (_NONE if array is None else array for array in (cluster, rows))
+    small = P.shape[1] <= FEW and size <= MANY and share == 0 and not separate and rows is None
     assert rows is None or not separate
-    counted = few and bool((w == 1).all())  # whole numbers: exact, and half as wide
+    counted = small and bool((w == 1).all())  # whole numbers: exact, and half as wide
 
     def work(a: int, b: int) -> Array:
         shape = (size, b - a) if rows is None else (b - a, size)
         out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
         out = out if rows is None else out.T  # slots side by side, as they are met and as they are wanted
-        if few:
+        if small:
             _sums_of_few(P, w, tables, key, a + start, b + start, out)
         elif separate:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
@@ -233,7 +233,7 @@ def sums(
             _sums(P, w, tables, known, of, share, key, a + start, b + start, out)
         return out.T
 
-    least = draws_at_once(size) if rows is None else 8  # rows in the order of their slots need no cache for all of them
-    block = max(least, min(AT_ONCE, 2**19 // max(1, size))) if few else least
+    chunk = draws_at_once(size) if rows is None else 8  # rows in the order of their slots need no cache for all of them
+    block = max(chunk, min(AT_ONCE, 2**19 // max(1, size))) if small else chunk
     parts = in_blocks(work, stop - start, block)
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)

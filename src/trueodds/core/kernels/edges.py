@@ -50,14 +50,14 @@ def scale(edges: Array, closed: str, dtype: Any) -> float:
 
 
 @compiled
-def placed(x, m, bounds, bins, scale, base, slot):  # type: ignore[no-untyped-def]
+def placed(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
     """slot[j] is base[j] and the number of x[j]'s bin, from 1; 0 and bins + 1 may stand for the first and the last."""
     if scale > 0:
         limit = np.float64(bins + 1)
         for j in range(m):
             v = np.ceil(np.float64(x[j]) * scale)
             v = v if v < limit else limit
-            slot[j] = base[j] + np.int32(v)
+            bin_index[j] = base[j] + np.int32(v)
         return
     if bounds.shape[0] > FEW:
         for j in range(m):
@@ -68,25 +68,25 @@ def placed(x, m, bounds, bins, scale, base, slot):  # type: ignore[no-untyped-de
                     low = middle + 1
                 else:
                     high = middle
-            slot[j] = base[j] + np.int32(low + 1)
+            bin_index[j] = base[j] + np.int32(low + 1)
         return
     for j in range(m):
-        slot[j] = base[j] + np.int32(1)
+        bin_index[j] = base[j] + np.int32(1)
     for e in range(0, bounds.shape[0], _STEP):
         a, b, c, d = bounds[e], bounds[e + 1], bounds[e + 2], bounds[e + 3]
         f, g, h, k = bounds[e + 4], bounds[e + 5], bounds[e + 6], bounds[e + 7]
         for j in range(m):
             v = x[j]
             lower = np.int32(v > a) + np.int32(v > b) + np.int32(v > c) + np.int32(v > d)
-            slot[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
+            bin_index[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
 
 
 def folded(table: Array) -> Array:
     """Sums by the numbers of `placed` (…, bins + 2, sums) as sums by bin, (…, bins, sums)."""
-    found = table[..., 1:-1, :].copy()
-    found[..., 0, :] += table[..., 0, :]
-    found[..., -1, :] += table[..., -1, :]
-    return found
+    sums = table[..., 1:-1, :].copy()
+    sums[..., 0, :] += table[..., 0, :]
+    sums[..., -1, :] += table[..., -1, :]
+    return sums
 
 
 def index(x: Array, edges: Array, closed: str) -> Array:
@@ -97,9 +97,9 @@ def index(x: Array, edges: Array, closed: str) -> Array:
     out = np.zeros(len(x), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
-        slot = np.zeros(stop - start, dtype=np.int32)
-        placed(plain(x[start:stop]), stop - start, bounds, bins, by, slot, slot)
-        out[start:stop] = np.clip(slot - 1, 0, bins - 1)
+        bin_index = np.zeros(stop - start, dtype=np.int32)
+        placed(plain(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
+        out[start:stop] = np.clip(bin_index - 1, 0, bins - 1)
 
     in_blocks(work, len(x), _BLOCK)
     return out

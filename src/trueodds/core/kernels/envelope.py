@@ -40,7 +40,7 @@ def at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
         x[0], y[0] = 0.0, 0.0
         n = 1
         a = s = 0.0
-        best, where = 0.0, 0.5
+        largest, where = 0.0, 0.5
         for j in range(m - 1):
             a += up[j]
             s += steeper[j]
@@ -50,8 +50,8 @@ def at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
                 d = max(a + s * t, 0.0)
                 x[n], y[n] = t, d
                 n += 1
-                if d / max(t, 1.0 - t) > best:
-                    best, where = d / max(t, 1.0 - t), t
+                if d / max(t, 1.0 - t) > largest:
+                    largest, where = d / max(t, 1.0 - t), t
         x[n], y[n] = 1.0, 0.0
         n += 1
         h = 0
@@ -74,4 +74,4 @@ def at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
                 out[r, 0] = 2.0 * (y[g] + share * (y[i] - y[g]))
                 out[r, 3], out[r, 4] = x[g], x[i]
                 break
-        out[r, 1], out[r, 2] = best, where
+        out[r, 1], out[r, 2] = largest, where

@@ -44,18 +44,18 @@ def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
     """The keys of every class, keys (K, n); how many scores do not fit, and how many outcomes are neither 0 nor 1."""
     n, k = P.shape
     rows = words.shape[0] // k
-    said, came = P.reshape(-1), Y.reshape(-1)
+    predicted, outcomes = P.reshape(-1), Y.reshape(-1)
     one, none = words.dtype.type(1), words.dtype.type(0)
     misfits = others = 0
     for start in range(0, n, rows):
         m = min(rows, n - start) * k
-        here, y = words[:m], came[start * k : start * k + m]
-        misfits += _said(said[start * k : start * k + m], scores, bits, here)
+        block, y = words[:m], outcomes[start * k : start * k + m]
+        misfits += _said(predicted[start * k : start * k + m], scores, bits, block)
         for j in range(m):
-            here[j] |= one if y[j] == 1.0 else none
+            block[j] |= one if y[j] == 1.0 else none
         for j in range(m):
             others += (y[j] != 1.0) & (y[j] != 0.0)
-        _placed(here, k, start, keys)
+        _placed(block, k, start, keys)
     return misfits, others
 
 
@@ -64,17 +64,17 @@ def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyp
     """The same for class numbers y (n,), of which the columns are first, first + 1, …"""
     n, k = P.shape
     rows = words.shape[0] // k
-    said, one = P.reshape(-1), words.dtype.type(1)
+    predicted, one = P.reshape(-1), words.dtype.type(1)
     misfits = 0
     for start in range(0, n, rows):
         m = min(rows, n - start)
-        here = words[: m * k]
-        misfits += _said(said[start * k : (start + m) * k], scores, bits, here)
+        block = words[: m * k]
+        misfits += _said(predicted[start * k : (start + m) * k], scores, bits, block)
         for i in range(m):
             c = y[start + i] - first
             if 0 <= c < k:
-                here[i * k + c] |= one
-        _placed(here, k, start, keys)
+                block[i * k + c] |= one
+        _placed(block, k, start, keys)
     return misfits, 0
 
 
@@ -87,10 +87,10 @@ def each(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None =
     n, classes = len(P), range(P.shape[1]) if classes is None else classes
     if n == 0:
         return [work(np.empty(0, dtype=np.uint32)) for _ in classes]
-    found: list[T] = []
-    together = max(threads(), _HELD // n)
-    for first in range(classes.start, classes.stop, together):
-        keys = _of_classes(P, Y, first, min(first + together, classes.stop))
+    results: list[T] = []
+    batch_size = max(threads(), _HELD // n)
+    for first in range(classes.start, classes.stop, batch_size):
+        keys = _of_classes(P, Y, first, min(first + batch_size, classes.stop))
         if keys is None:
             return None
 
@@ -98,14 +98,14 @@ def each(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None =
             keys[start:stop].sort(axis=1)
             return [work(one) for one in keys[start:stop]]
 
-        found += [one for some in in_blocks(work_on, len(keys), max(1, 2**14 // n)) for one in some]
-    return found
+        results += [one for some in in_blocks(work_on, len(keys), max(1, 2**14 // n)) for one in some]
+    return results
 
 
 def _of_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
     n, k = len(P), last - first
-    few = P[:64, first:last]
-    narrow = P.dtype != np.float64 or bool((few.astype(np.float32) == few).all())
+    sample = P[:64, first:last]
+    narrow = P.dtype != np.float64 or bool((sample.astype(np.float32) == sample).all())
     for dtype, word in ((np.float32, np.uint32), (np.float64, np.uint64))[not narrow :]:
         keys = np.empty((k, n), dtype=word)
 

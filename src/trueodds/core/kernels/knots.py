@@ -27,8 +27,8 @@ def _started(x, starts):  # type: ignore[no-untyped-def]
     """The first knot in each bucket or beyond; there is one bucket fewer than starts."""
     buckets, b = np.float64(starts.shape[0] - 1), 0
     for j in range(x.shape[0]):
-        here = _bucket(x[j], buckets)
-        while b <= here:
+        bucket = _bucket(x[j], buckets)
+        while b <= bucket:
             starts[b] = j
             b += 1
     starts[b:] = x.shape[0]
@@ -79,11 +79,11 @@ def _steps(p, x, y, starts, half, right, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _none_at(P, least, out):  # type: ignore[no-untyped-def]
+def _none_at(P, lower, out):  # type: ignore[no-untyped-def]
     for i in range(P.shape[0]):
         low = 0
         for c in range(P.shape[1]):
-            low += P[i, c] <= least[c]
+            low += P[i, c] <= lower[c]
         out[i] = low == 0 or low == P.shape[1]
 
 
@@ -114,8 +114,8 @@ def _each(p: Array, work: Callable[[Array, Array], None]) -> Array:
     return out
 
 
-def none_at(P: Array, least: Array) -> Array:
+def none_at(P: Array, lower: Array) -> Array:
     """Which rows of P (n, K) have no value at or below that of its class (K,), or only such; (n,) bool."""
-    out, least = np.empty(len(P), dtype=np.bool_), plain(np.asarray(least, dtype=np.float64))
-    in_blocks(lambda a, b: _none_at(plain(P[a:b]), least, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1])))
+    out, lower = np.empty(len(P), dtype=np.bool_), plain(np.asarray(lower, dtype=np.float64))
+    in_blocks(lambda a, b: _none_at(plain(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1])))
     return out

@@ -26,22 +26,22 @@ def _of_few(P, row, key, start, out):  # type: ignore[no-untyped-def]
         stream = row_key(key, row + i)
         _accumulate(P, i, dither_of(stream), cumulative)
         fill(stream, start >> 1, words)
-        here = out[i]
-        here[:] = 0
+        labels = out[i]
+        labels[:] = 0
         for c in range(P.shape[1]):
             if cumulative[c] == WHOLE:
                 break
             bound = np.uint32(cumulative[c])
             for r in range(u.shape[0]):
-                here[r] += u[r] >= bound
+                labels[r] += u[r] >= bound
 
 
 def by_row(P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0) -> Array:
     """The labels that `draws.labels` gives, as (n, stop − start) in the smallest whole numbers that hold them."""
     dtype = np.min_scalar_type(P.shape[1] - 1)
     if P.shape[1] > FEW or share > 0:
-        each = draws.labels(P, key, start, stop, cluster=cluster, share=share)
-        return np.ascontiguousarray(each.T, dtype=dtype)
+        labels = draws.labels(P, key, start, stop, cluster=cluster, share=share)
+        return np.ascontiguousarray(labels.T, dtype=dtype)
     P = plain(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
 

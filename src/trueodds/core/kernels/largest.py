@@ -62,12 +62,12 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
     k = np.int32(P.shape[1])
     for i in range(m):
         row = bits[start + i]
-        most = row[0]
+        highest = row[0]
         for c in range(k):
-            most = max(most, row[c])
+            highest = max(highest, row[c])
         first, count = k, np.int32(0)
         for c in range(k):
-            same = row[c] == most
+            same = row[c] == highest
             count += np.int32(same)
             first = min(first, np.int32(c) if same else k)
         at[i] = first
@@ -92,29 +92,29 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 @compiled
 def _most_of_both(flat, a, b, m):  # type: ignore[no-untyped-def]
     """The largest of the m values from a on, and of those from b on; unsigned places leave no check for negative ones."""
-    most, beyond = flat[a], flat[b]
+    highest, beyond = flat[a], flat[b]
     for c in range(m):
-        most = max(most, flat[a + np.uint64(c)])
+        highest = max(highest, flat[a + np.uint64(c)])
         beyond = max(beyond, flat[b + np.uint64(c)])
-    return most, beyond
+    return highest, beyond
 
 
 @compiled
-def _several(flat, a, m, most, parts):  # type: ignore[no-untyped-def]
+def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
     """Whether a row has its largest value more than once: in several parts, or within the one of m values from a on."""
     count = np.int32(0)
     for c in range(m):
-        count += np.int32(flat[a + np.uint64(c)] == most)
+        count += np.int32(flat[a + np.uint64(c)] == top)
     return (parts > 1) | (count > 1)
 
 
 @compiled
-def _hits(row, most, several, label):  # type: ignore[no-untyped-def]
+def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
     """Whether the label has the largest value; which class has it is asked only where several have: the lowest."""
     if not several:
-        return row[label] == most
+        return row[label] == top
     first = 0
-    while row[first] != most:
+    while row[first] != top:
         first += 1
     return first == label
 
@@ -131,23 +131,23 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
         j = min(i + half, m - 1)
         row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
         top, within, parts = flat[row], 0, 0  # the largest so far, a part that has it, and how many parts have it
-        most, there, others = flat[other], 0, 0
+        other_top, there, others = flat[other], 0, 0
         for c in range(0, k, _PART):
             for soon in range(c + ahead, c + ahead + _PART, line):
                 fetch(flat, row + np.uint64(soon))
                 fetch(flat, other + np.uint64(soon))
             x, z = _most_of_both(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
             parts = 1 if x > top else parts + (x == top)
-            others = 1 if z > most else others + (z == most)
+            others = 1 if z > other_top else others + (z == other_top)
             within = c if x > top else within
-            there = c if z > most else there
-            top, most = max(top, x), max(most, z)
+            there = c if z > other_top else there
+            top, other_top = max(top, x), max(other_top, z)
         several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
         tops[i], hit[i] = top, _hits(bits[start + i], top, several, y[start + i])
         ties += int(several)
-        several = _several(flat, other + np.uint64(there), min(_PART, k - there), most, others)
+        several = _several(flat, other + np.uint64(there), min(_PART, k - there), other_top, others)
         if i + half < m:
-            tops[j], hit[j] = most, _hits(bits[start + j], most, several, y[start + j])
+            tops[j], hit[j] = other_top, _hits(bits[start + j], other_top, several, y[start + j])
             ties += int(several)
     return ties
 
@@ -159,7 +159,7 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     columns = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype)
     tops, second = np.empty(ROWS, dtype=bits.dtype), np.empty(ROWS, dtype=P.dtype)
     top = tops.view(P.dtype)
-    at, hit, slot = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
+    at, hit, bin_index = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
     none = np.zeros(ROWS, np.int32)
     size = 2 * out.shape[0]
     count, one, two = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
@@ -173,19 +173,19 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
             ties += _tops(P, bits, a, m, columns, top, second, at)
             for i in range(m):
                 hit[i] = np.int64(at[i]) == labels[i]
-        placed(top, m, bounds, bins, by, none, slot)
+        placed(top, m, bounds, bins, by, none, bin_index)
         for i in range(m):
-            slot[i] = slot[i] * 2 + hit[i]
+            bin_index[i] = bin_index[i] * 2 + hit[i]
         for i in range(m):
-            s, x = np.uint32(slot[i]), np.float64(top[i])
+            s, x = np.uint32(bin_index[i]), np.float64(top[i])
             count[s] += 1
             one[s] += x
             two[s] += x * x
     for t in range(size):
-        here = out[t // 2, t % 2]
-        here[0] += np.float64(count[t])
-        here[1] += one[t]
-        here[2] += two[t]
+        cell = out[t // 2, t % 2]
+        cell[0] += np.float64(count[t])
+        cell[1] += one[t]
+        cell[2] += two[t]
     out[0, 0, 3] += ties
 
 
@@ -198,8 +198,8 @@ def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
     ties = 0
     for a in range(0, n, ROWS):
         m = min(ROWS, n - a)
-        here, into = top[a : a + m], out[a : a + m]
-        ties += _tops(P, bits, a, m, columns, here, second, at)
+        values, into = top[a : a + m], out[a : a + m]
+        ties += _tops(P, bits, a, m, columns, values, second, at)
         if y.shape[0] == 0:
             into[:] = at[:m]
         else:
@@ -231,16 +231,16 @@ def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
     """Adds to out (cells, powers) what `moments.added` adds of the residuals; how many rows have several largest values."""
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
-    top, second, off = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
-    slot, place = np.empty(ROWS, dtype=np.int32), np.empty(ROWS)
+    top, second, residuals = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
+    offset, place = np.empty(ROWS, dtype=np.int32), np.empty(ROWS)
     ties = 0
     for a in range(0, n, ROWS):
         m = min(ROWS, n - a)
         labels = y[a : a + m]
         ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
-            off[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
-        added(top, off, m, 0.0, np.float64(out.shape[0]), 0.0, slot, place, out)
+            residuals[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
+        added(top, residuals, m, 0.0, np.float64(out.shape[0]), 0.0, offset, place, out)
     return ties
 
 

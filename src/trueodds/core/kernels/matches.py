@@ -23,8 +23,8 @@ def _if(same, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _run(mine, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
-    """Adds the halves of rows start to stop where a row's label is `mine`, to each draw from first to last."""
+def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
+    """Adds the halves of rows start to stop where a row's label is `own_labels`, to each draw from first to last."""
     j = start
     while j + 4 <= stop:  # four at a time, so that the sums are read and written once for four
         a, b, c, d = (
@@ -37,7 +37,7 @@ def _run(mine, labels, start, stop, first, last, high, low, upper, lower):  # ty
         h0, h1, h2, h3 = high[q], high[q + 1], high[q + 2], high[q + 3]
         l0, l1, l2, l3 = low[q], low[q + 1], low[q + 2], low[q + 3]
         for r in range(last - first):
-            y = mine[r]
+            y = own_labels[r]
             s0, s1, s2, s3 = a[r] == y, b[r] == y, c[r] == y, d[r] == y
             upper[r] += _if(s0, h0) + _if(s1, h1) + _if(s2, h2) + _if(s3, h3)
             lower[r] += _if(s0, l0) + _if(s1, l1) + _if(s2, l2) + _if(s3, l3)
@@ -46,8 +46,8 @@ def _run(mine, labels, start, stop, first, last, high, low, upper, lower):  # ty
         a = labels[j, first:last]
         h0, l0 = high[j - start], low[j - start]
         for r in range(last - first):
-            upper[r] += _if(a[r] == mine[r], h0)
-            lower[r] += _if(a[r] == mine[r], l0)
+            upper[r] += _if(a[r] == own_labels[r], h0)
+            lower[r] += _if(a[r] == own_labels[r], l0)
         j += 1
 
 
@@ -65,9 +65,9 @@ def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def
                     continue
                 for j in range(begin, end):
                     x = k[i - top, j - start] * HALF
-                    whole = np.int32(x)
-                    high[j - begin] = whole
-                    low[j - begin] = np.int32((x - whole) * HALF + 0.5)
+                    integer_part = np.int32(x)
+                    high[j - begin] = integer_part
+                    low[j - begin] = np.int32((x - integer_part) * HALF + 0.5)
                 upper[:] = 0
                 lower[:] = 0
                 _run(labels[i, first:last], labels, begin, end, first, last, high, low, upper, lower)
@@ -79,9 +79,9 @@ def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def
 @compiled
 def _read(table, labels, first, last, out):  # type: ignore[no-untyped-def]
     for i in range(labels.shape[0]):
-        seen = table[i, labels[i, 0]]
+        observed = table[i, labels[i, 0]]
         for r in range(first, last):
-            out[r - first] += table[i, labels[i, r]] - seen
+            out[r - first] += table[i, labels[i, r]] - observed
 
 
 def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, out: Array) -> None:

@@ -48,9 +48,9 @@ class Path:
 
 
 @compiled
-def _meeting(a, b, now, mass, came, pull):  # type: ignore[no-untyped-def]
+def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
     """The λ from `now` on at which two neighbors lie at the same level; infinite if they never do."""
-    gap = came[b] / mass[b] - came[a] / mass[a]
+    gap = events[b] / mass[b] - events[a] / mass[a]
     closing = pull[a] / mass[a] - pull[b] / mass[b]
     left = gap - now * closing
     if abs(left) <= EQUAL:
@@ -61,23 +61,23 @@ def _meeting(a, b, now, mass, came, pull):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merged(mass, came, pull, whole, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
+def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
     """Merge neighbors in the order in which they meet; returns how many blocks and models there were."""
     before, after = np.empty(2 * blocks, np.int64), np.empty(2 * blocks, np.int64)
     for a in range(blocks):
         before[a], after[a] = a - 1, a + 1 if a + 1 < blocks else -1
     for a in range(blocks - 1):
-        if came[a] / mass[a] > came[a + 1] / mass[a + 1]:
+        if events[a] / mass[a] > events[a + 1] / mass[a + 1]:
             pull[a] -= 1.0
             pull[a + 1] += 1.0
-    heap = [(_meeting(a, a + 1, 0.0, mass, came, pull), a, a + 1) for a in range(blocks - 1)]
+    heap = [(_meeting(a, a + 1, 0.0, mass, events, pull), a, a + 1) for a in range(blocks - 1)]
     heapify(heap)
     model, lambdas[0] = 0, 0.0
     while len(heap) > 0:
         at, a, b = heappop(heap)
         if at == np.inf:
             break
-        if whole[a] >= 0 or whole[b] >= 0:
+        if parent[a] >= 0 or parent[b] >= 0:
             continue  # one of them has met another since
         if at > lambdas[model] * (1.0 + AT_ONCE):
             model += 1
@@ -85,57 +85,57 @@ def _merged(mass, came, pull, whole, born, died, lambdas, blocks):  # type: igno
         new = blocks
         blocks += 1
         # A fall between them pulled one down and the other up, which cancels.
-        mass[new], came[new], pull[new] = mass[a] + mass[b], came[a] + came[b], pull[a] + pull[b]
-        born[new], died[a], died[b], whole[a], whole[b] = model, model, model, new, new
+        mass[new], events[new], pull[new] = mass[a] + mass[b], events[a] + events[b], pull[a] + pull[b]
+        born[new], died[a], died[b], parent[a], parent[b] = model, model, model, new, new
         before[new], after[new] = before[a], after[b]
         if before[new] >= 0:
             after[before[new]] = new
-            heappush(heap, (_meeting(before[new], new, at, mass, came, pull), before[new], new))
+            heappush(heap, (_meeting(before[new], new, at, mass, events, pull), before[new], new))
         if after[new] >= 0:
             before[after[new]] = new
-            heappush(heap, (_meeting(new, after[new], at, mass, came, pull), new, after[new]))
+            heappush(heap, (_meeting(new, after[new], at, mass, events, pull), new, after[new]))
     return blocks, model + 1
 
 
 @compiled
-def _pooled(mass, came, w, m, start):  # type: ignore[no-untyped-def]
+def _pooled(mass, events, w, m, start):  # type: ignore[no-untyped-def]
     """Neighbors that are equal from the start become one; returns how many are left."""
     blocks = 0
     for i in range(mass.shape[0]):
-        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - came[i] / mass[i]) <= EQUAL:
+        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= EQUAL:
             w[blocks - 1] += mass[i]
-            m[blocks - 1] += came[i]
+            m[blocks - 1] += events[i]
         else:
-            w[blocks], m[blocks] = mass[i], came[i]
+            w[blocks], m[blocks] = mass[i], events[i]
             blocks += 1
         start[i] = blocks - 1
     return blocks
 
 
 @compiled
-def _handed_down(own, whole):  # type: ignore[no-untyped-def]
+def _handed_down(own, parent):  # type: ignore[no-untyped-def]
     for a in range(own.shape[0] - 1, -1, -1):
-        if whole[a] >= 0:
-            own[a] += own[whole[a]]
+        if parent[a] >= 0:
+            own[a] += own[parent[a]]
 
 
-def near_isotonic(mass: Array, came: Array) -> Path:
+def near_isotonic(mass: Array, events: Array) -> Path:
     r"""The whole path of :math:`\min_f \tfrac12\sum_i w_i(y_i - f_i)^2 + \lambda\sum_i (f_i - f_{i+1})_+`, λ ≥ 0.
 
-    `mass` (m,) > 0 holds the weights and `came` (m,) the sums Σwy of values in [0, 1], in order. Levels that met never
+    `mass` (m,) > 0 holds the weights and `events` (m,) the sums Σwy of values in [0, 1], in order. Levels that met never
     part, so there are less than 2m blocks. One model for every λ at which some meet, and λ = 0. Cost: O(m log m).
     """
     n = len(mass)
     w, m, start = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)
-    pull, whole = np.zeros(2 * n), np.full(2 * n, -1)
+    pull, parent = np.zeros(2 * n), np.full(2 * n, -1)
     born, died, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
     blocks = _pooled(
-        plain(mass.astype(np.float64, copy=False)), plain(came.astype(np.float64, copy=False)), w, m, start
+        plain(mass.astype(np.float64, copy=False)), plain(events.astype(np.float64, copy=False)), w, m, start
     )
-    blocks, models = _merged(w, m, pull, whole, born, died, lambdas, blocks)
+    blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
     died[died < 0] = models
     return Path(
-        w[:blocks], m[:blocks], pull[:blocks], whole[:blocks], born[:blocks], died[:blocks], lambdas[:models], start
+        w[:blocks], m[:blocks], pull[:blocks], parent[:blocks], born[:blocks], died[:blocks], lambdas[:models], start
     )
 
 

@@ -17,7 +17,7 @@ _STEP = 1024  # of them that are placed at a time
 
 
 @compiled
-def added(x, mass, m, first, per, middle, slot, place, out):  # type: ignore[no-untyped-def]
+def added(x, mass, m, first, per, middle, offset, place, out):  # type: ignore[no-untyped-def]
     """Adds the moments of the first m masses at x to out (cells, powers); slot and place are room for as many rows."""
     cells, powers = out.shape
     last, sums = np.float64(cells - 1), out.reshape(-1)
@@ -25,10 +25,10 @@ def added(x, mass, m, first, per, middle, slot, place, out):  # type: ignore[no-
         t = (np.float64(x[i]) - first) * per
         cell = min(max(np.floor(t), 0.0), last)
         place[i] = t - cell - middle
-        slot[i] = np.int32(cell) * powers
+        offset[i] = np.int32(cell) * powers
     if powers == 4:  # those of a cubic, of which rows are seen in the millions
         for i in range(m):
-            s, u, one = np.uint32(slot[i]), place[i], mass[i]
+            s, u, one = np.uint32(offset[i]), place[i], mass[i]
             two = one * u
             three = two * u
             sums[s] += one
@@ -37,7 +37,7 @@ def added(x, mass, m, first, per, middle, slot, place, out):  # type: ignore[no-
             sums[s + 3] += three * u
     else:
         for i in range(m):
-            s, u, term = np.uint32(slot[i]), place[i], mass[i]
+            s, u, term = np.uint32(offset[i]), place[i], mass[i]
             for k in range(powers):
                 sums[s + np.uint32(k)] += term
                 term *= u
@@ -46,10 +46,10 @@ def added(x, mass, m, first, per, middle, slot, place, out):  # type: ignore[no-
 @compiled
 def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
     """The same of any number of masses."""
-    slot, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
+    offset, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
     for a in range(0, x.shape[0], _STEP):
         m = min(_STEP, x.shape[0] - a)
-        added(x[a : a + m], mass[a : a + m], m, first, per, middle, slot, place, out)
+        added(x[a : a + m], mass[a : a + m], m, first, per, middle, offset, place, out)
 
 
 @compiled

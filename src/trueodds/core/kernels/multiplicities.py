@@ -43,8 +43,8 @@ class Multiplicities:
             attempt = 0
             while total[r] > self.n:
                 attempt += 1
-                again, thrown = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
-                out[:, r], total[r] = again[:, r % 2], thrown[r % 2]
+                retry, thrown = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
+                out[:, r], total[r] = retry[:, r % 2], thrown[r % 2]
         _fill(self._stream(pairs, -1), total, out)
         return out[:, start - 2 * first : stop - 2 * first]
 
@@ -71,10 +71,10 @@ def _cuts(n: int) -> tuple[Array, Array]:
     The mean number of balls lies three of its standard deviations below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
-    law = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(TAIL)])
-    whole = np.concatenate([np.floor(law[:LEVELS] * 2**16), np.zeros(TAIL - LEVELS)])
-    left = np.cumsum(law - whole / 2**16)
-    return np.cumsum(whole[:LEVELS]).astype(np.uint16), np.rint(left / left[-1] * 2**32).astype(np.uint64)
+    pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(TAIL)])
+    truncated = np.concatenate([np.floor(pmf[:LEVELS] * 2**16), np.zeros(TAIL - LEVELS)])
+    left = np.cumsum(pmf - truncated / 2**16)
+    return np.cumsum(truncated[:LEVELS]).astype(np.uint16), np.rint(left / left[-1] * 2**32).astype(np.uint64)
 
 
 @compiled
@@ -96,22 +96,22 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
     words, count = np.empty(m // 2, dtype=np.uint32), np.zeros(m, dtype=np.uint16)
     halves = words.view(np.uint16)
     for i in range(n):
-        a, b, here = rows[0, i], rows[1, i], out[i]
+        a, b, row = rows[0, i], rows[1, i], out[i]
         for r in range(m // 2):
             words[r] = scramble(a, b, c[r], d[r])
-        most = np.uint8(0)
+        largest = np.uint8(0)
         for r in range(m):
             x = halves[r]
             low = np.uint8(np.uint8(x >= l0) + np.uint8(x >= l1) + np.uint8(x >= l2))
             t = np.uint8(low + np.uint8(np.uint8(x >= l3) + np.uint8(x >= l4) + np.uint8(x >= l5)))
-            here[r] = t
-            most = max(most, t)
-        if most == LEVELS:
+            row[r] = t
+            largest = max(largest, t)
+        if largest == LEVELS:
             for r in range(m):
-                if here[r] == LEVELS:
-                    here[r] = _rest(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
+                if row[r] == LEVELS:
+                    row[r] = _rest(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
         for r in range(m):
-            count[r] = np.uint16(count[r] + np.uint16(here[r]))
+            count[r] = np.uint16(count[r] + np.uint16(row[r]))
         if i % _TURN == _TURN - 1 or i == n - 1:
             for r in range(m):
                 total[r] += np.int64(count[r])

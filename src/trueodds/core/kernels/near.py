@@ -32,15 +32,15 @@ def _sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
             low -= 1
         while high < m and ((s[high] - x) / h) ** 2 <= nearest + lost:
             high += 1
-        mass = came = tilt = turn = 0.0
+        mass = events = tilt = turn = 0.0
         for k in range(low, high):
             u = (x - s[k]) / h
             near = np.exp((nearest - u * u) / 2.0)
             mass += w[k] * near
-            came += wy[k] * near
+            events += wy[k] * near
             tilt -= w[k] * near * u
             turn -= wy[k] * near * u
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = mass, came, tilt / h, turn / h, -nearest / 2.0
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = mass, events, tilt / h, turn / h, -nearest / 2.0
 
 
 def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:

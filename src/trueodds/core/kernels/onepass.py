@@ -12,7 +12,9 @@ from trueodds.core.kernels.together import paired, room_for
 
 
 @compiled
-def one_pass(P, y, ranks, off_by, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
+def one_pass(
+    P, y, ranks, rounding_tolerance, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs
+):  # type: ignore[no-untyped-def]
     """Everything about P (n, K) with labels y (n,), tile by tile, so that a row is fetched once.
 
     n ((ranks + K)·CELLS,) and sums (…, 4) take counts and Σp, Σp², Σy, Σpy of the largest values and of the classes;
@@ -29,7 +31,7 @@ def one_pass(P, y, ranks, off_by, exact, single, edges, n, sums, counts, extreme
         m = min(ROWS, P.shape[0] - start)
         labels = y[start : start + m]
         tiled(P, start, m, 0, edges, exact, columns, x, q, cells)
-        looked(columns, m, off_by, ranks, tile, counts, extremes)
+        looked(columns, m, rounding_tolerance, ranks, tile, counts, extremes)
         added(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)
@@ -74,7 +76,7 @@ def _scored(columns, y, squares, single, scores):  # type: ignore[no-untyped-def
             finite += 1
             loss += s
             loss_squared += s * s
-    for each, found in enumerate((np.float64(y.shape[0]), brier, brier_squared)):
-        scores[0, each] += found
-    for each, found in enumerate((np.float64(finite), loss, loss_squared)):
-        scores[1, each] += found
+    for j, value in enumerate((np.float64(y.shape[0]), brier, brier_squared)):
+        scores[0, j] += value
+    for j, value in enumerate((np.float64(finite), loss, loss_squared)):
+        scores[1, j] += value

@@ -45,13 +45,13 @@ def _pulls(k, XT, top, out):  # type: ignore[no-untyped-def]
         i = top + r
         row = k[r, :i]
         for c in range(XT.shape[0]):
-            before, to, mine = XT[c, :i], out[c, :i], XT[c, i]
+            before, to, x_i = XT[c, :i], out[c, :i], XT[c, i]
             total = 0.0
             for j in range(i):
                 total += row[j] * before[j]
             out[c, i] += total
             for j in range(i):
-                to[j] += row[j] * mine
+                to[j] += row[j] * x_i
 
 
 @reordered

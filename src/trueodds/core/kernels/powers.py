@@ -64,10 +64,10 @@ def exp2(y):  # type: ignore[no-untyped-def]
 
 
 @loop
-def logs(p, floor, out):  # type: ignore[no-untyped-def]
+def logs(p, min_prob, out):  # type: ignore[no-untyped-def]
     """log₂ max(p, floor) of each into `out`."""
     for t in range(p.shape[0]):
-        out[t] = log2(p[t] if p[t] > floor else floor)
+        out[t] = log2(p[t] if p[t] > min_prob else min_prob)
 
 
 @loop

@@ -89,9 +89,9 @@ def plus(out, a, x):  # type: ignore[no-untyped-def]
 @compiled
 def combined(a, X, start, out):  # type: ignore[no-untyped-def]
     """Σ a_k X_k, added to out (m,), of a (k or more,) and the columns of X (k, n) from `start` on."""
-    stop, whole = start + out.shape[0], X.shape[0] - X.shape[0] % 4
-    for k in range(0, whole, 4):
+    stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
+    for k in range(0, n_unrolled, 4):
         x, y, z, u = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]
         _plus(out, a[k], a[k + 1], a[k + 2], a[k + 3], x, y, z, u)
-    for k in range(whole, X.shape[0]):
+    for k in range(n_unrolled, X.shape[0]):
         plus(out, a[k], X[k, start:stop])

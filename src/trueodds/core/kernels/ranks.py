@@ -41,24 +41,24 @@ def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _parted(keys, said, low, shift, stretch, near, out):  # type: ignore[no-untyped-def]
+def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
     """Lists the keys in cells of stretch 0, and adds the others up by stretch and outcome; how many are listed."""
-    slot, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), no_sums(out.shape[0])
-    scores = bits.view(said.dtype)
-    found = 0
+    bin_index, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), no_sums(out.shape[0])
+    scores = bits.view(like.dtype)
+    count = 0
     for start in range(0, keys.shape[0], ROWS):
-        here = keys[start : start + ROWS]
-        m = here.shape[0]
+        block = keys[start : start + ROWS]
+        m = block.shape[0]
         for i in range(m):
-            bits[i] = here[i] >> 1
+            bits[i] = block[i] >> 1
         for i in range(m):
-            slot[i] = stretch[(here[i] - low) >> shift] * 2 + np.int32(here[i] & 1)
+            bin_index[i] = segment[(block[i] - low) >> shift] * 2 + np.int32(block[i] & 1)
         for i in range(m):
-            near[np.uint32(found)] = here[i]
-            found += slot[i] < 2
-        scattered(scores, m, slot, sums)
+            near[np.uint32(count)] = block[i]
+            count += bin_index[i] < 2
+        scattered(scores, m, bin_index, sums)
     told(sums, out)
-    return found
+    return count
 
 
 class Near:
@@ -69,20 +69,20 @@ class Near:
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
         self._up_to = np.cumsum(count)  # keys up to each cell and with it
-        wanted = _held(self._holding(ranks))
-        stretch = np.where(wanted, 0, np.cumsum(wanted) + 1).astype(np.int32)
-        size, scores = 2 * (int(wanted.sum()) + 2), said(keys[:0])
+        selected = _held(self._holding(ranks))
+        segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
+        size, scores = 2 * (int(selected.sum()) + 2), said(keys[:0])
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
             out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
-            return out[: _parted(keys[start:stop], scores, low, shift, stretch, out, sums)].copy(), sums
+            return out[: _parted(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
 
         listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
         self.keys = np.concatenate(listed)
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
-        self._low, self._shift, self._wanted, self._count = low, shift, wanted, count
-        self._others = np.cumsum(np.where(wanted, 0.0, count))  # those of them that are not listed
+        self._low, self._shift, self._wanted, self._count = low, shift, selected, count
+        self._others = np.cumsum(np.where(selected, 0.0, count))  # those of them that are not listed
 
     def at(self, ranks: Array) -> Array:
         """The keys at these ranks, from 0, which are all among the listed."""
@@ -97,23 +97,23 @@ class Near:
 
         An edge within a stretch is one such case.
         """
-        cells = [self._cell(reach) for reach in reached(edges, closed, self.keys.dtype)]
+        cells = [self._cell(key) for key in reached(edges, closed, self.keys.dtype)]
         if any(c >= 0 and not self._wanted[c] and self._count[c] > 0 for c in cells):
             return None
         below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
         totals = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
-        whole = np.searchsorted(totals, below)
-        if not np.array_equal(totals[whole], below):
+        position = np.searchsorted(totals, below)
+        if not np.array_equal(totals[position], below):
             return None
         table = key_sums(self.keys, edges, closed)
-        np.add.at(table, np.searchsorted(whole, np.arange(1, len(self._sums) + 1)), self._sums)
+        np.add.at(table, np.searchsorted(position, np.arange(1, len(self._sums) + 1)), self._sums)
         return table
 
-    def _cell(self, reach: Any) -> int:
+    def _cell(self, key: Any) -> int:
         """The cell of a key, the last for larger ones; −1 for what is below all."""
-        if reach is None or reach < self._low:
+        if key is None or key < self._low:
             return -1
-        return min(int((reach - self._low) >> self._shift), _CELLS - 1)
+        return min(int((key - self._low) >> self._shift), _CELLS - 1)
 
 
 def near(keys: Array, ranks: Array) -> Near | None:
@@ -131,6 +131,6 @@ def near(keys: Array, ranks: Array) -> Near | None:
 
 def _held(cells: Array) -> Array:
     """Which of all cells are among these."""
-    found = np.zeros(_CELLS, dtype=np.bool_)
-    found[cells] = True
-    return found
+    mask = np.zeros(_CELLS, dtype=np.bool_)
+    mask[cells] = True
+    return mask

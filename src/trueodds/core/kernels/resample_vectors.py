@@ -68,11 +68,11 @@ def _sums(times, first, vectors, out):  # type: ignore[no-untyped-def]
     """A resample after the other for each cell, whose rows stay in the nearest cache."""
     for c in range(first.shape[0] - 1):
         for r in range(times.shape[0]):
-            here = out[r, c]
+            sums = out[r, c]
             for i in range(first[c], first[c + 1]):
                 t, vector = np.float64(times[r, i]), vectors[i]
                 for k in range(vectors.shape[1]):
-                    here[k] += t * vector[k]
+                    sums[k] += t * vector[k]
 
 
 _add = compiled(_sums, fastmath={"contract"})  # a product and its sum in one instruction

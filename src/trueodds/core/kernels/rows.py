@@ -37,12 +37,12 @@ def turned(P, start, m, first, columns):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def looked(columns, m, off_by, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
+def looked(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
     """Fills the room for m rows; `counts` and `extremes` as `surveyed` has them."""
     total, square, top, at = room
     _sums(columns, m, total, square)
     for i in range(m):
-        _off(total[i], off_by, counts, extremes)
+        _off(total[i], rounding_tolerance, counts, extremes)
     _special(columns, m, counts, extremes)
     if ranks > 0:
         _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
@@ -51,24 +51,24 @@ def looked(columns, m, off_by, ranks, room, counts, extremes):  # type: ignore[n
 
 
 @compiled
-def surveyed(P, bits, off_by, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+def surveyed(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """The largest values of each row, its Σp², and what is special about it, in one pass.
 
     `which` (n, ranks) takes the columns of the none to three largest values, the lower column first among equals.
-    `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `off_by`
+    `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `rounding_tolerance`
     and rows with several largest values; `extremes` takes the largest excess over 1 and distance of a sum from 1.
     `bits` is P as whole numbers, which rise with the values.
     """
     n, k = P.shape
     if k > _FEW:
-        left, most = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
+        left, run_max = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
         at = np.empty(3, dtype=np.int64)
         for i in range(n):
             total, squares[i] = _sum(P[i])
-            _off(total, off_by, counts, extremes)
+            _off(total, rounding_tolerance, counts, extremes)
             _special(P[i : i + 1], k, counts, extremes)
             if which.shape[1] > 0:
-                counts[4] += _long(bits[i], left, most, at)
+                counts[4] += _long(bits[i], left, run_max, at)
                 for rank in range(which.shape[1]):
                     which[i, rank] = at[rank]
         return
@@ -77,7 +77,7 @@ def surveyed(P, bits, off_by, which, squares, counts, extremes):  # type: ignore
     for start in range(0, n, ROWS):
         m = min(ROWS, n - start)
         turned(P, start, m, 0, columns)
-        looked(columns, m, off_by, which.shape[1], tile, counts, extremes)
+        looked(columns, m, rounding_tolerance, which.shape[1], tile, counts, extremes)
         for i in range(m):
             squares[start + i] = square[i]
         for rank in range(which.shape[1]):
@@ -86,11 +86,11 @@ def surveyed(P, bits, off_by, which, squares, counts, extremes):  # type: ignore
 
 
 @compiled
-def surveyed_by_group(P, bits, off_by, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+def surveyed_by_group(P, bits, rounding_tolerance, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """`surveyed` for each group g of the rows from starts[g] up to starts[g + 1]: counts (G, 5), extremes (G, 2)."""
     for g in range(starts.shape[0] - 1):
         a, b = starts[g], starts[g + 1]
-        surveyed(P[a:b], bits[a:b], off_by, which[a:b], squares[a:b], counts[g], extremes[g])
+        surveyed(P[a:b], bits[a:b], rounding_tolerance, which[a:b], squares[a:b], counts[g], extremes[g])
 
 
 @compiled
@@ -117,10 +117,10 @@ def _sum(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _off(total, off_by, counts, extremes):  # type: ignore[no-untyped-def]
+def _off(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
     distance = abs(total - 1.0)
-    counts[3] += distance > off_by
-    extremes[1] = max(extremes[1], distance if distance > off_by else 0.0)
+    counts[3] += distance > rounding_tolerance
+    extremes[1] = max(extremes[1], distance if distance > rounding_tolerance else 0.0)
 
 
 @reordered
@@ -164,22 +164,22 @@ def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-
 
 
 @compiled
-def _long(word, left, most, at):  # type: ignore[no-untyped-def]
+def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
     """Where the three largest of a long row are, by its bits; whether the first two are equal."""
     k, none = word.shape[0], word.dtype.type(0)
     for c in range(k):
         left[c] = max(word[c], none)  # −0 is 0
-    for run in range(most.shape[0]):
-        most[run] = _most(left[run * _RUN : (run + 1) * _RUN])
+    for run in range(run_max.shape[0]):
+        run_max[run] = _most(left[run * _RUN : (run + 1) * _RUN])
     first, tied = none, False
     for rank in range(3):
-        best = np.argmax(most)  # the lowest of equals
-        top, values = most[best], left[best * _RUN : (best + 1) * _RUN]
+        top_run = np.argmax(run_max)  # the lowest of equals
+        top, values = run_max[top_run], left[top_run * _RUN : (top_run + 1) * _RUN]
         c = 0
         while values[c] != top:
             c += 1
-        at[rank], values[c] = best * _RUN + c, -1
-        most[best] = _most(values)
+        at[rank], values[c] = top_run * _RUN + c, -1
+        run_max[top_run] = _most(values)
         tied |= rank == 1 and top == first
         first = top
     return tied
@@ -187,16 +187,16 @@ def _long(word, left, most, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def _most(values):  # type: ignore[no-untyped-def]
-    most = values[0]
+    largest = values[0]
     for i in range(values.shape[0]):
-        most = max(most, values[i])
-    return most
+        largest = max(largest, values[i])
+    return largest
 
 
 @compiled
-def score(seen, square):  # type: ignore[no-untyped-def]
+def score(p, square):  # type: ignore[no-untyped-def]
     """The Brier score and the log loss of one row, given what it said of its label and its Σp²."""
-    return square - 2.0 * seen + 1.0, -math.log(seen) if seen > 0 else np.inf
+    return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
 @compiled

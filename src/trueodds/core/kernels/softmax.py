@@ -22,7 +22,7 @@ _LN2 = math.log(2)
 _NORMAL, _NOTHING = 2.0**-1022, -1e300
 
 
-def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, every: int = 1) -> Array:
+def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
     r"""Minus the log-likelihood of rows proportional to max(p, floor)^β, and its first six derivatives by β, (7,).
 
     P (n, K) are probabilities of any float type, Y (n, K) shares of what came or (n,) class numbers, w (n,) weights;
@@ -30,10 +30,10 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, every: int
     long as reading them from memory, and no memory.
     """
     p, (n, k) = plain(P).reshape(-1), P.shape
-    came, mass = _outcomes(Y), _wide(w)
+    outcomes, mass = _outcomes(Y), _wide(w)
 
     def some(start: int, stop: int, out: Array) -> None:
-        _tempered(p, k, every, came, mass, beta, floor, start, stop, out)
+        _tempered(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
 
     return _together(some, -(-n // every), k) * _LN2 ** np.arange(SUMS)
 
@@ -41,11 +41,11 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, floor: float, every: int
 def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
     """The same for rows proportional to exp(o + θx), with derivatives by θ; X and o are (n, K)."""
     x, (n, k) = plain(X).reshape(-1), X.shape
-    came, mass = _outcomes(Y), _wide(w)
+    outcomes, mass = _outcomes(Y), _wide(w)
     o = _wide(np.empty(0) if offset is None else offset).reshape(-1)
 
     def some(start: int, stop: int, out: Array) -> None:
-        _linear(x, k, came, mass, theta, o, start, stop, out)
+        _linear(x, k, outcomes, mass, theta, o, start, stop, out)
 
     return _together(some, n, k)
 
@@ -83,7 +83,7 @@ def _together(some: Callable[[int, int, Array], None], n: int, k: int) -> Array:
 
 
 @loop
-def _tempered(P, k, every, Y, w, beta, floor, start, stop, out):  # type: ignore[no-untyped-def]
+def _tempered(P, k, every, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _TILE // k)
     left, right = np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):
@@ -91,7 +91,7 @@ def _tempered(P, k, every, Y, w, beta, floor, start, stop, out):  # type: ignore
         x, e = left[:m], right[:m]
         for row in range(m // k):
             fetch(P, (first + row) * every * k, k, e, row * k)
-        logs(e, floor, x)
+        logs(e, min_prob, x)
         level(x, x.view(np.int64), k)
         powers(x, beta, e)
         add(x, x, beta, e, k, Y, w, first, every, out)

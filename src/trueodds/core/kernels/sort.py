@@ -20,46 +20,46 @@ def _key(bits, y, keys):  # type: ignore[no-untyped-def]
     """The bits of each score followed by its outcome; returns how many outcomes are neither 0 nor 1."""
     others = 0
     for i in range(bits.shape[0]):
-        came = y[i] == 1
-        others += not (came | (y[i] == 0))
-        keys[i] = (bits[i] << 1) | came  # the sign is shifted out, so that −0 is 0
+        event = y[i] == 1
+        others += not (event | (y[i] == 0))
+        keys[i] = (bits[i] << 1) | event  # the sign is shifted out, so that −0 is 0
     return others
 
 
 @compiled
 def _distinct(keys):  # type: ignore[no-untyped-def]
-    found = 1
+    count = 1
     for i in range(1, keys.shape[0]):
-        found += (keys[i] >> 1) != (keys[i - 1] >> 1)
-    return found
+        count += (keys[i] >> 1) != (keys[i - 1] >> 1)
+    return count
 
 
 @compiled
-def _counts(keys, bits, n, came):  # type: ignore[no-untyped-def]
-    j, seen, before = 0, 0, keys[0] >> 1
+def _counts(keys, bits, n, events):  # type: ignore[no-untyped-def]
+    j, total, before = 0, 0, keys[0] >> 1
     for i in range(keys.shape[0]):
-        here = keys[i] >> 1
-        j += here != before
-        seen += keys[i] & 1
-        bits[j], n[j], came[j] = here, i + 1, seen
-        before = here
+        score = keys[i] >> 1
+        j += score != before
+        total += keys[i] & 1
+        bits[j], n[j], events[j] = score, i + 1, total
+        before = score
     for j in range(n.shape[0] - 1, 0, -1):
         n[j] -= n[j - 1]
-        came[j] -= came[j - 1]
+        events[j] -= events[j - 1]
 
 
 @compiled
-def _sums(p, y, w, order, s, mass, seen):  # type: ignore[no-untyped-def]
+def _sums(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
     m = 0
     for k in range(order.shape[0]):
         i = order[k]
         if w[i] > 0:
             x = np.float64(p[i]) + 0.0
             if m == 0 or x != s[m - 1]:
-                s[m], mass[m], seen[m] = x, 0.0, 0.0
+                s[m], mass[m], events[m] = x, 0.0, 0.0
                 m += 1
             mass[m - 1] += w[i]
-            seen[m - 1] += w[i] * y[i]
+            events[m - 1] += w[i] * y[i]
     return m
 
 
@@ -68,8 +68,8 @@ def _starts(s, starts):  # type: ignore[no-untyped-def]
     """The first of the rising scores in each bucket or beyond."""
     b = 0
     for j in range(s.shape[0]):
-        here = int(min(s[j] * _BUCKETS, _BUCKETS - 1))
-        while b <= here:
+        bucket = int(min(s[j] * _BUCKETS, _BUCKETS - 1))
+        while b <= bucket:
             starts[b] = j
             b += 1
     starts[b:] = s.shape[0]
@@ -95,19 +95,19 @@ def keys(p: Array, y: Array) -> Array | None:
 
     The bits of a float that is not negative rise with it, and numbers are sorted several times as fast as rows.
     """
-    found = row_keys(p, y)
-    if found is not None:
-        found.sort()
-    return found
+    encoded = row_keys(p, y)
+    if encoded is not None:
+        encoded.sort()
+    return encoded
 
 
 def row_keys(p: Array, y: Array) -> Array | None:
     """The same in the order of the rows."""
     bits = bits_of(p)
     y = plain(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
-    found = np.empty(len(bits), dtype=bits.dtype)
-    others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], found[a:b]), len(bits), _BLOCK))
-    return None if others else found
+    encoded = np.empty(len(bits), dtype=bits.dtype)
+    others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _BLOCK))
+    return None if others else encoded
 
 
 def scores(keys: Array) -> Array:
@@ -121,17 +121,17 @@ def counts(keys: Array) -> tuple[Array, Array, Array]:
         return np.empty(0), np.empty(0), np.empty(0)
     keys = plain(keys)
     m = int(_distinct(keys))
-    bits, n, came = np.empty(m, dtype=keys.dtype), np.empty(m), np.empty(m)
-    _counts(keys, bits, n, came)
-    return _floats(bits).astype(np.float64, copy=False), n, came
+    bits, n, events = np.empty(m, dtype=keys.dtype), np.empty(m), np.empty(m)
+    _counts(keys, bits, n, events)
+    return _floats(bits).astype(np.float64, copy=False), n, events
 
 
 def sums(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
     """The rising distinct scores of the rows that have weight, Σw and Σwy at each, given their order; float64."""
-    s, mass, seen = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
+    s, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
     rows = [plain(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
-    m = int(_sums(*rows, s, mass, seen))
-    return (s, mass, seen) if m == len(p) else (s[:m].copy(), mass[:m].copy(), seen[:m].copy())
+    m = int(_sums(*rows, s, mass, events))
+    return (s, mass, events) if m == len(p) else (s[:m].copy(), mass[:m].copy(), events[:m].copy())
 
 
 def placed(p: Array, s: Array) -> Array:
@@ -148,12 +148,12 @@ def order(p: Array) -> Array:
     bits = bits_of(p)
     if bits.dtype == np.uint64:
         return np.argsort(p)
-    found = (bits & np.uint32(2**31 - 1)).astype(np.uint64)  # without the sign, as −0 is 0
-    found <<= np.uint64(32)
-    found |= np.arange(len(p), dtype=np.uint64)
-    found.sort()
-    found &= np.uint64(2**32 - 1)
-    return found.view(np.int64)
+    encoded = (bits & np.uint32(2**31 - 1)).astype(np.uint64)  # without the sign, as −0 is 0
+    encoded <<= np.uint64(32)
+    encoded |= np.arange(len(p), dtype=np.uint64)
+    encoded.sort()
+    encoded &= np.uint64(2**32 - 1)
+    return encoded.view(np.int64)
 
 
 def bits_of(p: Array) -> Array:

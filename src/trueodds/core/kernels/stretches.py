@@ -23,17 +23,17 @@ def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
     i, b = 0, np.searchsorted(ends, start, "right")
     while i < p.shape[0]:
         stop = min(ends[b] - start, p.shape[0])
-        said = came = both = squares = 0.0
+        sum_p = sum_y = both = squares = 0.0
         for j in range(i, stop):
             x = np.float64(p[j])
             y = np.float64(keys[j] & 1)
-            said += x
-            came += y
+            sum_p += x
+            sum_y += y
             both += x * y
             squares += x * x
         out[b, 0] += stop - i
-        out[b, 1] += said
-        out[b, 2] += came
+        out[b, 1] += sum_p
+        out[b, 2] += sum_y
         out[b, 3] += both
         out[b, 4] += squares
         i, b = stop, b + 1
@@ -56,7 +56,7 @@ def in_bins(keys: Array, edges: Array, closed: str) -> Array:
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
-            here = keys[a : min(a + _ROWS, stop)]
-            _spans(said(here), here, a, ends, out)
+            block = keys[a : min(a + _ROWS, stop)]
+            _spans(said(block), block, a, ends, out)
 
     return summed(add, len(keys), (bins, 5), block=_BLOCK)

@@ -23,9 +23,9 @@ def subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
     width = np.maximum(high - low + 1, 0)
     sums = np.zeros((int(width.sum()), 2))
     _add(index, cell[:, 0], p, np.cumsum(width) - width - low, sums)
-    held = sums[:, 0] > 0
-    n, total = sums[held].T
-    return np.repeat(np.arange(size), width)[held], n, total / n
+    occupied = sums[:, 0] > 0
+    n, total = sums[occupied].T
+    return np.repeat(np.arange(size), width)[occupied], n, total / n
 
 
 @compiled

@@ -74,11 +74,11 @@ def by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-un
 
 
 @compiled
-def by_slot(P, Y, w, slot, n, sums):  # type: ignore[no-untyped-def]
+def by_slot(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
     """n (m,) and the sums of `by_hit` (m, 4) or `by_share` (m, 9) for values P with outcomes Y, each in its slot."""
     for i in range(P.shape[0]):
         for c in range(P.shape[1]):
-            s, p, z = slot[i, c], np.float64(P[i, c]), Y[i, c]
+            s, p, z = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
             if sums.shape[1] > 4:
                 add_share(s, w[i], p, z, n, sums)
             else:

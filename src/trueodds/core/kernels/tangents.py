@@ -19,7 +19,7 @@ def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _with_one_that_came(mass, seen, rise, run):  # type: ignore[no-untyped-def]
+def _with_one_that_came(mass, events, rise, run):  # type: ignore[no-untyped-def]
     """The isotonic mean rise/run of an added row of weight 1 that came, just below each of the rising scores.
 
     The cumulative sums (Σw, Σwy) are points, and the means are the slopes of the greatest convex function below them.
@@ -32,7 +32,7 @@ def _with_one_that_came(mass, seen, rise, run):  # type: ignore[no-untyped-def]
     corners, w, wy = 1, 0.0, 0.0
     for i in range(m):
         w += mass[i]
-        wy += seen[i]
+        wy += events[i]
         while corners > 1 and _turn(x[corners - 2], y[corners - 2], x[corners - 1], y[corners - 1], w, wy) <= 0.0:
             corners -= 1
         x[corners], y[corners] = w, wy
@@ -43,7 +43,7 @@ def _with_one_that_came(mass, seen, rise, run):  # type: ignore[no-untyped-def]
         top = corners - 1
         rise[i], run[i] = y[top - 1] - y[top], x[top - 1] - x[top]
         w += mass[i]
-        wy += seen[i]
+        wy += events[i]
         if _turn(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
             continue  # the new point lies not below the line over the added row
         corners -= 1
@@ -53,7 +53,7 @@ def _with_one_that_came(mass, seen, rise, run):  # type: ignore[no-untyped-def]
         corners += 1
 
 
-def one_more(mass: Array, seen: Array) -> tuple[Array, Array]:
+def one_more(mass: Array, events: Array) -> tuple[Array, Array]:
     """The isotonic means of an added row of weight 1 that did not come, and of one that came, each (m,).
 
     Given Σw and Σwy at rising scores s (m,). The first holds from s_j up to the next score without it, and is 0
@@ -62,11 +62,11 @@ def one_more(mass: Array, seen: Array) -> tuple[Array, Array]:
     """
     rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
     # That it did not come is that the opposite came, seen from above.
-    ways = ((mass - seen)[::-1], seen)
-    for way, came in enumerate(ways):
-        _with_one_that_came(plain(mass[::-1] if way == 0 else mass), plain(came), rise[way], run[way])
+    ways = ((mass - events)[::-1], events)
+    for way, wy in enumerate(ways):
+        _with_one_that_came(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
     run = np.maximum(run, 1.0)  # weights beyond 2⁵³ swallow the added row
     low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
     # Sums of weighted rows are rounded: the means are not to fall for it, nor to leave [0, 1].
-    low, high = (np.clip(np.maximum.accumulate(each), 0.0, 1.0) for each in (low, high))
+    low, high = (np.clip(np.maximum.accumulate(means), 0.0, 1.0) for means in (low, high))
     return np.minimum(low, high), high

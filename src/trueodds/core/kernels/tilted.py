@@ -29,10 +29,10 @@ def level(x, bits, k):  # type: ignore[no-untyped-def]
     """Each row of k numbers less its largest, which is found among whole numbers that rise as x does."""
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
-        most = _LOWEST
+        largest = _LOWEST
         for t in range(start, stop):
-            most = max(most, bits[t] ^ ((bits[t] >> 63) & _BELOW))
-        top = np.int64(most ^ ((most >> 63) & _BELOW)).view(np.float64)
+            largest = max(largest, bits[t] ^ ((bits[t] >> 63) & _BELOW))
+        top = np.int64(largest ^ ((largest >> 63) & _BELOW)).view(np.float64)
         for t in range(start, stop):
             x[t] -= top
 
@@ -45,9 +45,9 @@ def add(x, y, by, e, k, Y, w, first, every, out):  # type: ignore[no-untyped-def
         weight = w[which]
         total, mean = _mean(x, e, start, stop)
         second, third, fourth, fifth, sixth = _moments(x, e, 1.0 / total, mean, start, stop)
-        seen, exponent = _came(x, y, Y, which, start)
+        observed, exponent = _came(x, y, Y, which, start)
         out[0] += weight * _LN2 * (log2(total) - by * exponent)
-        out[1] += weight * (mean - seen)
+        out[1] += weight * (mean - observed)
         out[2] += weight * second
         out[3] += weight * third
         out[4] += weight * (fourth - 3.0 * second * second)
@@ -86,8 +86,8 @@ def _came(x, y, Y, row, start):  # type: ignore[no-untyped-def]
     if Y.shape[1] == 1:
         t = start + np.uint64(Y[row, 0])
         return x[t], y[t]
-    seen = exponent = 0.0
+    observed = exponent = 0.0
     for c in range(np.uint64(Y.shape[1])):
-        seen += Y[row, c] * x[start + c]
+        observed += Y[row, c] * x[start + c]
         exponent += Y[row, c] * y[start + c]
-    return seen, exponent
+    return observed, exponent

@@ -35,15 +35,15 @@ def matrix(sums: tuple[Array, ...]) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the classes and bins, (K·bins, K·bins), upper triangle; uses up the sums."""
     own, low, mixed, beyond = sums
     k, size = len(low), len(own)
-    found = np.subtract(0.0, beyond, out=beyond)
+    covariance = np.subtract(0.0, beyond, out=beyond)
     if mixed.shape[1]:
-        by_class = found.reshape(k, size // k, k, size // k)
+        by_class = covariance.reshape(k, size // k, k, size // k)
         mixed, above = mixed[:, :k].reshape(k, -1, k), np.tri(k, k, -1).T
         by_class[:, :, :, 0] -= mixed * above[:, None, :]
         by_class[:, 0, :, :] -= (mixed * above.T[:, None, :]).transpose(2, 0, 1)
         by_class[:, 0, :, 0] -= low
-    found[np.arange(size), np.arange(size)] += own
-    return found
+    covariance[np.arange(size), np.arange(size)] += own
+    return covariance
 
 
 @compiled
@@ -76,7 +76,7 @@ def room_for(k):  # type: ignore[no-untyped-def]
 def paired(P, start, m, columns, cells, w, report, bins, first, sums, room):  # type: ignore[no-untyped-def]
     """Adds m rows of P that are also there as columns (K, ROWS), with their cells."""
     own, low, mixed, beyond = sums
-    weight, low_columns, low_rows, row_of, at, row, slot, live, x = room
+    weight, low_columns, low_rows, row_of, at, row, bin_index, live, x = room
     for i in range(m if w.shape[0] > 0 else 0):
         weight[i] = w[start + i]
     values = P[start : start + m].reshape(-1)
@@ -87,9 +87,9 @@ def paired(P, start, m, columns, cells, w, report, bins, first, sums, room):  # 
             low_rows[j] = p if p <= first else 0.0
         for j in range(values.shape[0] if w.shape[0] > 0 else 0):
             low_rows[j] *= weight[row_of[j]]
-    found = _beyond(values, first, at)
-    _mixed(values, found, cells, weight, low_rows, row_of, at, report, bins, own, mixed, row, slot, x)
-    _pairs(found, row, slot, x, live, beyond)
+    n_beyond = _beyond(values, first, at)
+    _mixed(values, n_beyond, cells, weight, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x)
+    _pairs(n_beyond, row, bin_index, x, live, beyond)
 
 
 @reordered
@@ -97,21 +97,21 @@ def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped
     """The values in the first bin: with themselves, and with each other."""
     k = columns.shape[0]
     for c in range(k):
-        column, here, total = columns[c], low[c], 0.0
+        column, values, total = columns[c], low[c], 0.0
         for i in range(m):
             x = np.float64(column[i])
-            here[i] = x * w[i] if x <= first else 0.0
-        here[m:] = 0.0
+            values[i] = x * w[i] if x <= first else 0.0
+        values[m:] = 0.0
         for i in range(m):
-            total += here[i] * (w[i] - here[i])
+            total += values[i] * (w[i] - values[i])
         own[c * bins] += total
     for c in range(k):
-        here = low[c]
-        for d in range(c + 1, k - 3, 4):  # four at a time: `here` is read once for them
+        values = low[c]
+        for d in range(c + 1, k - 3, 4):  # four at a time: `values` is read once for them
             a, b, e, f = low[d], low[d + 1], low[d + 2], low[d + 3]
             of_a = of_b = of_e = of_f = 0.0
             for i in range(ROWS):
-                x = here[i]
+                x = values[i]
                 of_a += x * a[i]
                 of_b += x * b[i]
                 of_e += x * e[i]
@@ -123,56 +123,56 @@ def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped
         for d in range(k - (k - 1 - c) % 4, k):
             a, of_a = low[d], 0.0
             for i in range(ROWS):
-                of_a += here[i] * a[i]
+                of_a += values[i] * a[i]
             sums[c, d] += of_a
 
 
 @compiled
 def _beyond(values, first, at):  # type: ignore[no-untyped-def]
     """Lists the values beyond the first bin; how many they are."""
-    found = 0
+    n_beyond = 0
     for j in range(values.shape[0]):
-        at[np.uint32(found)] = j
-        found += np.float64(values[j]) > first
-    return found
+        at[np.uint32(n_beyond)] = j
+        n_beyond += np.float64(values[j]) > first
+    return n_beyond
 
 
 @compiled
-def _mixed(values, found, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, slot, x):  # type: ignore[no-untyped-def]
+def _mixed(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x):  # type: ignore[no-untyped-def]
     """Each of them with itself and with those of its row that lie in the first bin."""
     k, wide, count = np.uint32(cells.shape[0]), mixed.shape[1], np.uint32(bins)
-    for h in range(found):
+    for h in range(n_beyond):
         j = at[h]
         i = row_of[j]
         c = np.uint32(j - i * k)
         s = np.uint32(c * count + report[np.uint32(cells[c, i])])
         p = np.float64(values[j]) * w[i]
-        row[h], slot[h], x[h] = i, s, p
+        row[h], bin_index[h], x[h] = i, s, p
         own[s] += p * (w[i] - p)
         into, low = mixed[s], low_rows[np.uint32(i * k) :]
         for d in range(wide):
             into[d] += p * low[d]
-    row[found] = ROWS  # behind the last one a row that there is not
+    row[n_beyond] = ROWS  # behind the last one a row that there is not
 
 
 @compiled
-def _pairs(found, row, slot, x, live, beyond):  # type: ignore[no-untyped-def]
+def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untyped-def]
     """Each of them with those behind it in its row: first all with the next one, then with the one after that, …
 
     Who has none so far behind is struck off the list, so that no loop is as short as a row's.
     """
     left = 0
-    for h in range(found):
+    for h in range(n_beyond):
         live[np.uint32(left)] = h
         left += row[h + 1] == row[h]
-    apart, one = np.uint32(1), np.uint32(1)
+    lag, one = np.uint32(1), np.uint32(1)
     while left > 0:
         still = 0
         for a in range(left):
             h = live[a]
-            g = np.uint32(h + apart)
-            beyond[slot[h], slot[g]] += x[h] * x[g]
+            g = np.uint32(h + lag)
+            beyond[bin_index[h], bin_index[g]] += x[h] * x[g]
             live[np.uint32(still)] = h
             still += row[np.uint32(g + one)] == row[h]
         left = still
-        apart = np.uint32(apart + one)
+        lag = np.uint32(lag + one)

@@ -46,13 +46,13 @@ CALIBRATORS = Registry(
 _ACRONYMS = {name: name.upper() for name in ("llo", "mcllo", "irm", "enir", "bbq")} | {"irova_ts": "IROvATS"}
 
 
-def class_name(member: str) -> str:
+def class_name(method: str) -> str:
     """What the scikit-learn estimator of a member is called, so that the table above stays the only list.
 
     >>> class_name("scaling_binning"), class_name("mcllo")
     ('ScalingBinning', 'MCLLO')
     """
-    return _ACRONYMS.get(member) or "".join(part.capitalize() for part in member.split("_"))
+    return _ACRONYMS.get(method) or "".join(part.capitalize() for part in method.split("_"))
 
 
 _ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}

@@ -76,7 +76,7 @@ class AutoRule(Rule):
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the candidates by name."""
-        return {**super().settings(), "candidates": tuple(rule.name for rule in self._rules())}
+        return {**super().settings(), "candidates": tuple(spec.name for spec in self._rules())}
 
     def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Recalibration] | None:
         """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
@@ -86,40 +86,42 @@ class AutoRule(Rule):
         )
 
     def _rules(self) -> list[Rule]:
-        given = self.candidates
-        if given is None:
-            given = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
-        if isinstance(given, (list, tuple)):
-            given = tuple(each.made() if hasattr(each, "made") else each for each in given)
-        if not isinstance(given, tuple) or not all(isinstance(each, (str, Rule)) for each in given):
+        candidates = self.candidates
+        if candidates is None:
+            candidates = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
+        if isinstance(candidates, (list, tuple)):
+            candidates = tuple(
+                candidate.made() if hasattr(candidate, "made") else candidate for candidate in candidates
+            )
+        if not isinstance(candidates, tuple) or not all(isinstance(candidate, (str, Rule)) for candidate in candidates):
             raise InputError(
                 "TO203",
                 "candidates must be a list of names or rules.",
-                describe(given),
+                describe(candidates),
                 "For instance ['temperature'].",
             )
-        rules = [CALIBRATORS.load(each)() if isinstance(each, str) else each for each in given]
-        if any(isinstance(rule, AutoRule) for rule in rules):
-            raise InputError("TO203", "auto cannot be its own candidate.", describe(given), "Leave it out.")
-        if len({(rule.name, repr(rule)) for rule in rules}) < len(rules):
-            raise InputError("TO203", "A candidate is given twice.", describe(given), "Name each once.")
-        if on_logits := [rule.name for rule in rules if getattr(rule, "logits", False)]:
+        specs = [CALIBRATORS.load(candidate)() if isinstance(candidate, str) else candidate for candidate in candidates]
+        if any(isinstance(spec, AutoRule) for spec in specs):
+            raise InputError("TO203", "auto cannot be its own candidate.", describe(candidates), "Leave it out.")
+        if len({(spec.name, repr(spec)) for spec in specs}) < len(specs):
+            raise InputError("TO203", "A candidate is given twice.", describe(candidates), "Name each once.")
+        if on_logits := [spec.name for spec in specs if getattr(spec, "logits", False)]:
             raise InputError(
                 "TO203",
                 "Candidates are compared on probabilities, and a map of logits is none of these.",
                 f"{on_logits[0]} with logits=True",
                 "Leave logits out, or fit it by name and compare log losses on other rows.",
             )
-        return rules
+        return specs
 
     def _suited(self, n: int, k: int) -> list[Rule]:
         """The candidates for n rows of K classes; one that was asked for by name must fit."""
-        rules = self._rules()
+        specs = self._rules()
         if self.candidates is None:
-            return [rule for rule in rules if rule.suits(n, k)]
-        for rule in rules:
-            rule.check_classes(k)
-        return rules
+            return [spec for spec in specs if spec.suits(n, k)]
+        for spec in specs:
+            spec.check_classes(k)
+        return specs
 
     def _some(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """The rows on which candidates are compared and confirmed: all, or as many as tell them apart."""
@@ -129,20 +131,20 @@ class AutoRule(Rule):
         return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
 
     def _or_one_parameter(
-        self, rows: Rows, rules: Sequence[Rule], crossed: Sequence[Array | None], choice: Choice, proof: Confirmation
+        self, rows: Rows, specs: Sequence[Rule], crossed: Sequence[Array | None], choice: Choice, proof: Confirmation
     ) -> tuple[Choice, Confirmation]:
         """What was chosen, if it is confirmed; else the candidate of one parameter, if that is or needs fewer rows."""
-        first = next((i for i, rule in enumerate(rules) if rule.complexity == _ONE_PARAMETER), None)
+        first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER), None)
         if first is None or (proof.confirmed and choice.rule.name != "identity"):
             return choice, proof
-        found = crossed[first]
-        logs = rows.crossed(rules[first]) if found is None else found
+        cross_fitted = crossed[first]
+        logs = rows.crossed(specs[first]) if cross_fitted is None else cross_fitted
         alone = confirm(
             rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
         )
         other = np.inf if choice.rule.name == "identity" else proof.needed
         better = alone.confirmed or (alone.outcome == TOO_FEW and alone.needed < other)
-        return (choice.of(rules[first]), alone) if better else (choice, proof)
+        return (choice.of(specs[first]), alone) if better else (choice, proof)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
         """The map that is applied in the end."""
@@ -154,47 +156,53 @@ class AutoRule(Rule):
         """The map and the whole report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
-        rules = self._suited(len(P), P.shape[1])
+        specs = self._suited(len(P), P.shape[1])
         if isinstance(P, LogProbabilities):
-            rules = [for_logs(rule) for rule in rules]
-        floor = max((rule.floor for rule in rules if hasattr(rule, "floor")), default=None)
+            specs = [for_logs(spec) for spec in specs]
+        min_prob = max((spec.floor for spec in specs if hasattr(spec, "floor")), default=None)
         if why := _too_little(Y, cluster):
             still = IdentityMap()
-            return still, Recalibration(None, None, still.name, still.said(), len(P), 0, floor, (Note("TN507", why),))
-        rng, rules = as_generator(self.rng), ordered(rules)
+            return still, Recalibration(
+                None, None, still.name, still.said(), len(P), 0, min_prob, (Note("TN507", why),)
+            )
+        rng, specs = as_generator(self.rng), ordered(specs)
         some = self._some(P, cluster, rng)
         within = None if cluster is None else cluster[some]
         rows = folded(P[some], Y[some], w[some], max(self.folds, _LEAST_FOLDS), within, rng)
-        inner = chosen_without(rows, rules)
-        crossed = [None if i in inner.dropped else rows.crossed(rule) for i, rule in enumerate(rules)]
-        choice = chosen(rows, rules, crossed, inner)
+        inner = chosen_without(rows, specs)
+        crossed = [None if i in inner.dropped else rows.crossed(spec) for i, spec in enumerate(specs)]
+        choice = chosen(rows, specs, crossed, inner)
         proof = confirm(
             rows.P, _pieced(rows, crossed, inner), rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=within
         )
-        choice, proof = self._or_one_parameter(rows, rules, crossed, choice, proof)
+        choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
         if len(some) < len(P):
             proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
         if proof.outcome == NO_GAIN:  # the candidate that looks best is none
             choice = choice.of(IdentityRule())
         confirmed = proof.confirmed and choice.rule.name != "identity"
-        given = taken(choice.rule, P)
-        fitted: Map = choice.rule.explained(given, Y, w, cluster)[0] if confirmed else IdentityMap()
-        notes = [n for n in choice.rule.notes(fitted, given, Y, w) if n.code not in _RULED_OUT] if confirmed else []
+        inputs = taken(choice.rule, P)
+        calibration_map: Map = choice.rule.explained(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
+        notes = (
+            [n for n in choice.rule.notes(calibration_map, inputs, Y, w) if n.code not in _RULED_OUT]
+            if confirmed
+            else []
+        )
         notes += _notes_on(choice, proof, self.alpha)
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
-        final: Map = MixedMap(fitted, mixing(len(P))) if confirmed else fitted
-        return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), floor, tuple(notes))
+        final: Map = MixedMap(calibration_map, mixing(len(P))) if confirmed else calibration_map
+        return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), min_prob, tuple(notes))
 
 
 def _pieced(rows: Rows, crossed: Sequence[Array | None], inner: Inner) -> Array:
     """What the whole procedure says of each row without its fold: the logarithms of what was chosen there, (n, K)."""
     out = np.empty(rows.Y.shape)
     for f, i in enumerate(inner.chosen):
-        logs, here = crossed[i], rows.fold == f
+        logs, in_fold = crossed[i], rows.fold == f
         assert logs is not None
-        out[here] = logs[here]
+        out[in_fold] = logs[in_fold]
     return out
 
 
@@ -218,14 +226,14 @@ def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     if name != "identity" and proof.confirmed:
         text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
         return [scored, Note("TN509", text)]
-    seen = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
+    power_text = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
     if name != "identity" and proof.outcome == TOO_FEW:
-        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.needed):,} rows would confirm it four times in five. {seen}"
+        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.needed):,} rows would confirm it four times in five. {power_text}"
         return [scored, Note("TN543", text)]
     return [
         scored,
         Note(
             "TN510",
-            f"No gain to be had: choosing and fitting on some of the rows does not do better on the others. {seen}",
+            f"No gain to be had: choosing and fitting on some of the rows does not do better on the others. {power_text}",
         ),
     ]

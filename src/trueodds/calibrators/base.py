@@ -122,7 +122,7 @@ class Rule(Settings, ABC):
         """The map and, from a procedure that chooses, its report."""
         return self.fit(P, Y, w), None
 
-    def notes(self, fitted: Map, P: Any, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Any, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
         return []
 
@@ -139,7 +139,7 @@ class SummedRule(Rule):
         """The map for rows `Given`, wherever they are."""
 
     @abstractmethod
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
     def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> Given:
@@ -154,9 +154,9 @@ class SummedRule(Rule):
         """The same, with standard errors that know which rows hang together."""
         return self.over(here(self.given(P, Y, w, cluster))), None
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
-        return self.told(fitted, here(self.given(P, Y, w)))
+        return self.told(calibration_map, here(self.given(P, Y, w)))
 
 
 class TalliedRule(Rule):
@@ -167,26 +167,26 @@ class TalliedRule(Rule):
         """The map from one view of cells for the second of two classes, or for every class."""
 
     @abstractmethod
-    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
 
-def here(given: Given) -> Here:
+def here(data: Given) -> Here:
     """Passes over rows that are in memory."""
-    return Here(given, given, given.n * given.k)
+    return Here(data, data, data.n * data.k)
 
 
-def for_logs(rule: Rule) -> Rule:
+def for_logs(spec: Rule) -> Rule:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
-    if rule.takes_logs and getattr(rule, "floor", None) == FLOOR:
-        return dataclasses.replace(rule, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
-    return rule
+    if spec.takes_logs and getattr(spec, "floor", None) == FLOOR:
+        return dataclasses.replace(spec, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+    return spec
 
 
-def applied(rule: Rule, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
+def applied(spec: Rule, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
     """What the rule, fitted to some rows, makes of others."""
-    fitted = rule.fit(taken(rule, P), Y, w)
-    return fitted.apply(taken(fitted, to))
+    calibration_map = spec.fit(taken(spec, P), Y, w)
+    return calibration_map.apply(taken(calibration_map, to))
 
 
 def taken(method: Rule | Map, P: Probabilities) -> Probabilities:

@@ -112,17 +112,17 @@ def _curve(x: Array, y: Array, w: Array) -> Steps:
 def binnings(x: Array, y: Array, w: Array) -> Binnings:
     """The binnings of scores x (n,) with outcomes y and weights w > 0, and how likely each makes what came."""
     n, w = as_rows(w)
-    rising = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
-    scores, mass, came = rising.sums()
-    groups = _groups(n, are_counts(w), rising, scores)
-    first = np.cumsum([0, *(len(each) + 1 for each in groups)])[:-1]
+    by_score = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
+    scores, mass, events = by_score.sums()
+    groups = _groups(n, are_counts(w), by_score, scores)
+    first = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
     # Bin after bin: at which score it begins, and at which the next one does.
-    starts = np.concatenate([np.concatenate(([0], each)) for each in groups])
-    ends = np.concatenate([np.concatenate((each, [len(scores)])) for each in groups])
+    starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
+    ends = np.concatenate([np.concatenate((group, [len(scores)])) for group in groups])
     edges = np.concatenate(([0.0], midway(scores[:-1], scores[1:]), [1.0]))
-    reached, seen = (np.concatenate(([0.0], np.cumsum(each))) for each in (mass, came))
+    reached, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     rows = reached[ends] - reached[starts]
-    hits = np.clip(seen[ends] - seen[starts], 0.0, rows)
+    hits = np.clip(cum_events[ends] - cum_events[starts], 0.0, rows)
     alpha = _PRIOR * np.clip((edges[starts] + edges[ends]) / 2, *_INSIDE)
     beta = _PRIOR - alpha
     # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
@@ -130,18 +130,18 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
     return Binnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR), log_scores)
 
 
-def _groups(n: float, whole: bool, rising: ByScore, scores: Array) -> list[Array]:
+def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -> list[Array]:
     """At which scores the groups of each binning but their first begin; binnings that are the same are one."""
     sizes = np.array(_sizes(n))
     which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
     cuts = (np.arange(len(which)) - before + 1) * n / which
-    last, _ = rising.between(np.floor(cuts) if whole else cuts)
+    last, _ = by_score.between(np.floor(cuts) if integer_weights else cuts)
     begin = np.searchsorted(scores, last, "right")
     new = begin < len(scores)  # within a tie several groups end at once, and none begins after the last score
     new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])
-    kept = np.bincount(which[new], minlength=sizes[-1] + 1)[sizes]
-    parts = np.split(begin[new], np.cumsum(kept)[:-1])
-    return list({each.tobytes(): each for each in parts}.values())
+    n_cuts = np.bincount(which[new], minlength=sizes[-1] + 1)[sizes]
+    parts = np.split(begin[new], np.cumsum(n_cuts)[:-1])
+    return list({part.tobytes(): part for part in parts}.values())
 
 
 def _sizes(n: float) -> range:

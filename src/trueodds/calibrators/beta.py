@@ -57,12 +57,12 @@ class BetaCurve:
         return {"a": self.a, "b": self.b, "c": self.c, "passes": self.passes, "converged": int(self.converged)}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> BetaCurve:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
         """a and b of at least 0."""
-        wire.keys(given, ("a", "b", "c", "passes", "converged"), "a curve")
-        a, b = (wire.number(given, key, 0, WIDE) for key in ("a", "b"))
-        c = wire.number(given, "c", -WIDE, WIDE)
-        return cls(a, b, c, wire.count(given, "passes"), bool(wire.count(given, "converged")))
+        wire.keys(parameters, ("a", "b", "c", "passes", "converged"), "a curve")
+        a, b = (wire.number(parameters, key, 0, WIDE) for key in ("a", "b"))
+        c = wire.number(parameters, "c", -WIDE, WIDE)
+        return cls(a, b, c, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,23 +115,26 @@ class BetaRule(SummedRule):
 
     def over(self, data: Passes) -> BetaMap:
         """The curves of these rows."""
-        return BetaMap(each_class_over(partial(_curve, rule=self), data))
+        return BetaMap(each_class_over(partial(_curve, spec=self), data))
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
-        assert isinstance(fitted, BetaMap)
-        said = data.facts.floored.notes()
-        lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.a == c.b == 0 for c in fitted.curves)
-        return said + doubtful(lost, fallen, len(fitted.curves))
+        assert isinstance(calibration_map, BetaMap)
+        notes = data.facts.floored.notes()
+        lost, fallen = (
+            sum(not c.converged for c in calibration_map.curves),
+            sum(c.a == c.b == 0 for c in calibration_map.curves),
+        )
+        return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, rule: BetaRule) -> BetaCurve:
-    lines = data.prepared(partial(_lines, centered=rule.parameters == "ab"))
-    found = _within(best_over, lines, rule.parameters)
-    if not found.converged:
-        found = _within(tame_over, lines, rule.parameters)
-        return BetaCurve(*_abc(found, rule.parameters), found.passes, converged=False)
-    return BetaCurve(*_abc(found, rule.parameters), found.passes, found.converged)
+def _curve(data: Passes, spec: BetaRule) -> BetaCurve:
+    lines = data.prepared(partial(_lines, centered=spec.parameters == "ab"))
+    optimum = _within(best_over, lines, spec.parameters)
+    if not optimum.converged:
+        optimum = _within(tame_over, lines, spec.parameters)
+        return BetaCurve(*_abc(optimum, spec.parameters), optimum.passes, converged=False)
+    return BetaCurve(*_abc(optimum, spec.parameters), optimum.passes, optimum.converged)
 
 
 def _lines(score: Score, centered: bool) -> Lines:
@@ -146,8 +149,8 @@ def _some(lines: Lines, used: list[int]) -> Lines:
     return lines._replace(X=lines.X.T[used].T)
 
 
-def _abc(found: Best, parameters: str) -> tuple[float, float, float]:
-    c, a, b = found.theta.tolist()
+def _abc(optimum: Best, parameters: str) -> tuple[float, float, float]:
+    c, a, b = optimum.theta.tolist()
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
@@ -161,8 +164,8 @@ def _within(fit: Callable[..., Best], data: Passes, parameters: str) -> Best:
         if not used:
             return Best(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
-        found = fit(data.prepared(partial(_some, used=used)), rest, intercept=free)
-        return _placed(found, used, found.theta)
+        optimum = fit(data.prepared(partial(_some, used=used)), rest, intercept=free)
+        return _placed(optimum, used, optimum.theta)
 
     if parameters in ("am", "a"):
         both = on(3)
@@ -177,9 +180,9 @@ def _within(fit: Callable[..., Best], data: Passes, parameters: str) -> Best:
     return min(sides, key=lambda side: side.value)
 
 
-def _placed(found: Best, used: list[int], theta: Array) -> Best:
+def _placed(optimum: Best, used: list[int], theta: Array) -> Best:
     """With θ as (c, a, b)."""
-    whole = np.zeros(3)
+    full = np.zeros(3)
     for j, value in zip(used, theta, strict=True):
-        whole[[1, 2] if j == 3 else [j]] = value
-    return Best(whole, found.value, found.passes, found.converged, found.told)
+        full[[1, 2] if j == 3 else [j]] = value
+    return Best(full, optimum.value, optimum.passes, optimum.converged, optimum.told)

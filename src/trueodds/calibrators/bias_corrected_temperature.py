@@ -68,19 +68,19 @@ class BiasCorrectedTemperatureRule(SummedRule):
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, sureness(data, self.floor)
-        seen = data.prepared(partial(laid_out, relative=True))
-        found = fitted(seen, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
-        beta, bias = found.theta[0], found.theta[1:]
+        prepared = data.prepared(partial(laid_out, relative=True))
+        optimum = fitted(prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
+        beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
-            np.full(k, beta), bias - bias.mean(), self.floor, found.passes, found.converged
+            np.full(k, beta), bias - bias.mean(), self.floor, optimum.passes, optimum.converged
         )
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, a temperature below 0, and few rows."""
-        assert isinstance(fitted, BiasCorrectedTemperatureMap)
+        assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
             *data.facts.floored.notes(),
-            *unfinished(fitted),
-            *wrong_way(fitted.weights[:1]),
+            *unfinished(calibration_map),
+            *wrong_way(calibration_map.weights[:1]),
             *few(data.facts.n, data.facts.k),
         ]

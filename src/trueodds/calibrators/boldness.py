@@ -70,75 +70,80 @@ class BoldnessRule(Rule):
 
     def slack(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
-        found = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if found < -_ROUNDING:
-            reach = float(expit(np.log(n) + logit(self.prior)))
+        tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
+        if tolerance < -_ROUNDING:
+            max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
-                f"{n:g} rows cannot make calibration so probable: {figure(reach)} at most.",
+                f"{n:g} rows cannot make calibration so probable: {figure(max_posterior)} at most.",
                 f"posterior={self.posterior:g}",
                 "Ask for less, or bring more rows.",
             )
         # 19 rows for .95 let go of nothing: its root, were it the rounding of three logarithms, would show in the slope.
-        return found if found > _ROUNDING else 0.0
+        return tolerance if tolerance > _ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
-        slack, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
-        found = best(line(x), y, w, UNCHANGED)
-        converged = found.converged
+        tolerance, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
+        optimum = best(line(x), y, w, UNCHANGED)
+        converged = optimum.converged
         if not converged:
-            found, y = tame(line(x), y, w, UNCHANGED), held(y, w)
-        theta = found.theta
-        if found.told == 2 and slack > 0:
-            theta = _boldest(cells(x, y, w), theta, slack)
-        return BoldnessMap(float(theta[0]), float(theta[1]), found.passes, converged)
+            optimum, y = tame(line(x), y, w, UNCHANGED), held(y, w)
+        theta = optimum.theta
+        if optimum.told == 2 and tolerance > 0:
+            theta = _boldest(cells(x, y, w), theta, tolerance)
+        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.passes, converged)
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
-        assert isinstance(fitted, BoldnessMap)
-        said = touched(P, Y, self.floor)
-        if not fitted.converged:
-            said.append(separated())
+        assert isinstance(calibration_map, BoldnessMap)
+        fit_notes = touched(P, Y, self.floor)
+        if not calibration_map.converged:
+            fit_notes.append(separated())
         rows = cells(log_ratio(P, self.floor), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         spreads = [
-            figure(_spread(rows, theta)) for theta in (np.array([fitted.tau, fitted.gamma]), UNCHANGED, top.theta)
+            figure(_spread(rows, theta))
+            for theta in (np.array([calibration_map.tau, calibration_map.gamma]), UNCHANGED, top.theta)
         ]
         text = "The standard deviation of the probabilities is {} after, {} before and {} with the best fit".format(
             *spreads
         )
-        if fitted.converged:
-            text += f"; calibration has the posterior probability {figure(self._reached(rows, fitted, top.value))}"
-        return [*said, *falling(int(fitted.gamma <= 0)), Note("TN518", text + ".")]
+        if calibration_map.converged:
+            text += (
+                f"; calibration has the posterior probability {figure(self._reached(rows, calibration_map, top.value))}"
+            )
+        return [*fit_notes, *falling(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
-    def _reached(self, rows: Cells, fitted: BoldnessMap, least: float) -> float:
-        at = logistic(line(rows.x), rows.wy / rows.w, rows.w, np.array([fitted.tau, fitted.gamma])).value
-        return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - least)))
+    def _reached(self, rows: Cells, calibration_map: BoldnessMap, min_loss: float) -> float:
+        at = logistic(
+            line(rows.x), rows.wy / rows.w, rows.w, np.array([calibration_map.tau, calibration_map.gamma])
+        ).value
+        return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - min_loss)))
 
 
 def _spread(rows: Cells, theta: Array) -> float:
     """The standard deviation of the recalibrated probabilities, by n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
-    off = q - rows.w @ q / n
-    return float(np.sqrt(rows.w @ off**2 / (n - 1))) if n > 1 else 0.0
+    centered = q - rows.w @ q / n
+    return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
-def _boldest(rows: Cells, theta: Array, slack: float) -> Array:
+def _boldest(rows: Cells, theta: Array, tolerance: float) -> Array:
     """The most spread on the contour: by looking around it ever more closely, then by Newton's method."""
-    few = rows.grouped()
-    surface = Surface.of(few, theta)
-    middle, reach = 0.0, np.pi
+    groups = rows.grouped()
+    surface = Surface.of(groups, theta)
+    middle, half_width = 0.0, np.pi
     for _ in range(3):
-        angles = middle + reach * np.linspace(-1, 1, _ANGLES + 1)
-        radii = np.sqrt(2 * slack) * surface.radii(angles, slack)
+        angles = middle + half_width * np.linspace(-1, 1, _ANGLES + 1)
+        radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
         points = surface.at(radii[:, None] * directions(angles))
-        spread = np.array([_spread(few, point) for point in points])
-        equal = spread >= spread.max() * (1 - 1e-9)
+        stds = np.array([_spread(groups, point) for point in points])
+        equal = stds >= stds.max() * (1 - 1e-9)
         at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
-        middle, reach = float(angles[at]), 2 * reach / _ANGLES
-    least = logistic(line(rows.x), rows.wy / rows.w, rows.w, theta).value
-    return _polished(rows, points[at], least + slack)
+        middle, half_width = float(angles[at]), 2 * half_width / _ANGLES
+    min_loss = logistic(line(rows.x), rows.wy / rows.w, rows.w, theta).value
+    return _polished(rows, points[at], min_loss + tolerance)
 
 
 def _polished(rows: Cells, theta: Array, level: float) -> Array:
@@ -174,8 +179,8 @@ def _variance(rows: Cells, theta: Array) -> tuple[Array, Array]:
     X, n = line(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
     v = q * expit(-(X @ theta))
-    off = q - rows.w @ q / n
+    centered = q - rows.w @ q / n
     mean = (rows.w * v) @ X / n
-    gradient = 2 * (rows.w * off * v) @ X
-    bend = rows.w * (v * v + off * v * (1 - 2 * q))
-    return gradient, 2 * ((X * bend[:, None]).T @ X - n * np.outer(mean, mean))
+    gradient = 2 * (rows.w * centered * v) @ X
+    curvature = rows.w * (v * v + centered * v * (1 - 2 * q))
+    return gradient, 2 * ((X * curvature[:, None]).T @ X - n * np.outer(mean, mean))

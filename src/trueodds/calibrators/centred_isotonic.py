@@ -56,19 +56,19 @@ class CentredIsotonicRule(Rule):
         """The curves of these rows."""
         return CentredIsotonicMap(each_counted(P, Y, w, centred))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
-        assert isinstance(fitted, CentredIsotonicMap)
-        return exact_zeros(fitted.no_zero(P)[:, None])
+        assert isinstance(calibration_map, CentredIsotonicMap)
+        return exact_zeros(calibration_map.no_zero(P)[:, None])
 
 
-def centred(s: Array, mass: Array, came: Array) -> Monotone:
+def centred(s: Array, mass: Array, events: Array) -> Monotone:
     """The curve through the middles of the blocks of rising scores s (m,), given Σw and Σwy at each.
 
     A block at 0 or 1 keeps its first and its last score instead.
     """
     # Means of weighted rows are rounded, a hair above 1 or below the one before.
-    level = np.minimum(np.maximum.accumulate(means(mass, came)), 1.0)
+    level = np.minimum(np.maximum.accumulate(means(mass, events)), 1.0)
     first = np.flatnonzero(np.append(True, level[1:] != level[:-1]))
     last = np.append(first[1:], len(s)) - 1
     middle = np.add.reduceat(mass * s, first) / np.add.reduceat(mass, first)

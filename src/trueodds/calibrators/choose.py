@@ -51,10 +51,10 @@ class Choice:
     folds: int
     mixing: float  # the largest share of the uniform in any fold
 
-    def of(self, rule: Rule) -> Choice:
+    def of(self, spec: Rule) -> Choice:
         """The same with another candidate as the chosen one."""
-        table = (replace(each, chosen=each.method == rule.name) for each in self.candidates)
-        return replace(self, candidates=tuple(table), rule=rule)
+        table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
+        return replace(self, candidates=tuple(table), rule=spec)
 
 
 def choose(
@@ -81,8 +81,8 @@ def choose(
     TemperatureRule(floor=1e-12)
     """
     rows = folded(P, Y, w, folds, cluster, as_generator(rng))
-    rules = ordered(candidates)
-    return chosen(rows, rules, [rows.crossed(rule) for rule in rules])
+    specs = ordered(candidates)
+    return chosen(rows, specs, [rows.crossed(spec) for spec in specs])
 
 
 def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Rows:
@@ -104,42 +104,42 @@ def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | No
     return Rows(P, Y, w, fold, cluster)
 
 
-def chosen(rows: Rows, rules: Sequence[Rule], crossed: Sequence[Array | None], inner: Inner | None = None) -> Choice:
+def chosen(rows: Rows, specs: Sequence[Rule], crossed: Sequence[Array | None], inner: Inner | None = None) -> Choice:
     """The choice by the logarithms of cross-fitted probabilities; a candidate without any was dropped before."""
-    kept = {i: logs for i, logs in enumerate(crossed) if logs is not None}
-    scored = {i: losses(np.exp(logs), rows.Y) for i, logs in kept.items()}
-    best, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
-    found, order = dict(zip(kept, distances, strict=True)), list(kept)
-    which = order[simplest([rules[i] for i in order], distances)]
+    cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
+    scored = {i: losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
+    lowest, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
+    distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
+    which = order[simplest([specs[i] for i in order], distances)]
     stated = probabilities(rows.P)
     table = []
-    for i, rule in enumerate(rules):
-        if i not in kept:
+    for i, spec in enumerate(specs):
+        if i not in cross_fitted:
             assert inner is not None
-            table.append(_dropped(rows, rule, inner, i, order[best]))
+            table.append(_dropped(rows, spec, inner, i, order[lowest]))
             continue
         log_loss, brier = scored[i]
         table.append(
             Candidate(
-                method=rule.name,
-                parameters=rule.fit(taken(rule, rows.P), rows.Y, rows.w).said(),
+                method=spec.name,
+                parameters=spec.fit(taken(spec, rows.P), rows.Y, rows.w).said(),
                 log_loss=float(rows.w @ log_loss / rows.w.sum()),
                 brier=float(rows.w @ brier / rows.w.sum()),
-                difference=found[i][0],
-                se=found[i][1],
+                difference=distance_of[i][0],
+                se=distance_of[i][1],
                 chosen=i == which,
-                label_flips=flips(stated, kept[i]),
-                accuracy_change=accuracy(kept[i], rows.Y, rows.w) - accuracy(stated, rows.Y, rows.w),
+                label_flips=flips(stated, cross_fitted[i]),
+                accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(stated, rows.Y, rows.w),
             )
         )
-    return Choice(tuple(table), rules[which], rows.folds, float(rows.shares().max()))
+    return Choice(tuple(table), specs[which], rows.folds, float(rows.shares().max()))
 
 
-def _dropped(rows: Rows, rule: Rule, inner: Inner, i: int, best: int) -> Candidate:
+def _dropped(rows: Rows, spec: Rule, inner: Inner, i: int, lowest: int) -> Candidate:
     """The line of a candidate of which only the fits without two folds are known."""
-    _, (_, distance) = rows.compared(inner.losses[[best, i]])
+    _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
     return Candidate(
-        method=rule.name,
+        method=spec.name,
         parameters=None,
         log_loss=float(rows.w @ inner.losses[i] / rows.w.sum()),
         brier=None,
@@ -153,7 +153,7 @@ def _dropped(rows: Rows, rule: Rule, inner: Inner, i: int, best: int) -> Candida
 
 def ordered(candidates: Sequence[Rule]) -> list[Rule]:
     """The simplest first, the identity always among them."""
-    given = list(candidates)
-    if not any(rule.name == "identity" for rule in given):
-        given.append(IdentityRule())
-    return sorted(given, key=lambda rule: rule.complexity)
+    specs = list(candidates)
+    if not any(spec.name == "identity" for spec in specs):
+        specs.append(IdentityRule())
+    return sorted(specs, key=lambda spec: spec.complexity)

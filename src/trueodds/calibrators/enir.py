@@ -38,11 +38,11 @@ class Knots:
         return {"x": self.x.tolist(), "y": self.y.tolist()}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Knots:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Knots:
         """Knots that rise, values that are probabilities."""
-        wire.keys(given, ("x", "y"), "a curve")
-        x = wire.vector(given, "x", 0, 2, rising="strictly")  # float16 may say a little more than 1
-        return cls(x, wire.vector(given, "y", 0, 1, size=len(x)))
+        wire.keys(parameters, ("x", "y"), "a curve")
+        x = wire.vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may say a little more than 1
+        return cls(x, wire.vector(parameters, "y", 0, 1, size=len(x)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +92,15 @@ class EnirRule(Rule):
         """The averaged curves of these rows."""
         return EnirMap(each_class(_curve, P, Y, w))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
-        return exact_zeros(fitted.apply(P))
+        return exact_zeros(calibration_map.apply(P))
 
 
 def _curve(x: Array, y: Array, w: Array) -> Knots:
     n, w = as_rows(w)
-    knots, mass, came = ByScore(x, y, w).sums()
-    path = near_isotonic(mass, came)
+    knots, mass, events = ByScore(x, y, w).sums()
+    path = near_isotonic(mass, events)
     level = averaged(path, weighted(path, np.log(n)))
     # Inside a flat stretch a knot changes nothing; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
@@ -117,16 +117,16 @@ def weighted(path: Path, price: float) -> Array:
     last, levels = len(path.lambdas) - 1, path.sizes
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # λ = 0 only if nothing falls
-    seen = {each: likelihood(path, each) for each in (first, last)}
+    log_likelihoods = {model: likelihood(path, model) for model in (first, last)}
     stretches = [(first, last)]
-    bic[[first, last]] = [levels[each] * price - 2 * seen[each] for each in (first, last)]
+    bic[[first, last]] = [levels[model] * price - 2 * log_likelihoods[model] for model in (first, last)]
     while stretches:
         a, b = stretches.pop()
-        if b - a < 2 or levels[b - 1] * price - 2 * seen[a] > bic.min() + _NOTHING:
+        if b - a < 2 or levels[b - 1] * price - 2 * log_likelihoods[a] > bic.min() + _NOTHING:
             continue
         middle = (a + b) // 2
-        seen[middle] = likelihood(path, middle)
-        bic[middle] = levels[middle] * price - 2 * seen[middle]
+        log_likelihoods[middle] = likelihood(path, middle)
+        bic[middle] = levels[middle] * price - 2 * log_likelihoods[middle]
         stretches += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
     behind = bic - bic.min()
     weights = np.where(behind > _NOTHING, 0.0, np.exp(-np.minimum(behind, _NOTHING) / 2))
@@ -136,9 +136,9 @@ def weighted(path: Path, price: float) -> Array:
 def likelihood(path: Path, model: int) -> float:
     """The log-likelihood of one model, −∞ where it rules out what came."""
     alive, level = path.levels(model)
-    mass, came = path.mass[alive], path.came[alive]
+    mass, events = path.mass[alive], path.came[alive]
     return float(
-        xlogy(_but_rounding(came, mass), level).sum() + xlogy(_but_rounding(mass - came, mass), 1 - level).sum()
+        xlogy(_but_rounding(events, mass), level).sum() + xlogy(_but_rounding(mass - events, mass), 1 - level).sum()
     )
 
 

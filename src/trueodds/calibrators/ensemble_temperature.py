@@ -125,41 +125,41 @@ class EnsembleTemperatureRule(Rule):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""
-        found = TemperatureRule(self.floor).fit(P, Y, w)
-        beta, passes = found.beta, found.passes
+        temperature_map = TemperatureRule(self.floor).fit(P, Y, w)
+        beta, n_passes = temperature_map.beta, temperature_map.passes
         if self.loss == "brier":
             beta, more = valley(partial(_slopes, P, Y, w), beta)
-            passes += more
+            n_passes += more
         shares = (_by_likelihood if self.loss == "log" else _by_squares)(P, Y, w, beta)
         if shares[2] > 1 - _KEPT:
             shares = np.array([0.0, _KEPT, 1 - _KEPT])
         tempered, unchanged, uniform = shares.tolist()
-        return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), passes)
+        return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
-        assert isinstance(fitted, EnsembleTemperatureMap)
-        said = touched(P, Y, self.floor) if self.loss == "log" else []
-        if fitted.shares[2] == 1 - _KEPT:
-            said.append(
+        assert isinstance(calibration_map, EnsembleTemperatureMap)
+        fit_notes = touched(P, Y, self.floor) if self.loss == "log" else []
+        if calibration_map.shares[2] == 1 - _KEPT:
+            fit_notes.append(
                 Note(
                     "TN511",
                     f"No share of what was said does better than the uniform; {_KEPT:g} of it is kept, so that the order within each row survives.",
                 )
             )
-        return said + (ends(fitted.beta) if fitted.shares[0] > 0 else [])
+        return fit_notes + (ends(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
 
 
 def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """One row per outcome that came: what each part gave it."""
-    given, mass = [], []
+    likelihoods, mass = [], []
     for p, y, m in in_parts(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
         tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], probabilities(p)
         unchanged = stated[rows, classes] / stated.sum(axis=1)[rows]
-        given.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
+        likelihoods.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
         mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
-    return likeliest(np.concatenate(given), np.concatenate(mass))
+    return likeliest(np.concatenate(likelihoods), np.concatenate(mass))
 
 
 def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
@@ -167,12 +167,12 @@ def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
     for p, y, m in in_parts(P, Y, w):
-        came = as_shares(y, k)
+        outcomes = as_shares(y, k)
         stated = probabilities(p)
         unchanged = stated / stated.sum(axis=1, keepdims=True)
         parts = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
         for i, one in enumerate(parts):
-            c[i] += m @ (one * came).sum(axis=1)
+            c[i] += m @ (one * outcomes).sum(axis=1)
             for j, other in enumerate(parts[: i + 1]):
                 G[i, j] += m @ (one * other).sum(axis=1)
     return nearest(np.tril(G) + np.tril(G, -1).T, c)
@@ -185,10 +185,10 @@ def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, f
         q = TemperatureMap(beta).apply(p)
         logs = logs_of(p)
         logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log is idle
-        off = q - as_shares(y, p.shape[1])
+        residual = q - as_shares(y, p.shape[1])
         d = logs - (q * logs).sum(axis=1, keepdims=True)
         qd = q * d
-        bend = qd * d - q * (qd * d).sum(axis=1, keepdims=True)
-        first += 2 * float(m @ (off * qd).sum(axis=1))
-        second += 2 * float(m @ (qd * qd + off * bend).sum(axis=1))
+        curvature = qd * d - q * (qd * d).sum(axis=1, keepdims=True)
+        first += 2 * float(m @ (residual * qd).sum(axis=1))
+        second += 2 * float(m @ (qd * qd + residual * curvature).sum(axis=1))
     return first, second

@@ -67,7 +67,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
         Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
         """
-        rule = self.made()
+        spec = self.made()
         p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
@@ -76,7 +76,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         except InputError as problem:
             raise called(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
         _check_feature_names(self, y_prob, reset=True)
-        self.fitted_: Fitted = fit(rule, preds, counts=whole(preds.weight))
+        self.fitted_: Fitted = fit(spec, preds, counts=whole(preds.weight))
         self.classes_ = names(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
         if self.fitted_.map.passes is not None:
@@ -123,13 +123,13 @@ def _classes(y: Array, k: int) -> list[Any] | None:
     """The sorted labels where each column has one; None lets integers count from 0."""
     if y.ndim != 1 or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         return None
-    found = np.unique(y).tolist()
-    return found if len(found) == k else None
+    labels = np.unique(y).tolist()
+    return labels if len(labels) == k else None
 
 
-def estimator(rule: type[Rule]) -> type[Calibrator]:
+def estimator(spec_type: type[Rule]) -> type[Calibrator]:
     """The scikit-learn class of a rule: its settings become constructor arguments."""
-    settings = [field for field in dataclasses.fields(rule) if field.init]
+    settings = [field for field in dataclasses.fields(spec_type) if field.init]
     keyword = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature(
         [
@@ -144,29 +144,29 @@ def estimator(rule: type[Rule]) -> type[Calibrator]:
         ]
     )
 
-    def __init__(self: Calibrator, *args: Any, **given: Any) -> None:  # noqa: N807 - becomes the class's
-        bound = signature.bind(self, *args, **given)
+    def __init__(self: Calibrator, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - becomes the class's
+        bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         for name in list(bound.arguments)[1:]:
             setattr(self, name, bound.arguments[name])
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    called = class_name(rule.name)
+    called = class_name(spec_type.name)
     __init__.__qualname__ = f"{called}.__init__"
-    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(rule), "rule": rule}
+    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(spec_type), "rule": spec_type}
     return type(called, (Calibrator,), body)
 
 
-def _doc(rule: type[Rule]) -> str:
+def _doc(spec_type: type[Rule]) -> str:
     """The rule's own text without its example, which is about plain arrays, and that of every estimator."""
-    own = inspect.cleandoc(rule.__doc__ or "").split("\n>>>")[0].rstrip()
+    own = inspect.cleandoc(spec_type.__doc__ or "").split("\n>>>")[0].rstrip()
     shared = inspect.cleandoc(Calibrator.__doc__ or "").split("\n", 1)[1]
     return f"{own}\n{shared}"
 
 
 def __getattr__(name: str) -> Any:
     # Pickle finds a class by its module and name, so each is kept here once it is made.
-    for member in CALIBRATORS.names():
-        if class_name(member) == name:
-            return globals().setdefault(name, estimator(CALIBRATORS.load(member)))
+    for method in CALIBRATORS.names():
+        if class_name(method) == name:
+            return globals().setdefault(name, estimator(CALIBRATORS.load(method)))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

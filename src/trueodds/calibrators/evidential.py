@@ -54,14 +54,14 @@ class EvidentialMap(Map):
         scores = self._scores(P)
         if self.output == "point":
             return self.contour.point(scores)
-        found = self.contour.of(scores)
-        q = found.pignistic if self.output == "pignistic" else found.plausibility
+        beliefs = self.contour.of(scores)
+        q = beliefs.pignistic if self.output == "pignistic" else beliefs.plausibility
         return q / q.sum(axis=1, keepdims=True)
 
     def interval(self, P: Probabilities) -> tuple[Array, Array]:
         """Belief and plausibility of each class."""
-        found = self.beliefs(P)
-        return found.belief, found.plausibility
+        beliefs = self.beliefs(P)
+        return beliefs.belief, beliefs.plausibility
 
     def beliefs(self, P: Probabilities) -> Beliefs:
         """Belief, plausibility and pignistic probability."""
@@ -158,8 +158,8 @@ class EvidentialRule(Rule):
         k = P.shape[1]
         if self.parameters == 2 and k > 2:
             raise InputError("TO203", "Two parameters are for two classes.", f"{k} classes", "Leave parameters out.")
-        contour, passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
-        return EvidentialMap(contour, self.on, self.output, passes)
+        contour, n_passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
+        return EvidentialMap(contour, self.on, self.output, n_passes)
 
     def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[OneSlope, int]:
         S = floored(P, self.floor) if self.on == "log p" else probabilities(P).astype(np.float64)
@@ -171,29 +171,29 @@ class EvidentialRule(Rule):
 
         if not (w * S.min(axis=1)).any():  # every row is uniform: any parameter gives the same
             return OneSlope.alone(1.0), 0
-        found = minimum(lambda theta: sums(float(theta[0])), np.zeros(1))
-        contour, passes = OneSlope.around(float(found.theta[0]), sums)
-        return contour, passes + found.passes
+        optimum = minimum(lambda theta: sums(float(theta[0])), np.zeros(1))
+        contour, n_passes = OneSlope.around(float(optimum.theta[0]), sums)
+        return contour, n_passes + optimum.passes
 
     def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[Line, int]:
         x = log_ratio(P, self.floor) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
-        found = tame(line(x), y, w, np.zeros(2))
-        return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), found.theta)), found.passes
+        optimum = tame(line(x), y, w, np.zeros(2))
+        return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), optimum.theta)), optimum.passes
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
-        assert isinstance(fitted, EvidentialMap)
-        said = touched(P, Y, self.floor) if self.on == "log p" else []
-        contour = fitted.contour
+        assert isinstance(calibration_map, EvidentialMap)
+        fit_notes = touched(P, Y, self.floor) if self.on == "log p" else []
+        contour = calibration_map.contour
         flat = (
             contour.theta <= 0 or contour.low[-1] == contour.theta
             if isinstance(contour, OneSlope)
             else contour.theta[1] <= 0
         )
-        return [*said, *falling(int(flat))]
+        return [*fit_notes, *falling(int(flat))]
 
 
-def _held(came: Array) -> Array:
+def _held(n_events: Array) -> Array:
     """The shares (K, K) that stand for each class that came so often."""
-    k = len(came)
-    return (1 + np.diag(came)) / (came + k)[:, None]
+    k = len(n_events)
+    return (1 + np.diag(n_events)) / (n_events + k)[:, None]

@@ -82,15 +82,15 @@ class Fitted(Result):
 
         Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
         """
-        found = self.map.interval(self._given(y_prob, logits, sum_tolerance))
-        if found is None:
+        interval = self.map.interval(self._given(y_prob, logits, sum_tolerance))
+        if interval is None:
             raise InputError(
                 "TO510",
                 "This calibrator gives probabilities without an interval.",
                 self.method,
                 "Fit venn_abers or evidential for one.",
             )
-        return found
+        return interval
 
     def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.map.logits and not logits:
@@ -118,10 +118,10 @@ class Fitted(Result):
 
     def summary(self) -> str:
         """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
-        said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
+        settings_text = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
         lines = [self.describe()]
-        if asked := self.settings.get("calibrator"):
-            lines.append(f"asked for: {asked}" + (f" ({said})" if said else ""))
+        if requested := self.settings.get("calibrator"):
+            lines.append(f"asked for: {requested}" + (f" ({settings_text})" if settings_text else ""))
         return "\n".join(map(printable, [*lines, *self.map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -152,17 +152,17 @@ class Fitted(Result):
 
     def describe(self) -> str:
         """The method, its parameters and the rows, in one line."""
-        told = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
+        text = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
-            return told
+            return text
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
-        return f"{told} · {outcome.get(self.report.outcome, 'no gain to be had') if self.report.choice else 'no fix was looked for'}"
+        return f"{text} · {outcome.get(self.report.outcome, 'no gain to be had') if self.report.choice else 'no fix was looked for'}"
 
     def __repr__(self) -> str:
         return f"Fitted({self.describe()})"
 
 
-def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
+def fit(spec: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
     """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
 
     Weights say which rows matter more, and not how many there are, unless they are `counts`: their mean is made 1, so
@@ -171,27 +171,27 @@ def fit(rule: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
 
     Raises InputError TO502 for labels that do not exclude each other.
     """
-    rule = suited(rule, preds)
-    P, Y, w = arrays(rule, preds)
+    spec = suited(spec, preds)
+    P, Y, w = arrays(spec, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     against = doubts(preds)
-    found = rule.declined(preds.n, against)
-    fitted, report = found or rule.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
-    came = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
-    notes = [*preds.notes, *against, *never_seen(came, preds.classes), *rule.notes(fitted, P, Y, w)]
+    declined = spec.declined(preds.n, against)
+    calibration_map, report = declined or spec.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
+    class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
+    notes = [*preds.notes, *against, *never_seen(class_totals, preds.classes), *spec.notes(calibration_map, P, Y, w)]
     if report is not None:
         notes += report.notes
-    return Fitted(fitted, preds.classes, preds.n, settings_of(rule), tuple(dict.fromkeys(notes)), report)
+    return Fitted(calibration_map, preds.classes, preds.n, settings_of(spec), tuple(dict.fromkeys(notes)), report)
 
 
-def suited(rule: Rule, preds: Predictions) -> Rule:
+def suited(spec: Rule, preds: Predictions) -> Rule:
     """The rule with the floor for these predictions; refused where it is not for such."""
-    for_classes(rule, preds.kind, preds.k)
-    return rule if preds.logits is None else for_logs(rule)
+    for_classes(spec, preds.kind, preds.k)
+    return spec if preds.logits is None else for_logs(spec)
 
 
-def for_classes(rule: Rule, kind: str, k: int) -> None:
+def for_classes(spec: Rule, kind: str, k: int) -> None:
     """Refuse labels that do not exclude each other, and classes that the rule is not for."""
     if kind == "multilabel":
         raise InputError(
@@ -200,16 +200,16 @@ def for_classes(rule: Rule, kind: str, k: int) -> None:
             f"{k} labels",
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
-    rule.check_classes(k)
+    spec.check_classes(k)
 
 
-def arrays(rule: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
+def arrays(spec: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
     P: Any
-    P, Y = as_given(preds) if rule.as_given else (columns(preds.p), preds.Y)
-    if preds.logits is not None and rule.takes_logs:
+    P, Y = as_given(preds) if spec.as_given else (columns(preds.p), preds.Y)
+    if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities(log_softmax(preds.logits))
-    if getattr(rule, "logits", False):
+    if getattr(spec, "logits", False):
         if preds.logits is None:
             raise InputError(
                 "TO509",
@@ -221,10 +221,10 @@ def arrays(rule: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
     return P, Y, preds.w
 
 
-def settings_of(rule: Rule) -> dict[str, Any]:
+def settings_of(spec: Rule) -> dict[str, Any]:
     """What the rule was fitted with; one around another calibrator has a setting of that name too."""
-    own = {"inner" if name == "calibrator" else name: value for name, value in rule.settings().items()}
-    return {"calibrator": rule.name, **own}
+    own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
+    return {"calibrator": spec.name, **own}
 
 
 def as_given(preds: Predictions) -> tuple[Array, Array]:
@@ -254,13 +254,13 @@ def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Arr
 
 
 def _same_classes(values: Array, k: int, name: str) -> None:
-    given = 2 if values.ndim == 1 else values.shape[1]
-    if given != k:
+    n_classes = 2 if values.ndim == 1 else values.shape[1]
+    if n_classes != k:
         one_row = values.ndim == 1 and len(values) == k
         raise InputError(
             "TO501",
             f"This calibrator was fitted for {k} classes.",
-            f"{given} ({name} has shape {values.shape})",
+            f"{n_classes} ({name} has shape {values.shape})",
             "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
         )
 
@@ -270,13 +270,13 @@ def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
     columns = getattr(table, "columns", None)
     if columns is None or callable(columns):
         return
-    named, wanted = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
-    if named != wanted and sorted(named) == sorted(wanted):
+    named, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
+    if named != expected and sorted(named) == sorted(expected):
         raise InputError(
             "TO501",
             "The columns come in another order than the calibrator's classes.",
             ", ".join(map(str, columns)),
-            f"Order them as {', '.join(wanted)}.",
+            f"Order them as {', '.join(expected)}.",
         )
 
 
@@ -296,10 +296,10 @@ def whole(weight: Array | None) -> bool:
     return weight is not None and are_counts(weight)
 
 
-def never_seen(came: Array, classes: tuple[Any, ...]) -> list[Note]:
+def never_seen(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
     """The classes of which no outcome came, from the weight of those of each class (K,)."""
-    missing = np.flatnonzero(came == 0)
+    missing = np.flatnonzero(class_totals == 0)
     if len(missing) == 0:
         return []
-    said = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
-    return [Note("TN501", f"No calibration row has class {said}: what the map says about it is not backed by data.")]
+    listed = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
+    return [Note("TN501", f"No calibration row has class {listed}: what the map says about it is not backed by data.")]

@@ -41,20 +41,20 @@ def likeliest(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:  # noqa: A
     that left has the share 0. Source: Saerens, Latinne & Decaestecker (2002).
     """
     source = (w @ Y) / w.sum()
-    seen = source > 0
-    R = T[:, seen] / source[seen]
+    observed = source > 0
+    R = T[:, observed] / source[observed]
     possible = R.sum(axis=1) > 0
     lost = int(np.count_nonzero(~possible))
     doubts = [f"{lost:,} target rows say only classes that never came in the source, and were left out"] if lost else []
     if lost == len(T):
         return Frequencies(source, 0, False, tuple(doubts))
-    fitted = _likeliest_shares(R[possible], source[seen])
-    passes = fitted.evaluations
-    if not fitted.converged:
-        doubts.append(f"The likelihood still rises after {passes:,} passes: the classes are hard to tell apart")
+    optimum = _likeliest_shares(R[possible], source[observed])
+    n_passes = optimum.evaluations
+    if not optimum.converged:
+        doubts.append(f"The likelihood still rises after {n_passes:,} passes: the classes are hard to tell apart")
     shares = np.zeros(len(source))
-    shares[seen] = fitted.x / fitted.x.sum()
-    return Frequencies(shares, passes, fitted.converged, tuple(doubts))
+    shares[observed] = optimum.x / optimum.x.sum()
+    return Frequencies(shares, n_passes, optimum.converged, tuple(doubts))
 
 
 def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
@@ -93,13 +93,13 @@ def unmixed_softly(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
     return _solved(P, Y, w, T)
 
 
-def _solved(said: Array, Y: Array, w: Array, there: Array) -> Frequencies:
-    C = (said * w[:, None]).T @ Y / w.sum()
+def _solved(predicted: Array, Y: Array, w: Array, there: Array) -> Frequencies:
+    C = (predicted * w[:, None]).T @ Y / w.sum()
     source = C.sum(axis=0)
-    seen = source > 0
+    observed = source > 0
     shares = np.zeros(len(source))
-    shares[seen] = _least_squares(C[:, seen], there.mean(axis=0)) * source[seen]
-    condition = float(np.linalg.cond(C[:, seen] / source[seen]))
+    shares[observed] = _least_squares(C[:, observed], there.mean(axis=0)) * source[observed]
+    condition = float(np.linalg.cond(C[:, observed] / source[observed]))
     doubts = (
         ()
         if condition < _SINGULAR
@@ -116,10 +116,10 @@ def _least_squares(C: Array, mean: Array) -> Array:
     if scale <= 0:  # no class of the target was ever predicted in the source
         return np.zeros(len(c))
     H, c = H / scale, c / scale
-    found = minimize_nonnegative(
+    optimum = minimize_nonnegative(
         lambda x: float(x @ H @ x) / 2 - float(c @ x), lambda x: (H @ x - c, H), np.ones(len(c))
     )
-    return found.x
+    return optimum.x
 
 
 ESTIMATES: dict[str, Callable[[Array, Array, Array, Array], Frequencies]] = {

@@ -23,72 +23,72 @@ from trueodds.tally.tally import Tally
 Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
 
 
-def fitted(rule: Rule, rows: Any, *, repeated: bool = False) -> Fitted:
+def fitted(spec: Rule, rows: Any, *, repeated: bool = False) -> Fitted:
     """The rule fitted to rows in memory, to a tally, or in passes over what has the verb `reduce`."""
     if isinstance(rows, Predictions):
-        return fit(rule, rows)
-    return from_tally(rule, rows) if isinstance(rows, Tally) else from_source(rule, rows.reduce, repeated=repeated)
+        return fit(spec, rows)
+    return from_tally(spec, rows) if isinstance(rows, Tally) else from_source(spec, rows.reduce, repeated=repeated)
 
 
-def from_source(rule: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted:
+def from_source(spec: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted:
     """The rule fitted in passes over a source; the parameters are those of a fit in memory.
 
     `reduce(step)` runs a step on the Predictions of every batch and adds up what comes of them; steps can be pickled.
     With `repeated` weights are numbers of rows. A rule that sums do not fit is fitted to a random sample.
     """
-    if isinstance(rule, TalliedRule):
-        return from_tally(rule, reduce(partial(_tallied, repeated=repeated)))
-    if not isinstance(rule, SummedRule):
-        return from_sample(rule, reduce, repeated=repeated)
-    over = Counted(reduce)
-    census: Census = over(partial(Census.of, rule=rule, repeated=repeated))
-    rule, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
-    assert isinstance(rule, SummedRule)
+    if isinstance(spec, TalliedRule):
+        return from_tally(spec, reduce(partial(_tallied, repeated=repeated)))
+    if not isinstance(spec, SummedRule):
+        return from_sample(spec, reduce, repeated=repeated)
+    reducer = Counted(reduce)
+    census: Census = reducer(partial(Census.of, spec=spec, repeated=repeated))
+    spec, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
+    assert isinstance(spec, SummedRule)
     # Weights say which rows matter, and not how many there are: their mean is made 1, as in memory.
     scale = census.facts.n / census.facts.mass if census.weighted else 1.0
-    data = Far(over, census.facts.scaled(scale), (partial(_given, rule=rule, scale=scale, repeated=repeated),))
-    found = rule.over(data)
+    data = Far(reducer, census.facts.scaled(scale), (partial(_given, spec=spec, scale=scale, repeated=repeated),))
+    calibration_map = spec.over(data)
     notes = [
         *census.notes(),
         *never_seen(data.facts.came, census.classes),
-        *rule.told(found, data),
-        _passes(over.passes, data.facts.errors),
+        *spec.told(calibration_map, data),
+        _passes(reducer.passes, data.facts.errors),
     ]
-    return Fitted(found, census.classes, data.facts.n, settings, tuple(notes))
+    return Fitted(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
 
 
-def from_sample(rule: Rule, reduce: Callable[..., Any], *, repeated: bool = False) -> Fitted:
+def from_sample(spec: Rule, reduce: Callable[..., Any], *, repeated: bool = False) -> Fitted:
     """The rule fitted to a random sample of 2·10⁶ probabilities, which `reduce(step, keyed=True)` draws in one pass."""
-    rng = getattr(rule, "rng", 0)
+    rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
         partial(Reservoir.of, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
     )
-    found = fit(rule, sample.rows.repeated() if repeated else sample.rows)
-    return found if sample.note is None else replace(found, notes=(*found.notes, sample.note))
+    calibrator = fit(spec, sample.rows.repeated() if repeated else sample.rows)
+    return calibrator if sample.note is None else replace(calibrator, notes=(*calibrator.notes, sample.note))
 
 
-def from_tally(rule: Rule, tally: Tally) -> Fitted:
+def from_tally(spec: Rule, tally: Tally) -> Fitted:
     """The rule fitted to the cells of a tally, each as one score with its outcomes.
 
     Raises InputError TO502 for labels that do not exclude each other, TO403 for a rule that needs more than cells.
     """
-    if not isinstance(rule, TalliedRule):
-        raise _not_by_cells(rule)
-    for_classes(rule, tally.kind, tally.k)
+    if not isinstance(spec, TalliedRule):
+        raise _not_by_cells(spec)
+    for_classes(spec, tally.kind, tally.k)
     lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
     views = tally.views(lens)
-    found = rule.of_views(views)
-    came = np.array([float(view.w @ view.y) for view in views])
+    calibration_map = spec.of_views(views)
+    class_totals = np.array([float(view.w @ view.y) for view in views])
     if len(views) == 1:
-        came = np.append(tally.weight - came, came)
+        class_totals = np.append(tally.weight - class_totals, class_totals)
     text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell count as one."
     notes = [
         *tally.notes(),
-        *never_seen(came, tally.classes),
-        *rule.told_of_views(found, views),
+        *never_seen(class_totals, tally.classes),
+        *spec.told_of_views(calibration_map, views),
         Note("TN561", text),
     ]
-    return Fitted(found, tally.classes, tally.n, settings_of(rule), tuple(notes))
+    return Fitted(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
 
 
 def by_sums() -> tuple[str, ...]:
@@ -108,14 +108,14 @@ class Census:
     others: Mapping[str, Note] = field(default_factory=dict)  # that batches bring, by code
 
     @classmethod
-    def of(cls, batch: Predictions, rule: SummedRule, repeated: bool) -> Census:
+    def of(cls, batch: Predictions, spec: SummedRule, repeated: bool) -> Census:
         """Of one batch."""
-        lowered = suited(rule, batch)
+        lowered = suited(spec, batch)
         assert isinstance(lowered, SummedRule)
         facts = Facts.of(_given(batch, lowered, 1.0, repeated))
-        told = {note.code: note for note in batch.notes}
-        counts = _special(batch) if told.keys() & _COUNTED else Counts()
-        others = {code: note for code, note in told.items() if code not in _COUNTED}
+        notes_by_code = {note.code: note for note in batch.notes}
+        counts = _special(batch) if notes_by_code.keys() & _COUNTED else Counts()
+        others = {code: note for code, note in notes_by_code.items() if code not in _COUNTED}
         return cls(batch.classes, batch.weight is not None and not repeated, lowered, facts, counts, others)
 
     def __add__(self, other: Census) -> Census:
@@ -140,22 +140,22 @@ class Census:
 _COUNTED = {"TN101", "TN102"}  # notes on how many rows do not quite sum to 1, or exceed it
 
 
-def _given(batch: Predictions, rule: SummedRule, scale: float, repeated: bool) -> Given:
+def _given(batch: Predictions, spec: SummedRule, scale: float, repeated: bool) -> Given:
     """The rows of a batch as the rule takes them."""
     batch = batch.repeated() if repeated else batch
-    P, Y, w = arrays(rule, batch)
-    return rule.given(P, Y, w if scale == 1 else w * scale, batch.cluster)
+    P, Y, w = arrays(spec, batch)
+    return spec.given(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
 
 def _special(batch: Predictions) -> Counts:
     p, dtype = batch.p, np.dtype(batch.dtype)
     eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-    off = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
+    sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
     return Counts(
         above=int((p > 1).sum()),
-        off_sums=int((off > batch.k * eps).sum()),
+        off_sums=int((sum_errors > batch.k * eps).sum()),
         excess=max(float(p.max()) - 1, 0.0),
-        worst_sum=float(off.max()),
+        worst_sum=float(sum_errors.max()),
     )
 
 
@@ -163,17 +163,17 @@ def _tallied(batch: Predictions, repeated: bool) -> Tally:
     return Tally.of(batch.repeated() if repeated else batch, bins=1)
 
 
-def _passes(passes: int, errors: str) -> Note:
-    text = f"Fitted from sums, in {passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
+def _passes(n_passes: int, errors: str) -> Note:
+    text = f"Fitted from sums, in {n_passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
     if errors in ("votes", "clusters"):
         text += "; how sure they are is not told, since rows with votes or in clusters are left out one by one for that"
     return Note("TN560", text + ".")
 
 
-def _not_by_cells(rule: Rule) -> InputError:
+def _not_by_cells(spec: Rule) -> InputError:
     names = ", ".join(name for name in by_sums() if issubclass(CALIBRATORS.load(name), TalliedRule))
-    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(rule, SummedRule) else ".")
-    return InputError("TO403", f"{rule.name} needs more than a tally keeps, which fits {names}.", "a tally", fix)
+    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(spec, SummedRule) else ".")
+    return InputError("TO403", f"{spec.name} needs more than a tally keeps, which fits {names}.", "a tally", fix)
 
 
 def _short(classes: Sequence[Any]) -> str:

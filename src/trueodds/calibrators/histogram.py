@@ -43,10 +43,10 @@ class Steps:
         return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.empty}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Steps:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Steps:
         """Edges that rise from 0 to 1, a value for each bin."""
-        wire.keys(given, ("edges", "values", "empty"), "a curve")
-        edges = wire.vector(given, "edges", 0, 1, rising="weakly")
+        wire.keys(parameters, ("edges", "values", "empty"), "a curve")
+        edges = wire.vector(parameters, "edges", 0, 1, increasing="weakly")
         if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1 or (np.diff(edges[1:]) <= 0).any():
             raise InputError(
                 "TO505",
@@ -54,7 +54,7 @@ class Steps:
                 str(edges.tolist())[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(edges, wire.vector(given, "values", 0, 1, size=len(edges) - 1), wire.count(given, "empty"))
+        return cls(edges, wire.vector(parameters, "values", 0, 1, size=len(edges) - 1), wire.count(parameters, "empty"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,20 +113,20 @@ class HistogramRule(TalliedRule):
         """The outcome rates of cells: those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Empty bins and exact zeros."""
-        return [*self._empty(fitted), *exact_zeros(fitted.apply(P))]
+        return [*self._empty(calibration_map), *exact_zeros(calibration_map.apply(P))]
 
-    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
         """The same."""
-        assert isinstance(fitted, HistogramMap)
-        return [*self._empty(fitted), *zeros_in_cells(fitted.curves, views)]
+        assert isinstance(calibration_map, HistogramMap)
+        return [*self._empty(calibration_map), *zeros_in_cells(calibration_map.curves, views)]
 
-    def _empty(self, fitted: Map) -> list[Note]:
-        assert isinstance(fitted, HistogramMap)
+    def _empty(self, calibration_map: Map) -> list[Note]:
+        assert isinstance(calibration_map, HistogramMap)
         empty, bins = (
-            sum(curve.empty for curve in fitted.curves),
-            sum(len(curve.values) for curve in fitted.curves),
+            sum(curve.empty for curve in calibration_map.curves),
+            sum(len(curve.values) for curve in calibration_map.curves),
         )
         return [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
 

@@ -92,9 +92,9 @@ class IrmRule(Rule):
         curve = monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Rows with a class that is all but ruled out."""
-        rows = sum(int((fitted.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in in_parts(P, Y, w))
+        rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in in_parts(P, Y, w))
         if rows == 0:
             return []
         text = f"The map gives some class less than {_LITTLE:g} in {rows:,} of the {len(P):,} rows it was fitted on"

@@ -96,11 +96,11 @@ class IrovaTsRule(Rule):
         tempered = TemperatureRule(self.floor).fit(P, Y, w)
         return IrovaTsMap(tempered, IsotonicRule().fit(scores(tempered, P), Y, w))
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, exact zeros."""
-        assert isinstance(fitted, IrovaTsMap)
-        zeros = IsotonicRule().notes(fitted.curves, scores(fitted.tempered, P), Y, w)
-        return [*touched(P, Y, self.floor), *ends(fitted.tempered.beta), *zeros]
+        assert isinstance(calibration_map, IrovaTsMap)
+        zeros = IsotonicRule().notes(calibration_map.curves, scores(calibration_map.tempered, P), Y, w)
+        return [*touched(P, Y, self.floor), *ends(calibration_map.tempered.beta), *zeros]
 
 
 def scores(tempered: TemperatureMap, P: Probabilities) -> Array:

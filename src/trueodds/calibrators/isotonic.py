@@ -58,19 +58,19 @@ class Monotone:
         return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Monotone:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Monotone:
         """Knots that rise, values that do not fall."""
-        wire.keys(given, ("x", "y", "between"), "a curve")
-        x = wire.vector(given, "x", 0, 2, rising="strictly")  # float16 may say a little more than 1
-        y = wire.vector(given, "y", 0, 1, size=len(x), rising="weakly")
-        if given["between"] not in _BETWEEN:
+        wire.keys(parameters, ("x", "y", "between"), "a curve")
+        x = wire.vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may say a little more than 1
+        y = wire.vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
+        if parameters["between"] not in _BETWEEN:
             raise InputError(
                 "TO505",
                 "In a saved calibrator between must be linear or step.",
-                repr(given["between"])[:40],
+                repr(parameters["between"])[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(x, y, given["between"])
+        return cls(x, y, parameters["between"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,21 +122,21 @@ class IsotonicRule(TalliedRule):
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""
         blocks = each_sorted(P, Y, w, pooled.of_keys, pooled.of_rows)
-        return IsotonicMap(tuple(_curve(each, self.between) for each in blocks))
+        return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def of_views(self, views: Sequence[View]) -> IsotonicMap:
         """The curves of cells, each at its mean score."""
         return IsotonicMap(tuple(monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def told_of_views(self, fitted: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
         """Exact zeros."""
-        assert isinstance(fitted, IsotonicMap)
-        return zeros_in_cells(fitted.curves, views)
+        assert isinstance(calibration_map, IsotonicMap)
+        return zeros_in_cells(calibration_map.curves, views)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
-        assert isinstance(fitted, IsotonicMap)
-        return exact_zeros(fitted.no_zero(P)[:, None])
+        assert isinstance(calibration_map, IsotonicMap)
+        return exact_zeros(calibration_map.no_zero(P)[:, None])
 
 
 def monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monotone:

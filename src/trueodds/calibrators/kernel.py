@@ -83,21 +83,23 @@ class Smoothed:
         }
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Smoothed:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Smoothed:
         """Two places or more on a known scale."""
-        wire.keys(given, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
-        values = wire.vector(given, "values", 0, 1)
-        slopes = wire.vector(given, "slopes", -1e9, 1e9, size=len(values))
-        low, high = wire.vector({"ends": [given["low"], given["high"]]}, "ends", -1e9, 1e9, size=2, rising="strictly")
-        if given["scale"] not in tuple(NARROWEST) or len(values) < 2:
+        wire.keys(parameters, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
+        values = wire.vector(parameters, "values", 0, 1)
+        slopes = wire.vector(parameters, "slopes", -1e9, 1e9, size=len(values))
+        low, high = wire.vector(
+            {"ends": [parameters["low"], parameters["high"]]}, "ends", -1e9, 1e9, size=2, increasing="strictly"
+        )
+        if parameters["scale"] not in tuple(NARROWEST) or len(values) < 2:
             raise InputError(
                 "TO505",
                 "In a saved calibrator a smoothed curve must have two values or more on the scale probability or logit.",
-                f"{len(values)} on {str(given['scale'])[:40]!r}",
+                f"{len(values)} on {str(parameters['scale'])[:40]!r}",
                 "Fit it again and save it with .save(path).",
             )
-        bandwidth = wire.number(given, "bandwidth", 1e-9, 1e4)
-        return cls(given["scale"], float(low), float(high), values, slopes, bandwidth)
+        bandwidth = wire.number(parameters, "bandwidth", 1e-9, 1e4)
+        return cls(parameters["scale"], float(low), float(high), values, slopes, bandwidth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,39 +164,43 @@ class KernelRule(Rule):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """The curves of these rows."""
         if self.scale == "probability":
-            return KernelMap(each_class(partial(_curve, rule=self), probabilities(P), Y, w))
-        return KernelMap(each_class_logs(partial(_curve, rule=self), P, Y, w, self.floor))
+            return KernelMap(each_class(partial(_curve, spec=self), probabilities(P), Y, w))
+        return KernelMap(each_class_logs(partial(_curve, spec=self), P, Y, w, self.floor))
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
-        assert isinstance(fitted, KernelMap)
-        said = touched(P, Y, self.floor) if self.scale == "logit" else []
-        least = NARROWEST[self.scale]
-        narrow = sum(curve.bandwidth == least for curve in fitted.curves) if isinstance(self.bandwidth, str) else 0
+        assert isinstance(calibration_map, KernelMap)
+        fit_notes = touched(P, Y, self.floor) if self.scale == "logit" else []
+        min_bandwidth = NARROWEST[self.scale]
+        narrow = (
+            sum(curve.bandwidth == min_bandwidth for curve in calibration_map.curves)
+            if isinstance(self.bandwidth, str)
+            else 0
+        )
         if narrow:
-            which = f" of {narrow:,} classes" * (len(fitted.curves) > 1)
-            text = f"The scores{which} lie so close together that the bandwidth is the least, {least:g}: places with few scores say what single rows say."
-            said.append(Note("TN530", text))
-        return said + exact_zeros(fitted.apply(P))
+            which = f" of {narrow:,} classes" * (len(calibration_map.curves) > 1)
+            text = f"The scores{which} lie so close together that the bandwidth is the least, {min_bandwidth:g}: places with few scores say what single rows say."
+            fit_notes.append(Note("TN530", text))
+        return fit_notes + exact_zeros(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array, rule: KernelRule) -> Smoothed:
+def _curve(x: Array, y: Array, w: Array, spec: KernelRule) -> Smoothed:
     """From probabilities (n,), or on the logit scale from the logarithms of both sides (n, 2)."""
-    mirrored = rule.scale == "probability"
+    mirrored = spec.scale == "probability"
     if mirrored:
-        s, mass, came = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
+        s, mass, events = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
     else:
-        s, mass, came = by_log_odds(x[:, 1] - x[:, 0], y, as_rows(w)[1])
-    h = width(s, mass, rule.bandwidth, rule.scale, math.inf if mirrored else -math.log(rule.floor))
+        s, mass, events = by_log_odds(x[:, 1] - x[:, 0], y, as_rows(w)[1])
+    h = width(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.floor))
     low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
     if not low < high:
         low, high = low - h, high + h
     steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
     steps = min(max(steps, _FEWEST), _MOST)
     at = low + (high - low) * (np.arange(steps + 1) / steps)
-    values, slopes, density = smoothed(at, *seen_at(s, mass, came, h), h, mirrored)
+    values, slopes, density = smoothed(at, *seen_at(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
-    if rule.monotone:
+    if spec.monotone:
         # Places that the rows hardly reach follow the others.
         values = isotonic_regression(values, weights=np.maximum(density / density.max(), 1e-100)).x
         rise = np.diff(values) / step
@@ -203,9 +209,9 @@ def _curve(x: Array, y: Array, w: Array, rule: KernelRule) -> Smoothed:
     else:
         # In a gap of many bandwidths the curve jumps between two places, and must not swing beyond them.
         rise = np.abs(np.diff(values)) / step
-        most = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
-        slopes = np.clip(slopes, -most, most)
-    return Smoothed(rule.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
+        max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
+        slopes = np.clip(slopes, -max_slope, max_slope)
+    return Smoothed(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
 
 
 def _number(value: Any) -> bool:

@@ -75,15 +75,15 @@ class LloMap(Map):
 
     def to_dict(self) -> dict[str, Any]:
         """τ and γ, the passes that finding them took, 1 if they are the best (0 if no finite ones are), how sure."""
-        told = {"tau": self.tau, "gamma": self.gamma, "passes": self.passes, "converged": int(self.converged)}
-        return told | saved(self.certainty)
+        parameters = {"tau": self.tau, "gamma": self.gamma, "passes": self.passes, "converged": int(self.converged)}
+        return parameters | saved(self.certainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Finite numbers."""
-        sure = kept(parameters, _KEYS, 2)
+        certainty = kept(parameters, _KEYS, 2)
         tau, gamma = (wire.number(parameters, key, -WIDE, WIDE) for key in ("tau", "gamma"))
-        return cls(tau, gamma, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")), sure)
+        return cls(tau, gamma, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")), certainty)
 
 
 @dataclass(frozen=True)
@@ -117,22 +117,22 @@ class LloRule(SummedRule):
     def over(self, data: Passes) -> LloMap:
         """Shift and slope of these rows."""
         lines = data.prepared(_lines)
-        found = finite_over(lines, UNCHANGED)
-        sure = _certainty(found, lines) if found.converged else Certainty("infinite")
-        return LloMap(float(found.theta[0]), float(found.theta[1]), found.passes, found.converged, sure)
+        optimum = finite_over(lines, UNCHANGED)
+        certainty = _certainty(optimum, lines) if optimum.converged else Certainty("infinite")
+        return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.passes, optimum.converged, certainty)
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, and a curve that falls."""
-        assert isinstance(fitted, LloMap)
-        said = data.facts.floored.notes()
-        if not fitted.converged:
-            said.append(separated())
-        return [*said, *falling(int(fitted.gamma <= 0))]
+        assert isinstance(calibration_map, LloMap)
+        notes = data.facts.floored.notes()
+        if not calibration_map.converged:
+            notes.append(separated())
+        return [*notes, *falling(int(calibration_map.gamma <= 0))]
 
 
-def _lines(given: Given) -> Lines:
+def _lines(data: Given) -> Lines:
     """The log odds of the second class."""
-    return Lines(line(log_ratio(given.P, given.floor)), given.Y[:, 1], given.w)
+    return Lines(line(log_ratio(data.P, data.floor)), data.Y[:, 1], data.w)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,22 +168,22 @@ class _Judged:
         )
 
 
-def _certainty(found: Best, data: Passes) -> Certainty:
+def _certainty(optimum: Best, data: Passes) -> Certainty:
     """How sure shift and slope are. Cost: two passes in one."""
-    assert found.means is not None
-    mean, facts = float(found.means[1]), data.facts
+    assert optimum.means is not None
+    mean, facts = float(optimum.means[1]), data.facts
     weighted = facts.errors == "weights"
-    judged: _Judged = data.sum(partial(_Judged.of, theta=found.theta, mean=mean, weighted=weighted))
+    sums: _Judged = data.sum(partial(_Judged.of, theta=optimum.theta, mean=mean, weighted=weighted))
 
     def scores() -> Scores:
-        (tau, gamma), rows = found.theta, data.rows
+        (tau, gamma), rows = optimum.theta, data.rows
         x = rows.X[:, 1]
         return Scores((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return Evidence(
-        facts, judged.curvature, np.array([mean]), np.array([judged.low <= 0 <= judged.high]), 0.0,
-        None if data.rows is None else scores, lambda: judged.squares,
-        lambda: max(2 * (judged.before - found.value), 0.0), found.told,
+        facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,
+        None if data.rows is None else scores, lambda: sums.squares,
+        lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.told,
     ).certainty()  # fmt: skip
 
 

@@ -172,37 +172,43 @@ class MclloRule(SummedRule):
         k = data.facts.k
         c = baseline_of(self.baseline, k)
         # Without a penalty what never came would go to minus infinity, so there the other classes are fitted alone.
-        fitted = np.ones(k, dtype=bool) if self.penalty else data.facts.came > 0
-        whole = bool(fitted.all())
-        live = fitted[np.delete(np.arange(k), c)]
+        fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.came > 0
+        complete = bool(fitted_classes.all())
+        live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
-        odds = data.prepared(laid_out).prepared(partial(_against, baseline=c, fitted=None if whole else fitted))
-        best = contrasts(odds, np.flatnonzero(fitted) != c, self.penalty)
-        tau[live], gamma[live] = best.shifts, best.slopes
-        sure = best.certainty() if whole else Certainty("absent")
-        done = best.found.converged and whole
-        return MclloMap(tau, gamma, c, self.floor, best.found.passes, done, sure)
+        odds = data.prepared(laid_out).prepared(
+            partial(_against, baseline=c, fitted_classes=None if complete else fitted_classes)
+        )
+        contrast_fit = contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
+        tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
+        certainty = contrast_fit.certainty() if complete else Certainty("absent")
+        done = contrast_fit.found.converged and complete
+        return MclloMap(tau, gamma, c, self.floor, contrast_fit.found.passes, done, certainty)
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
-        assert isinstance(fitted, MclloMap)
+        assert isinstance(calibration_map, MclloMap)
         facts = data.facts
         absent, floored = [] if self.penalty else np.flatnonzero(facts.came == 0).tolist(), facts.floored
         return [
             *floored.notes(),
             *ruled_out(floored.impossible),
-            *never_came(absent, fitted.baseline),
-            *([] if absent else unfinished(fitted)),
-            *wrong_way(fitted.gamma),
-            *turned(fitted.gamma, fitted.baseline, data),
+            *never_came(absent, calibration_map.baseline),
+            *([] if absent else unfinished(calibration_map)),
+            *wrong_way(calibration_map.gamma),
+            *turned(calibration_map.gamma, calibration_map.baseline, data),
             *([] if self.penalty else few(facts.n, 2 * (facts.k - 1))),
         ]
 
 
-def _against(rows: Rows, baseline: int, fitted: Array | None) -> Rows:
+def _against(rows: Rows, baseline: int, fitted_classes: Array | None) -> Rows:
     """Log odds against the baseline, of the classes that are fitted."""
     x = rows.x - rows.x[:, [baseline]]
-    return Rows(x, rows.Y, rows.w) if fitted is None else Rows(x[:, fitted], rows.Y[:, fitted], rows.w)
+    return (
+        Rows(x, rows.Y, rows.w)
+        if fitted_classes is None
+        else Rows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
+    )
 
 
 def _range(x: Array) -> str:

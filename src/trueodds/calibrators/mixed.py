@@ -68,10 +68,10 @@ class MixedMap(Map):
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
         """The ends as the map has them, mixed likewise."""
-        found = self.map.interval(P)
-        if found is None:
+        ends = self.map.interval(P)
+        if ends is None:
             return None
-        low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in found)
+        low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in ends)
         return low, high
 
     def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:

@@ -19,17 +19,17 @@ OPSET = 17
 NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other
 
 
-def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
+def write(calibration_map: Map, k: int, path: str | os.PathLike[str]) -> None:
     """Write the graph: input `probabilities` (n, K), or `logits`, output `calibrated` (n, K), all float64.
 
     Raises InputError: TO524 for a map that is no such mixture, or where the library onnx is missing.
     """
-    stages = fitted.stages(k)
+    stages = calibration_map.stages(k)
     if stages is None:
         raise InputError(
             "TO524",
             "Only maps made of softmax(W log p + b) can be written as ONNX.",
-            fitted.name,
+            calibration_map.name,
             "Save it as JSON, or fit a parametric one, for instance temperature, structured or dirichlet.",
         )
     try:
@@ -49,20 +49,20 @@ def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
         nodes.append(helper.make_node(kind, inputs, [output], **settings))
         return output
 
-    given = "logits" if fitted.logits else "probabilities"
-    said, on_logits = given, fitted.logits
+    input_name = "logits" if calibration_map.logits else "probabilities"
+    current, on_logits = input_name, calibration_map.logits
     for stage, terms in enumerate(stages):
-        parts = [_term(f"{stage}_{i}", term, said, on_logits, constant, node) for i, term in enumerate(terms)]
-        said = parts[0]
+        parts = [_term(f"{stage}_{i}", term, current, on_logits, constant, node) for i, term in enumerate(terms)]
+        current = parts[0]
         for i, part in enumerate(parts[1:], 1):
-            said = node("Add", [said, part], f"sum_{stage}_{i}")
+            current = node("Add", [current, part], f"sum_{stage}_{i}")
         on_logits = False
-    node("Identity", [said], "calibrated")
+    node("Identity", [current], "calibrated")
     shape = [None, k]
     graph = helper.make_graph(
         nodes,
-        f"trueodds_{fitted.name}",
-        [helper.make_tensor_value_info(given, TensorProto.DOUBLE, shape)],
+        f"trueodds_{calibration_map.name}",
+        [helper.make_tensor_value_info(input_name, TensorProto.DOUBLE, shape)],
         [helper.make_tensor_value_info("calibrated", TensorProto.DOUBLE, shape)],
         constants,
     )
@@ -73,14 +73,14 @@ def write(fitted: Map, k: int, path: str | os.PathLike[str]) -> None:
         file.write(model.SerializeToString())
 
 
-def _term(i: str, term: Term, given: str, on_logits: bool, constant: Any, node: Any) -> str:
+def _term(i: str, term: Term, input_name: str, on_logits: bool, constant: Any, node: Any) -> str:
     """The nodes of one part; its output's name."""
-    logs = given
+    logs = input_name
     if not on_logits:
-        least = constant(f"least_{i}", term.floor or np.finfo(np.float64).tiny)
-        logs = node("Log", [node("Max", [given, least], f"floored_{i}")], f"log_{i}")
+        threshold = constant(f"least_{i}", term.floor or np.finfo(np.float64).tiny)
+        logs = node("Log", [node("Max", [input_name, threshold], f"floored_{i}")], f"log_{i}")
         if not term.floor:
-            zero = node("Less", [given, least], f"is_zero_{i}")
+            zero = node("Less", [input_name, threshold], f"is_zero_{i}")
             logs = node("Where", [zero, constant(f"nothing_{i}", NOTHING), logs], f"logs_{i}")
     turned = node("MatMul", [logs, constant(f"W_{i}", term.W.T)], f"turned_{i}")
     eta = node("Add", [turned, constant(f"b_{i}", term.b)], f"eta_{i}")

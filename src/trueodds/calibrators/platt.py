@@ -67,18 +67,24 @@ class Sigmoid:
         }
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Sigmoid:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
         """Finite numbers, and one of the two scales."""
-        wire.keys(given, ("slope", "intercept", "on", "passes", "converged"), "a curve")
-        if given["on"] not in _ON:
+        wire.keys(parameters, ("slope", "intercept", "on", "passes", "converged"), "a curve")
+        if parameters["on"] not in _ON:
             raise InputError(
                 "TO505",
                 "In a saved calibrator on must be logit or raw.",
-                repr(given["on"])[:40],
+                repr(parameters["on"])[:40],
                 "Fit it again and save it with .save(path).",
             )
-        slope, intercept = (wire.number(given, key, -WIDE, WIDE) for key in ("slope", "intercept"))
-        return cls(slope, intercept, given["on"], wire.count(given, "passes"), bool(wire.count(given, "converged")))
+        slope, intercept = (wire.number(parameters, key, -WIDE, WIDE) for key in ("slope", "intercept"))
+        return cls(
+            slope,
+            intercept,
+            parameters["on"],
+            wire.count(parameters, "passes"),
+            bool(wire.count(parameters, "converged")),
+        )
 
 
 class Iterated(OneVsRest):
@@ -151,19 +157,22 @@ class PlattRule(SummedRule):
 
     def over(self, data: Passes) -> PlattMap:
         """The sigmoids of these rows."""
-        return PlattMap(each_class_over(partial(_curve, rule=self), data))
+        return PlattMap(each_class_over(partial(_curve, spec=self), data))
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
-        assert isinstance(fitted, PlattMap)
-        said = data.facts.floored.notes() if self.on == "logit" else []
-        lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.slope <= 0 for c in fitted.curves)
-        return said + doubtful(lost, fallen, len(fitted.curves))
+        assert isinstance(calibration_map, PlattMap)
+        notes = data.facts.floored.notes() if self.on == "logit" else []
+        lost, fallen = (
+            sum(not c.converged for c in calibration_map.curves),
+            sum(c.slope <= 0 for c in calibration_map.curves),
+        )
+        return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, rule: PlattRule) -> Sigmoid:
-    found = (tame_over if rule.smooth else finite_over)(data.prepared(partial(_lines, on=rule.on)), FLAT)
-    return Sigmoid(float(found.theta[1]), float(found.theta[0]), rule.on, found.passes, found.converged)
+def _curve(data: Passes, spec: PlattRule) -> Sigmoid:
+    optimum = (tame_over if spec.smooth else finite_over)(data.prepared(partial(_lines, on=spec.on)), FLAT)
+    return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.passes, optimum.converged)
 
 
 def _lines(score: Score, on: str) -> Lines:

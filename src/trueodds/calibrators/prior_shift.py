@@ -116,24 +116,24 @@ class PriorShiftRule(Rule):
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the target's size in place of its rows."""
-        said: dict[str, Any] = {"priors": self.priors, "target": None, "how": self.how}
+        own_settings: dict[str, Any] = {"priors": self.priors, "target": None, "how": self.how}
         if isinstance(self.priors, Mapping):
-            said["priors"] = {str(key): float(value) for key, value in self.priors.items()}
+            own_settings["priors"] = {str(key): float(value) for key, value in self.priors.items()}
         elif self.priors is not None and not isinstance(self.priors, str):
-            said["priors"] = [float(value) for value in np.asarray(self.priors).ravel()]
+            own_settings["priors"] = [float(value) for value in np.asarray(self.priors).ravel()]
         if self.target is not None:
-            said["target"] = f"{len(np.asarray(self.target)):,} predictions"
-        return said
+            own_settings["target"] = f"{len(np.asarray(self.target)):,} predictions"
+        return own_settings
 
     def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
         """The ratios of the target's class frequencies to those of these rows."""
-        source, found = (w @ Y) / w.sum(), self._target(P, Y, w)
-        doubts = found.doubts
-        if lost := int(((source == 0) & (found.shares > 0)).sum()):
+        source, frequencies = (w @ Y) / w.sum(), self._target(P, Y, w)
+        doubts = frequencies.doubts
+        if lost := int(((source == 0) & (frequencies.shares > 0)).sum()):
             which = "1 class" if lost == 1 else f"{lost:,} classes"
             doubts = (*doubts, f"{which} never came in the source, so there is no ratio, and 1 stands for it")
-        ratios = np.divide(found.shares, source, out=np.ones(len(source)), where=source > 0)
-        return PriorShiftMap(ratios, found.passes, found.converged, doubts)
+        ratios = np.divide(frequencies.shares, source, out=np.ones(len(source)), where=source > 0)
+        return PriorShiftMap(ratios, frequencies.passes, frequencies.converged, doubts)
 
     def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
         if self.target is not None:
@@ -148,12 +148,14 @@ class PriorShiftRule(Rule):
             )
         return Frequencies(_numbers(self.priors, P.shape[1]))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Both frequencies, and what is doubtful about them."""
-        assert isinstance(fitted, PriorShiftMap)
+        assert isinstance(calibration_map, PriorShiftMap)
         source = (w @ Y) / w.sum()
-        text = f"Class frequencies: {_told(source)} in the source, {_told(fitted.ratios * source)} in the target."
-        return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in fitted.doubts)]
+        text = (
+            f"Class frequencies: {_told(source)} in the source, {_told(calibration_map.ratios * source)} in the target."
+        )
+        return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]
 
 
 def class_weights(
@@ -179,19 +181,19 @@ def class_weights(
     [1.67, 0.33]
     """
     preds = Predictions(source_true, source_prob, weight=weight)
-    rule = PriorShiftRule(target=as_array(target_prob, "target_prob"), how=how)
-    return rule.fit(columns(preds.p), preds.Y, preds.w).ratios
+    spec = PriorShiftRule(target=as_array(target_prob, "target_prob"), how=how)
+    return spec.fit(columns(preds.p), preds.Y, preds.w).ratios
 
 
 def _numbers(priors: Priors, k: int) -> Array:
     if isinstance(priors, str):
         return np.full(k, 1 / k)
     if isinstance(priors, Mapping):
-        given: list[Any] = [priors.get(c) for c in range(k)] if set(priors) == set(range(k)) else []
+        values: list[Any] = [priors.get(c) for c in range(k)] if set(priors) == set(range(k)) else []
     else:
-        given = list(priors)
+        values = list(priors)
     try:
-        shares = np.array(given, dtype=np.float64)
+        shares = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         shares = np.empty(0)
     if shares.shape != (k,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-6:

@@ -100,7 +100,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
-        rule = self._rule()
+        spec = self._rule()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
         X, y_true = indexable(X, y_true)
@@ -128,7 +128,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         weight = None if w is None else w[rows]
         made = Predictions.from_logits if self._on_logits() else Predictions
         preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
-        self.calibrator_: Fitted = fit(rule, preds, counts=whole(preds.weight))
+        self.calibrator_: Fitted = fit(spec, preds, counts=whole(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):
@@ -148,9 +148,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         every = np.arange(len(y))
         self.estimator_ = _trained(self.estimator, X, y, w, every)
         classes = _classes_of(self.estimator_)
-        P, judged = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
+        P, tested = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
         for train, test in self._folds(X, y, groups):
-            if judged[test].any():
+            if tested[test].any():
                 raise InputError(
                     "TO203",
                     "Each row must be in one test part only: a later one would replace what an earlier one said.",
@@ -160,8 +160,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             model = _trained(self.estimator, X, y, w, train)
             # A class that the fold lacks has no column there; its probability was 0.
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._said(model, _safe_indexing(X, test))
-            judged[test] = True
-        return every[judged], P[judged]
+            tested[test] = True
+        return every[tested], P[tested]
 
     def _folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
@@ -176,10 +176,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return bool(getattr(self.calibrator, "logits", False) or getattr(self._rule(), "logits", False))
 
     def _rule(self) -> Rule:
-        given = self.calibrator
-        if isinstance(given, Calibrator):
-            return given.made()
-        made: Rule = given if isinstance(given, Rule) else CALIBRATORS.make(given, {})
+        calibrator = self.calibrator
+        if isinstance(calibrator, Calibrator):
+            return calibrator.made()
+        made: Rule = calibrator if isinstance(calibrator, Rule) else CALIBRATORS.make(calibrator, {})
         return made
 
     def _said(self, model: Any, X: Any) -> Array:
@@ -209,8 +209,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 def _one_hot(y: Array) -> Array:
-    found, number = np.unique(y, return_inverse=True)
-    return np.eye(len(found))[number.reshape(-1)]
+    labels, number = np.unique(y, return_inverse=True)
+    return np.eye(len(labels))[number.reshape(-1)]
 
 
 def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
@@ -238,10 +238,10 @@ def _probabilities(model: Any, X: Any) -> Array:
 
 def _logits(model: Any, X: Any) -> Array:
     if not hasattr(model, "decision_function"):
-        wanted = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
+        required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(
             "TO508",
-            f"The estimator must be a classifier with {wanted}.",
+            f"The estimator must be a classifier with {required}.",
             type(model).__name__,
             "Choose a classifier that has it, or a calibrator without logits=True.",
         )

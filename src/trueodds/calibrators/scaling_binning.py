@@ -57,10 +57,10 @@ class BinnedSigmoid:
         return {"sigmoid": self.sigmoid.to_dict(), "steps": self.steps.to_dict()}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> BinnedSigmoid:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> BinnedSigmoid:
         """A sigmoid and steps, each checked."""
-        wire.keys(given, ("sigmoid", "steps"), "a curve")
-        sigmoid, steps = (wire.table(given, key) for key in ("sigmoid", "steps"))
+        wire.keys(parameters, ("sigmoid", "steps"), "a curve")
+        sigmoid, steps = (wire.table(parameters, key) for key in ("sigmoid", "steps"))
         return cls(Sigmoid.from_dict(sigmoid), Steps.from_dict(steps))
 
 
@@ -113,23 +113,26 @@ class ScalingBinningRule(Rule):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """The binned sigmoids of these rows."""
-        return ScalingBinningMap(each_class_logs(partial(_curve, rule=self), P, Y, w, 0.0))
+        return ScalingBinningMap(each_class_logs(partial(_curve, spec=self), P, Y, w, 0.0))
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
-        assert isinstance(fitted, ScalingBinningMap)
-        said = touched(P, Y, self.floor)
-        lost, fallen = sum(not c.converged for c in fitted.curves), sum(c.sigmoid.slope <= 0 for c in fitted.curves)
-        said += doubtful(lost, fallen, len(fitted.curves))
-        return said + exact_zeros(fitted.apply(P))
+        assert isinstance(calibration_map, ScalingBinningMap)
+        fit_notes = touched(P, Y, self.floor)
+        lost, fallen = (
+            sum(not c.converged for c in calibration_map.curves),
+            sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
+        )
+        fit_notes += doubtful(lost, fallen, len(calibration_map.curves))
+        return fit_notes + exact_zeros(calibration_map.apply(P))
 
 
-def _curve(logs: Array, y: Array, w: Array, rule: ScalingBinningRule) -> BinnedSigmoid:
+def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningRule) -> BinnedSigmoid:
     """From the logarithms of both sides (n, 2)."""
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattRule(smooth=False, floor=rule.floor).fit(*two, w).curves[0]
+    sigmoid: Sigmoid = PlattRule(smooth=False, floor=spec.floor).fit(*two, w).curves[0]
     g = sigmoid.of_logs(logs)[:, 1]
-    bins = EqualMass(rule.bins).freeze(View(g, y, w))
+    bins = EqualMass(spec.bins).freeze(View(g, y, w))
     assert isinstance(bins, Bins)
     edges = between_scores(bins.edges, np.unique(g))
     where = Bins(edges).index(g)

@@ -50,11 +50,11 @@ class SimplexHistogramMap(Map):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
         """Cells that can be, and probabilities for each."""
         wire.keys(parameters, ("partition", "cells", "values"), "parameters")
-        given, axes = wire.table(parameters, "cells"), 1 if k == 2 else k
+        saved_cells, axes = wire.table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
             raise wrong(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
         kind: Any = Grid if parameters["partition"] == "simplex-grid" else Leaves
-        cells: Cells = kind.from_dict(given, axes)
+        cells: Cells = kind.from_dict(saved_cells, axes)
         rows = parameters["values"]
         if not isinstance(rows, list) or len(rows) != cells.size:
             raise wrong(f"values must be {cells.size} rows", rows)
@@ -101,33 +101,33 @@ class SimplexHistogramRule(Rule):
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
         """The mean outcomes of these rows."""
-        P, Y, w = (each[w > 0] for each in (P, Y, w))
+        P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _axes(P)
         cells: Cells = (
             Grid.of(x, self.bins) if self.partition == "simplex-grid" else Leaves(grow(x, as_rows(w)[1], self.min_size))
         )
         where = cells.index(x)
-        came = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
-        return SimplexHistogramMap(cells, came / came.sum(axis=1, keepdims=True))
+        outcome_sums = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
+        return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Rows that will stay as they are, and exact zeros."""
-        assert isinstance(fitted, SimplexHistogramMap)
-        said = []
-        if isinstance(fitted.cells, Grid):
+        assert isinstance(calibration_map, SimplexHistogramMap)
+        fit_notes = []
+        if isinstance(calibration_map.cells, Grid):
             P, w = P[w > 0], w[w > 0]
             rows = w if are_counts(w) else np.ones(len(w))
-            held = np.bincount(fitted.cells.index(_axes(P)), rows)
+            cell_weights = np.bincount(calibration_map.cells.index(_axes(P)), rows)
             # Good and Turing: as often as a row is alone in its cell a new one finds a cell where there was none.
-            alone = float((held == 1).sum() / held.sum())
+            alone = float((cell_weights == 1).sum() / cell_weights.sum())
             if alone >= 0.0005:
-                said.append(
+                fit_notes.append(
                     Note(
                         "TN524",
                         f"About {percent(round(alone, 3))} of new rows will fall into cells that held none and stay as they are: as many are alone in their cell here.",
                     )
                 )
-        return said + exact_zeros(fitted.apply(P))
+        return fit_notes + exact_zeros(calibration_map.apply(P))
 
 
 def _axes(P: Array) -> Array:

@@ -117,33 +117,33 @@ class SplineRule(Rule):
         if self.kind == "gupta":
             return confidence.fitted(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, floor=self.floor)
+        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.floor)
         return SplineMap(each_class_logs(fit_curve, P, Y, w, self.floor))
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
-        if isinstance(fitted, confidence.ConfidenceMap):
-            return _adjusted(fitted, probabilities(P))
-        assert isinstance(fitted, SplineMap)
-        said = touched(P, Y, self.floor)
-        open_ended = sum(not curve.settled for curve in fitted.curves)
+        if isinstance(calibration_map, confidence.ConfidenceMap):
+            return _adjusted(calibration_map, probabilities(P))
+        assert isinstance(calibration_map, SplineMap)
+        fit_notes = touched(P, Y, self.floor)
+        open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
-            which = f" of {open_ended:,} classes" * (len(fitted.curves) > 1)
+            which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)
             text = f"The scores{which} separate what came from what did not, or all outcomes are the same: no finite curve fits best. It became a line in the log odds, with one more outcome of either kind imagined."
-            said.append(Note("TN528", text))
-        falls = max(curve.falls() for curve in fitted.curves)
+            fit_notes.append(Note("TN528", text))
+        falls = max(curve.falls() for curve in calibration_map.curves)
         if falls > _FALL:
-            which = " of a class" * (len(fitted.curves) > 1)
+            which = " of a class" * (len(calibration_map.curves) > 1)
             text = f"The curve{which} falls by up to {falls:.2g} in places, where a higher score gets a lower probability; a larger penalty, or isotonic, keeps the order of scores."
-            said.append(Note("TN529", text))
-        return said
+            fit_notes.append(Note("TN529", text))
+        return fit_notes
 
 
-def _adjusted(fitted: confidence.ConfidenceMap, P: Array) -> list[Note]:
-    raised = fitted.raised(P)
-    if not fitted.clipped and not raised:
+def _adjusted(calibration_map: confidence.ConfidenceMap, P: Array) -> list[Note]:
+    raised = calibration_map.raised(P)
+    if not calibration_map.clipped and not raised:
         return []
-    text = f"The spline left [0, 1] at {fitted.clipped:,} scores and was clipped there; in {raised:,} of {len(P):,} rows the confidence was raised so that the label stays."
+    text = f"The spline left [0, 1] at {calibration_map.clipped:,} scores and was clipped there; in {raised:,} of {len(P):,} rows the confidence was raised so that the label stays."
     return [Note("TN531", text)]
 
 

@@ -121,30 +121,30 @@ class StructuredRule(SummedRule):
         k, mass = data.facts.k, data.facts.mass
         first = TemperatureRule(floor=self.floor).over(data)
         share = 1 / (mass + 1)
-        seen = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
+        prepared = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
         strength = self.penalty * scaled(k, mass, diagonal=k)
         target = np.eye(k, k + 1)
         if not matrix:
             diagonal = np.arange(k)
             strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
-        found = fitted(seen, strength, target, target, shared=matrix)
-        theta = found.theta.reshape(k, -1)
+        optimum = fitted(prepared, strength, target, target, shared=matrix)
+        theta = optimum.theta.reshape(k, -1)
         weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
-        done = found.converged and first.converged
-        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + found.passes, done)
+        done = optimum.converged and first.converged
+        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + optimum.passes, done)
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Those of the temperature, and no finite best fit."""
-        assert isinstance(fitted, StructuredMap)
-        first = TemperatureMap(fitted.beta)
-        told = TemperatureRule(floor=self.floor).told(first, data)
-        return told + (unfinished(fitted) if first.converged else [])
+        assert isinstance(calibration_map, StructuredMap)
+        first = TemperatureMap(calibration_map.beta)
+        notes = TemperatureRule(floor=self.floor).told(first, data)
+        return notes + (unfinished(calibration_map) if first.converged else [])
 
 
-def _eased(given: Given, beta: float, share: float) -> Given:
+def _eased(data: Given, beta: float, share: float) -> Given:
     """The rows as the linear map gets them, in which nothing is 0."""
-    return replace(given, P=tempered(given.P, beta, share), floor=float(np.finfo(np.float64).tiny))
+    return replace(data, P=tempered(data.P, beta, share), floor=float(np.finfo(np.float64).tiny))
 
 
 def tempered(P: Probabilities, beta: float, share: float) -> Array:

@@ -102,8 +102,8 @@ class TemperatureRule(SummedRule):
         """The temperature of these rows."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
-            found: Likelihood = data.sum(partial(_sums, beta=beta, floor=self.floor, every=every))
-            return found
+            likelihood: Likelihood = data.sum(partial(_sums, beta=beta, min_prob=self.floor, every=every))
+            return likelihood
 
         start = 1.0
         for every, within in ((64, 1e-3), (8, 1e-4)):
@@ -111,18 +111,18 @@ class TemperatureRule(SummedRule):
                 start, _ = steepness(partial(sums, every=every), start, within=within)
         return TemperatureMap(*steepness(sums, start))
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, and a β at an end of its range."""
-        assert isinstance(fitted, TemperatureMap)
-        return data.facts.floored.notes() + ends(fitted.beta)
+        assert isinstance(calibration_map, TemperatureMap)
+        return data.facts.floored.notes() + ends(calibration_map.beta)
 
 
-def _sums(given: Given, beta: float, floor: float, every: int) -> Likelihood:
+def _sums(data: Given, beta: float, min_prob: float, every: int) -> Likelihood:
     """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
-    if isinstance(given.P, LogProbabilities):
-        logs = floored(given.P[::every], floor)
-        return softmax_linear(logs[:, :, None], given.Y[::every], given.w[::every], np.array([beta]))
-    return tempered(given.P, given.Y, given.w, beta, floor, every=every)
+    if isinstance(data.P, LogProbabilities):
+        logs = floored(data.P[::every], min_prob)
+        return softmax_linear(logs[:, :, None], data.Y[::every], data.w[::every], np.array([beta]))
+    return tempered(data.P, data.Y, data.w, beta, min_prob, every=every)
 
 
 def in_words(beta: float) -> str:

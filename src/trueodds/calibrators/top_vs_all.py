@@ -55,17 +55,17 @@ class TopVsAllMap(Map):
         """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
         k, every, top = P.shape[1], np.arange(len(P)), largest(P)
         Q = probabilities(P).astype(np.float64)
-        sure = self.inner.apply(taken(self.inner, _pair(P, top)))[:, 1]
+        confidence = self.inner.apply(taken(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)
         Q[rest == 0] = 1.0  # a top that was certain says nothing of the others: they share alike
         Q[every, top] = 0.0
         rest, second = np.where(rest > 0, rest, k - 1), np.where(rest > 0, second, 1.0)
-        least = second / (rest + second) * _ABOVE  # where the next one, in proportion, is as large
-        low = sure < least
-        sure = np.where(low, least, sure)
-        Q *= ((1 - sure) / rest)[:, None]
-        Q[every, top] = sure
+        min_confidence = second / (rest + second) * _ABOVE  # where the next one, in proportion, is as large
+        low = confidence < min_confidence
+        confidence = np.where(low, min_confidence, confidence)
+        Q *= ((1 - confidence) / rest)[:, None]
+        Q[every, top] = confidence
         return Q, low
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
@@ -85,15 +85,15 @@ class TopVsAllMap(Map):
         """A map for two classes, by its name."""
         wire.keys(parameters, ("calibrator", "parameters"), "parameters")
         name = parameters["calibrator"]
-        rule = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
-        if rule is None or rule.map is None or rule.map is cls:
+        spec_type = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
+        if spec_type is None or spec_type.map is None or spec_type.map is cls:
             raise InputError(
                 "TO505",
                 "In a saved calibrator of the largest, calibrator must be the name of one for two classes.",
                 repr(name)[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(rule.map.from_dict(wire.table(parameters, "parameters"), 2))
+        return cls(spec_type.map.from_dict(wire.table(parameters, "parameters"), 2))
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class TopVsAllRule(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rule = self._rule()
-        if rule.map is None or rule.name == self.name or getattr(rule, "logits", False):
+        spec = self._rule()
+        if spec.map is None or spec.name == self.name or getattr(spec, "logits", False):
             raise InputError(
                 "TO203",
                 "The calibrator of the largest probability must be one for two classes, of probabilities.",
-                rule.name + (" with logits=True" if getattr(rule, "logits", False) else ""),
+                spec.name + (" with logits=True" if getattr(spec, "logits", False) else ""),
                 "For instance calibrator='isotonic'.",
             )
 
@@ -160,34 +160,36 @@ class TopVsAllRule(Rule):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """The map of the largest of these rows."""
-        rule = self._rule_for(P)
-        if isinstance(rule, TemperatureRule):
-            loss = partial(slopes, P, Y, w, rule.floor)
-            start = rule.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
+        spec = self._rule_for(P)
+        if isinstance(spec, TemperatureRule):
+            loss = partial(slopes, P, Y, w, spec.floor)
+            start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
             return TopVsAllMap(TemperatureMap(*valley(loss, start)))
         two, right = _as_two(P, Y)
-        return TopVsAllMap(rule.fit(taken(rule, two), right, w))
+        return TopVsAllMap(spec.fit(taken(spec, two), right, w))
 
-    def notes(self, fitted: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Those of the calibrator, and confidences that were raised."""
-        assert isinstance(fitted, TopVsAllMap)
-        rule = self._rule_for(P)
-        if isinstance(rule, TemperatureRule):
-            assert isinstance(fitted.inner, TemperatureMap)
-            return touched(P, Y, rule.floor) + ends(fitted.inner.beta)
+        assert isinstance(calibration_map, TopVsAllMap)
+        spec = self._rule_for(P)
+        if isinstance(spec, TemperatureRule):
+            assert isinstance(calibration_map.inner, TemperatureMap)
+            return touched(P, Y, spec.floor) + ends(calibration_map.inner.beta)
         # What is certain for the largest alone may have been raised.
         two, right = _as_two(P, Y)
-        said = [note for note in rule.notes(fitted.inner, taken(rule, two), right, w) if note.code != "TN505"]
+        fit_notes = [
+            note for note in spec.notes(calibration_map.inner, taken(spec, two), right, w) if note.code != "TN505"
+        ]
         raised, possible = 0, []
         for p, _, _ in in_parts(P, Y, w):
-            Q, low = fitted.rows(p)
+            Q, low = calibration_map.rows(p)
             raised += int(low.sum())
             possible.append((Q > 0).all(axis=1))
-        said += exact_zeros(np.concatenate(possible)[:, None])
+        fit_notes += exact_zeros(np.concatenate(possible)[:, None])
         if raised:
             text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised until the label stays."
-            said.append(Note("TN512", text))
-        return said
+            fit_notes.append(Note("TN512", text))
+        return fit_notes
 
 
 def _as_two(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:

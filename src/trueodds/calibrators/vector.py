@@ -67,18 +67,18 @@ class VectorRule(SummedRule):
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * sureness(data, self.floor, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
-        found = fitted(data.prepared(laid_out), pull, target, start, shared=False)
-        slopes, bias = found.theta.reshape(k, 2).T
+        optimum = fitted(data.prepared(laid_out), pull, target, start, shared=False)
+        slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
-        return VectorMap(slopes.copy(), bias.copy(), self.floor, found.passes, found.converged, self.logits)
+        return VectorMap(slopes.copy(), bias.copy(), self.floor, optimum.passes, optimum.converged, self.logits)
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
-        assert isinstance(fitted, VectorMap)
+        assert isinstance(calibration_map, VectorMap)
         return [
             *data.facts.floored.notes(),
-            *unfinished(fitted),
-            *wrong_way(fitted.weights),
+            *unfinished(calibration_map),
+            *wrong_way(calibration_map.weights),
             *(few(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
         ]

@@ -62,17 +62,17 @@ class VennAbersMap(Map):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> VennAbersMap:
         """As many brackets as K classes need."""
         wire.keys(parameters, ("multiclass", "curves"), "parameters")
-        given, multiclass = parameters["curves"], parameters["multiclass"]
-        wanted = {_REST: k, _PAIRS: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
-        wanted = 1 if wanted is not None and k == 2 else wanted
-        if wanted is None or not isinstance(given, list) or [type(each) for each in given] != [dict] * wanted:
+        curves, multiclass = parameters["curves"], parameters["multiclass"]
+        n_curves = {_REST: k, _PAIRS: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
+        n_curves = 1 if n_curves is not None and k == 2 else n_curves
+        if n_curves is None or not isinstance(curves, list) or [type(curve) for curve in curves] != [dict] * n_curves:
             raise InputError(
                 "TO505",
                 f"A saved venn_abers must be one-vs-rest or one-vs-one, with a curve for each class (pair) of {k}.",
-                f"{multiclass!r}"[:40] + f" with {len(given) if isinstance(given, list) else type(given).__name__}",
+                f"{multiclass!r}"[:40] + f" with {len(curves) if isinstance(curves, list) else type(curves).__name__}",
                 "Fit it again and save it with .save(path).",
             )
-        return cls(tuple(Bracket.from_dict(each) for each in given), multiclass)
+        return cls(tuple(Bracket.from_dict(curve) for curve in curves), multiclass)
 
 
 @dataclass(frozen=True)
@@ -119,18 +119,18 @@ class VennAbersRule(Rule):
         curves = each_pair(P, Y, w, bracket) if pairs else each_counted(P, Y, w, bracket)
         return VennAbersMap(curves, self.multiclass)
 
-    def notes(self, fitted: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
         """Pairs of zeros, and pairs of classes without rows."""
-        assert isinstance(fitted, VennAbersMap)
+        assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _PAIRS or P.shape[1] == 2:
             return []
-        said, even = [], int(((P == 0).sum(axis=1) > 1).sum())
+        fit_notes, even = [], int(((P == 0).sum(axis=1) > 1).sum())
         if even:
             text = (
                 f"{even:,} of {len(P):,} rows say 0 for several classes: between two of those they count as undecided."
             )
-            said.append(Note("TN521", text))
-        if empty := sum(curve.size == 0 for curve in fitted.curves):
-            text = f"{empty:,} of {len(fitted.curves):,} pairs of classes have no calibration row: each of the two gets 1/2 there."
-            said.append(Note("TN522", text))
-        return said
+            fit_notes.append(Note("TN521", text))
+        if empty := sum(curve.size == 0 for curve in calibration_map.curves):
+            text = f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the two gets 1/2 there."
+            fit_notes.append(Note("TN522", text))
+        return fit_notes

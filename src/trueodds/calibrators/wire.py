@@ -24,9 +24,9 @@ _KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", 
 _SAVE_AGAIN = "Fit it again and save it with .save(path)."
 
 
-def save(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+def save(calibrator: Fitted, path: str | os.PathLike[str]) -> None:
     """Write the calibrator; another process sees the old file or the whole new one, never a part."""
-    for name in fitted.classes:
+    for name in calibrator.classes:
         if not isinstance(name, (str, int, float)) or name != name:
             raise InputError(
                 "TO506",
@@ -34,7 +34,7 @@ def save(fitted: Fitted, path: str | os.PathLike[str]) -> None:
                 f"{name!r} of type {type(name).__name__}",
                 "Pass classes= with the names as text.",
             )
-    text = json.dumps(fitted.to_dict(), allow_nan=False, indent=1)
+    text = json.dumps(calibrator.to_dict(), allow_nan=False, indent=1)
     from_dict(json.loads(text))  # what could not be read again is refused now
     saved.write(path, text + "\n", "TO503")
 
@@ -83,11 +83,11 @@ def from_dict(document: Any) -> Fitted:
     if not isinstance(document["version"], str):
         raise _wrong("version", "text", document["version"])
     method = document["method"]
-    rule = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
-    if rule is None or rule.map is None:
+    spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
+    if spec_type is None or spec_type.map is None:
         raise _wrong("method", "the name of a calibrator's map", method)
     return Fitted(
-        read(rule.map, parameters, len(classes)),
+        read(spec_type.map, parameters, len(classes)),
         tuple(classes),
         n,
         settings,
@@ -95,40 +95,40 @@ def from_dict(document: Any) -> Fitted:
     )
 
 
-def keys(given: Mapping[str, Any], wanted: Sequence[str], where: str) -> None:
+def keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) -> None:
     """Refuse a table that lacks a key or has one too many."""
-    missing, extra = [key for key in wanted if key not in given], [key for key in given if key not in wanted]
+    missing, extra = [key for key in expected if key not in mapping], [key for key in mapping if key not in expected]
     if missing or extra:
         got = ", ".join([f"no {key}" for key in missing] + [f"an unknown {str(key)[:40]}" for key in extra])
-        raise InputError("TO505", f"A saved calibrator must have {', '.join(wanted)} in {where}.", got, _SAVE_AGAIN)
+        raise InputError("TO505", f"A saved calibrator must have {', '.join(expected)} in {where}.", got, _SAVE_AGAIN)
 
 
-def number(given: Mapping[str, Any], key: str, low: float, high: float) -> float:
+def number(mapping: Mapping[str, Any], key: str, low: float, high: float) -> float:
     """A finite number of the table, within its range."""
-    return float(vector({key: [given[key]]}, key, low, high, size=1)[0])
+    return float(vector({key: [mapping[key]]}, key, low, high, size=1)[0])
 
 
-def count(given: Mapping[str, Any], key: str) -> int:
+def count(mapping: Mapping[str, Any], key: str) -> int:
     """A whole number of at least 0."""
-    if not _is_count(given[key]) or given[key] < 0:
-        raise _wrong(key, "a whole number of at least 0", given[key])
-    return int(given[key])
+    if not _is_count(mapping[key]) or mapping[key] < 0:
+        raise _wrong(key, "a whole number of at least 0", mapping[key])
+    return int(mapping[key])
 
 
-def table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A table within the table."""
-    if not isinstance(given[key], dict):
-        raise _wrong(key, "an object", given[key])
-    found: Mapping[str, Any] = given[key]
-    return found
+    if not isinstance(mapping[key], dict):
+        raise _wrong(key, "an object", mapping[key])
+    nested: Mapping[str, Any] = mapping[key]
+    return nested
 
 
 def vector(
-    given: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, rising: str = ""
+    mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
 ) -> Array:
     """Finite numbers within their range, of the right number and, if asked, `strictly` or `weakly` rising."""
     values, low, high = (
-        given[key],
+        mapping[key],
         float(low),
         float(high),
     )  # NumPy's numbers cannot be compared with whole ones this large
@@ -140,17 +140,17 @@ def vector(
         raise _wrong(key, f"numbers from {low:g} to {high:g}", next(v for v in values if not low <= v <= high))
     array = np.array(values, dtype=np.float64)
     steps = np.diff(array)
-    if (rising == "strictly" and (steps <= 0).any()) or (rising == "weakly" and (steps < 0).any()):
-        raise _wrong(key, f"{rising} rising numbers", values)
+    if (increasing == "strictly" and (steps <= 0).any()) or (increasing == "weakly" and (steps < 0).any()):
+        raise _wrong(key, f"{increasing} rising numbers", values)
     return array
 
 
-def _wrong(key: str, wanted: str, got: Any) -> InputError:
-    said = repr(got)
+def _wrong(key: str, expected: str, got: Any) -> InputError:
+    text = repr(got)
     return InputError(
         "TO505",
-        f"In a saved calibrator {key} must be {wanted}.",
-        said if len(said) < 60 else said[:57] + "...",
+        f"In a saved calibrator {key} must be {expected}.",
+        text if len(text) < 60 else text[:57] + "...",
         _SAVE_AGAIN,
     )
 

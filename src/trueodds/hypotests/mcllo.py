@@ -216,7 +216,7 @@ class Mcllo(ViewTest):
         if odds.even and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        against = partial(Odds.of, view, floor=self.floor, name=self.name, units=units)
+        against = partial(Odds.of, view, min_prob=self.floor, name=self.name, units=units)
         at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
         spread, range_of_p = over_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
         parts = {

@@ -68,15 +68,20 @@ class Surface:
         total = float(rows.w.sum())
         mean = float(rows.w @ rows.x) / total
         eta = theta[0] + theta[1] * rows.x
-        bend = rows.w * expit(eta) * expit(-eta)
+        curvature = rows.w * expit(eta) * expit(-eta)
         # Orthogonal steps: of the log odds at the middle of what the curvature weighs, and of the slope around it.
-        middle = float(bend @ rows.x / bend.sum()) if len(rows.x) > 1 else mean
-        off = rows.x - middle
-        first, second = float(bend.sum()), float(bend @ off**2)
-        held = not second > _ALIKE * float(bend @ rows.x**2)
-        a, b = 1 / np.sqrt(first), 0.0 if held else 1 / np.sqrt(second)
+        middle = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
+        centered = rows.x - middle
+        first, second = float(curvature.sum()), float(curvature @ centered**2)
+        slope_fixed = not second > _ALIKE * float(curvature @ rows.x**2)
+        a, b = 1 / np.sqrt(first), 0.0 if slope_fixed else 1 / np.sqrt(second)
         return cls(
-            theta, np.array([[a, -middle * b], [0.0, b]]), eta, np.stack([np.full(len(off), a), off * b]), rows, held
+            theta,
+            np.array([[a, -middle * b], [0.0, b]]),
+            eta,
+            np.stack([np.full(len(centered), a), centered * b]),
+            rows,
+            slope_fixed,
         )
 
     def at(self, beta: Array) -> Array:
@@ -94,11 +99,11 @@ class Surface:
         unit = np.sqrt(2 * fall)
         r = np.full(len(angles), unit) * start
         base, q = _softplus(self.eta)
-        came = self.rows.w * q  # at a minimum what came and what is said have the same sums
+        expected = self.rows.w * q  # at a minimum what came and what is said have the same sums
         for _ in range(_STEPS):
             softplus, q = _softplus(self.eta + r[:, None] * steps)
-            risen = (softplus - base) @ self.rows.w - r * (steps @ came) + still * r**2 / 2
-            slope = (steps * (self.rows.w * q - came)).sum(axis=1) + still * r
+            risen = (softplus - base) @ self.rows.w - r * (steps @ expected) + still * r**2 / 2
+            slope = (steps * (self.rows.w * q - expected)).sum(axis=1) + still * r
             if (np.abs(risen - fall) <= _CLOSE * (fall + 1)).all():
                 break
             r = np.maximum(r - (risen - fall) / np.maximum(slope, 1e-300), r / 16)
@@ -106,9 +111,9 @@ class Surface:
 
     def gradients(self, beta: Array) -> Array:
         """The slope of F at each β (a, 2)."""
-        found = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
-        found[:, 1] += float(self.held) * beta[:, 1]
-        return found
+        gradient = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
+        gradient[:, 1] += float(self.held) * beta[:, 1]
+        return gradient
 
 
 def _softplus(eta: Array) -> tuple[Array, Array]:

@@ -84,22 +84,22 @@ class Line:
         return {name: getattr(self, name).tolist() for name in ("theta", "turn", "support", "slope")}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Line:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Line:
         """Numbers of the right shapes; no cut's end lies inside."""
-        wire.keys(given, ("theta", "turn", "support", "slope"), "a contour")
-        turn = _matrix(given, "turn", (2, 2), -WIDE)
+        wire.keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
+        turn = _matrix(parameters, "turn", (2, 2), -WIDE)
         support, slope = (
-            _matrix(given, key, (len(T), _ANGLES), low) for key, low in (("support", 0.0), ("slope", -WIDE))
+            _matrix(parameters, key, (len(T), _ANGLES), low) for key, low in (("support", 0.0), ("slope", -WIDE))
         )
-        return cls(wire.vector(given, "theta", -WIDE, WIDE, size=2), turn, support, slope)
+        return cls(wire.vector(parameters, "theta", -WIDE, WIDE, size=2), turn, support, slope)
 
 
 def _within(x: Array) -> Array:
     return np.clip(x, -_FAR, _FAR)
 
 
-def _matrix(given: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
-    rows = given[key] if isinstance(given[key], list) else []
+def _matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
+    rows = mapping[key] if isinstance(mapping[key], list) else []
     sized = {f"{key} row {i}": row for i, row in enumerate(rows)}
     wire.keys(sized, [f"{key} row {i}" for i in range(shape[0])], key)
     return np.stack([wire.vector(sized, row, low, WIDE, size=shape[1]) for row in sized])

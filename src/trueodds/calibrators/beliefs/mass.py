@@ -52,8 +52,8 @@ class OneSlope:
     @classmethod
     def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[OneSlope, int]:
         """The cuts around the θ of largest likelihood, and the passes that finding them took."""
-        found = [_walk(theta, sums, sign) for sign in (-1.0, 1.0)]
-        return cls(theta, found[0][0], found[1][0]), found[0][1] + found[1][1]
+        sides = [_walk(theta, sums, sign) for sign in (-1.0, 1.0)]
+        return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
 
     @classmethod
     def alone(cls, theta: float) -> OneSlope:
@@ -70,19 +70,19 @@ class OneSlope:
         rows = max(1, _BLOCK // S.shape[1])
         for start in range(0, len(S), rows):
             part = slice(start, start + rows)
-            for whole, values in zip(parts, self._block(S[part]), strict=True):
-                whole[part] = values
+            for out, values in zip(parts, self._block(S[part]), strict=True):
+                out[part] = values
         return Beliefs(*parts)
 
     def _block(self, S: Array) -> tuple[Array, Array, Array]:
         belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
-        least = most = _cumulative(self.theta, S)
+        lower = upper = _cumulative(self.theta, S)
         for low, high, mass in zip(self.low, self.high, MASS, strict=True):
             ends = [_cumulative(theta, S) for theta in (low, high)]
-            least, most = np.minimum(least, np.minimum(*ends)), np.maximum(most, np.maximum(*ends))
-            belief += mass * np.maximum(least[:, 1:] - most[:, :-1], 0.0)
-            plausibility += mass * (most[:, 1:] - least[:, :-1])
-            pignistic += mass * _shared(least[:, :-1], most[:, 1:])
+            lower, upper = np.minimum(lower, np.minimum(*ends)), np.maximum(upper, np.maximum(*ends))
+            belief += mass * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
+            plausibility += mass * (upper[:, 1:] - lower[:, :-1])
+            pignistic += mass * _shared(lower[:, :-1], upper[:, 1:])
         return belief, plausibility, pignistic
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,12 +90,12 @@ class OneSlope:
         return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> OneSlope:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> OneSlope:
         """Ends below and above θ̂."""
-        wire.keys(given, ("theta", "low", "high"), "a contour")
-        theta = wire.number(given, "theta", -WIDE, WIDE)
-        low = wire.vector(given, "low", -WIDE, theta, size=len(T))
-        return cls(theta, low, wire.vector(given, "high", theta, WIDE, size=len(T)))
+        wire.keys(parameters, ("theta", "low", "high"), "a contour")
+        theta = wire.number(parameters, "theta", -WIDE, WIDE)
+        low = wire.vector(parameters, "low", -WIDE, theta, size=len(T))
+        return cls(theta, low, wire.vector(parameters, "high", theta, WIDE, size=len(T)))
 
 
 def _at(theta: float, S: Array) -> Array:
@@ -126,15 +126,15 @@ def _shared(start: Array, end: Array) -> Array:
 def _walk(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
     """The end of each cut on one side, from places about `_GAP` of t apart; dθ/dt = t / F′ joins them."""
     at = sums(theta)
-    base, here = at.value, theta
+    base, current = at.value, theta
     t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
     for _ in range(200):
         rise = ((t[-1] + _GAP) ** 2 - t[-1] ** 2) / 2
         g, h = abs(float(at.gradient[0])), float(at.hessian[0, 0])
-        here += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
-        at = sums(here)
+        current += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
+        at = sums(current)
         t.append(float(np.sqrt(2 * max(at.value - base, 0.0))))
-        places.append(here)
+        places.append(current)
         slopes.append(t[-1] / float(at.gradient[0]))
         if t[-1] >= REACH:
             break

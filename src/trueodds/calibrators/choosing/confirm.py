@@ -99,26 +99,28 @@ def confirm(
     expected = (p * step).sum(axis=1)
     variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
     gains = (Y * step).sum(axis=1)
-    beyond, spread = mean_and_error(gains - expected, w, cluster)
+    beyond, null_std_error = mean_and_error(gains - expected, w, cluster)
     before, after = log_score(logs_of(P), Y), log_score(logs, Y)
     gain, se = mean_and_error(before - after if np.isfinite(before).all() else gains, w, cluster)
     # Thirty right answers said with .9 show no spread at all and yet prove little: not less than P says of single labels.
     if ((Y == 0) | (Y == 1)).all():
         known = float(np.sqrt(w * w @ variance) / w.sum())
-        se, spread = max(se, known), max(spread, known)
-    spread *= 1.0 if one_parameter else math.sqrt(_BOTH_WAYS)
+        se, null_std_error = max(se, known), max(null_std_error, known)
+    null_std_error *= 1.0 if one_parameter else math.sqrt(_BOTH_WAYS)
     n = units(len(w), cluster)
     df = n - 1
     positive = float(w @ gains) > 0
-    pvalue, low, high, needed = 1.0, -np.inf, np.inf, np.inf
+    pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
         low, high = gain - quantile * se, gain + quantile * se
-        pvalue = float(stdtr(df, -beyond / spread)) if spread > 0 else 1.0  # no spread: nothing was changed
+        pvalue = (
+            float(stdtr(df, -beyond / null_std_error)) if null_std_error > 0 else 1.0
+        )  # no spread: nothing was changed
         if positive and beyond > 0:
-            needed = len(w) * ((quantile + float(stdtrit(df, _POWER))) * spread / beyond) ** 2
+            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / beyond) ** 2
     confirmed = pvalue <= alpha and positive
-    possible = needed <= _MOST_ROWS * len(w)
+    possible = required_rows <= _MOST_ROWS * len(w)
     return Confirmation(
         outcome=CONFIRMED if confirmed else TOO_FEW if possible else NO_GAIN,
         gain=gain,
@@ -126,7 +128,7 @@ def confirm(
         low=low,
         high=high,
         pvalue=pvalue,
-        needed=needed,
+        needed=required_rows,
         detectable=detectable(n, alpha),
         log_loss_before=float(w @ before / w.sum()),
         log_loss_after=float(w @ after / w.sum()),

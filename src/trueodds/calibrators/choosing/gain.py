@@ -50,11 +50,11 @@ def mean_and_error(d: Array, w: Array, cluster: Array | None = None) -> tuple[fl
     """
     total = float(w.sum())
     mean = float(w @ d / total)
-    off: Array = w * (d - mean)
+    deviations: Array = w * (d - mean)
     if cluster is not None:
-        off = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), off)
-    g = len(off)
-    return mean, float(np.sqrt(g / (g - 1) * (off @ off)) / total) if g > 1 else np.inf
+        deviations = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), deviations)
+    g = len(deviations)
+    return mean, float(np.sqrt(g / (g - 1) * (deviations @ deviations)) / total) if g > 1 else np.inf
 
 
 def accuracy(Q: Array, Y: Array, w: Array) -> float:

@@ -51,17 +51,17 @@ class Bracket:
         return {name: getattr(self, name).tolist() for name in ("low_x", "low_y", "high_x", "high_y")}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Bracket:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Bracket:
         """Steps that rise, the lower ones never above the higher ones."""
-        wire.keys(given, ("low_x", "low_y", "high_x", "high_y"), "a curve")
-        found = {}
+        wire.keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
+        steps = {}
         for side in ("low", "high"):
-            none = given[f"{side}_x"] == []
+            none = parameters[f"{side}_x"] == []
             # float16 may say a little more than 1
-            x = np.empty(0) if none else wire.vector(given, f"{side}_x", 0, 2, rising="strictly")
-            found[f"{side}_x"] = x
-            found[f"{side}_y"] = wire.vector(given, f"{side}_y", 0, 1, size=len(x) + 1, rising="weakly")
-        new = cls(**found)
+            x = np.empty(0) if none else wire.vector(parameters, f"{side}_x", 0, 2, increasing="strictly")
+            steps[f"{side}_x"] = x
+            steps[f"{side}_y"] = wire.vector(parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly")
+        new = cls(**steps)
         # p₁ rises only later than p₀ does, so it is enough to look where p₀ does.
         low, high = new.ends(np.append(0.0, new.low_x))
         if (low > high).any() or new.low_y[0] > new.high_y[0]:
@@ -74,9 +74,9 @@ class Bracket:
         return new
 
 
-def bracket(s: Array, mass: Array, came: Array) -> Bracket:
+def bracket(s: Array, mass: Array, events: Array) -> Bracket:
     """The two rates at any score, given Σw and Σwy at rising scores s (m,); without any row they are 0 and 1."""
-    low, high = one_more(mass, came)
+    low, high = one_more(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
     falls, rises = low[1:] != low[:-1], high[1:] != high[:-1]
     return Bracket(s[falls], np.append(0.0, low[1:][falls]), s[rises], np.append(high[:1], high[1:][rises]))

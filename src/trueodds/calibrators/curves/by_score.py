@@ -29,15 +29,15 @@ def each_sorted(
         live = w > 0
         P, Y, w = P[live], Y[live], w[live]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    found = keyed.each(P, Y, of_keys, classes) if (w == 1).all() else None
-    if found is None:
+    results = keyed.each(P, Y, of_keys, classes) if (w == 1).all() else None
+    if results is None:
 
         def work(start: int, stop: int) -> list[T]:
             some = classes[start:stop]
             return [of_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
 
-        found = [one for some in in_blocks(work, len(classes), 1) for one in some]
-    return tuple(found)
+        results = [one for some in in_blocks(work, len(classes), 1) for one in some]
+    return tuple(results)
 
 
 def each_counted(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:

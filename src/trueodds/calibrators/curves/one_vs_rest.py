@@ -55,16 +55,16 @@ class OneVsRest(Map):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> OneVsRest:
         """As many curves as K classes need."""
         wire.keys(parameters, ("curves",), "parameters")
-        given, wanted = parameters["curves"], 1 if k == 2 else k
-        if not isinstance(given, list) or len(given) != wanted or not all(isinstance(c, dict) for c in given):
-            size = len(given) if isinstance(given, list) else type(given).__name__
+        curves, n_curves = parameters["curves"], 1 if k == 2 else k
+        if not isinstance(curves, list) or len(curves) != n_curves or not all(isinstance(c, dict) for c in curves):
+            size = len(curves) if isinstance(curves, list) else type(curves).__name__
             raise InputError(
                 "TO505",
-                f"A saved calibrator by class must have {wanted} {'curve' if wanted == 1 else 'curves'} for {k} classes.",
+                f"A saved calibrator by class must have {n_curves} {'curve' if n_curves == 1 else 'curves'} for {k} classes.",
                 str(size),
                 "Fit it again and save it with .save(path).",
             )
-        return cls(tuple(cls.curve(each) for each in given))
+        return cls(tuple(cls.curve(saved) for saved in curves))
 
     @abstractmethod
     def said(self) -> str:
@@ -80,13 +80,13 @@ def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
 
 
 def each_class_logs(
-    fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, floor: float
+    fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
 ) -> tuple[Any, ...]:
     """The same for curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     which = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(log_pair(P, c, floor), Y[:, c], w) for c in which)
+    return tuple(fit(log_pair(P, c, min_prob), Y[:, c], w) for c in which)
 
 
 def each_class_over(fit: Callable[[Passes], Any], data: Passes) -> tuple[Any, ...]:
@@ -108,8 +108,8 @@ class Score(NamedTuple):
     w: Array
 
 
-def _score(given: Given, c: int) -> Score:
-    return Score(log_pair(given.P, c, given.floor), probabilities(given.P)[:, c], given.Y[:, c], given.w)
+def _score(data: Given, c: int) -> Score:
+    return Score(log_pair(data.P, c, data.floor), probabilities(data.P)[:, c], data.Y[:, c], data.w)
 
 
 def as_rows(w: Array) -> tuple[float, Array]:
@@ -132,8 +132,8 @@ def exact_zeros(Q: Array) -> list[Note]:
 
 def zeros_in_cells(curves: Sequence[Curve], views: Sequence[View]) -> list[Note]:
     """The same for curves that were fitted to cells, where other classes' scores are not known."""
-    said = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
-    lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in said]
+    predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
+    lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))
     more = "" if len(views) == 1 else " or more"
     return _zeros(rows, f"{more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip())

@@ -27,8 +27,8 @@ def preference(a: Array, b: Array) -> Array:
     [0.1667, 0.1667, 0.5]
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    most = np.maximum(a, b)
-    less = np.divide(np.minimum(a, b), most, out=np.ones_like(most), where=most > 0)
+    larger = np.maximum(a, b)
+    less = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
     half = np.rint(less * _APART) / (2 * _APART)
     return np.where(b < a, half, 1 - half)
 

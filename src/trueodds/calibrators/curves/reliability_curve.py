@@ -26,18 +26,18 @@ def smoothed(at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool 
     The scores s (m,) rise, with Σw and Σwy at each; mirrored, they and the places lie in [0, 1].
     """
     if mirrored:
-        reach = math.ceil((9 * h + 1) / 2)
-        images = [sign * s + 2 * j for j in range(-reach, reach + 1) for sign in (1, -1)]
+        n_reflections = math.ceil((9 * h + 1) / 2)
+        images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
         # The nearest of all images lies in [−1, 2], and of those 9 h beyond it nothing is left.
-        kept = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
+        masked_images = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
         s, w, wy = (
-            np.concatenate([part[keep] for part, (_, keep) in zip(parts, kept, strict=True)])
-            for parts in (images, [w] * len(kept), [wy] * len(kept))
+            np.concatenate([part[keep] for part, (_, keep) in zip(parts, masked_images, strict=True)])
+            for parts in (images, [w] * len(masked_images), [wy] * len(masked_images))
         )
         order = np.argsort(s, kind="stable")
         s, w, wy = s[order], w[order], wy[order]
-    mass, came, tilt, turn, log = gaussian_sums(at, s, w, wy, h).T
-    values = came / mass
+    mass, events, tilt, turn, log = gaussian_sums(at, s, w, wy, h).T
+    values = events / mass
     return values, (turn - values * tilt) / mass, mass * np.exp(log)
 
 

@@ -64,11 +64,11 @@ class Leaves:
         }
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], axes: int) -> Leaves:
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Leaves:
         """The same splits made again, each of a node that was a leaf."""
-        wire.keys(given, ("node", "axis", "cut"), "cells")
-        cuts = _numbers(given, "cut")
-        nodes, sides = (_whole(given, key, len(cuts)) for key in ("node", "axis"))
+        wire.keys(parameters, ("node", "axis", "cut"), "cells")
+        cuts = _numbers(parameters, "cut")
+        nodes, sides = (_whole(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
         for node, axis, cut in zip(nodes, sides, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
@@ -108,10 +108,10 @@ class Grid:
         return {"bins": self.bins, "cells": self.cells.tolist()}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], axes: int) -> Grid:
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Grid:
         """Cells that are within the grid, rise and differ."""
-        wire.keys(given, ("bins", "cells"), "cells")
-        bins, rows = wire.count(given, "bins"), given["cells"]
+        wire.keys(parameters, ("bins", "cells"), "cells")
+        bins, rows = wire.count(parameters, "bins"), parameters["cells"]
         if not 1 <= bins <= FINEST:
             raise wrong(f"bins must be a whole number from 1 to {FINEST}", bins)
         if not isinstance(rows, list) or not rows:
@@ -133,20 +133,20 @@ def _bytes(cells: Array) -> Array:
     return np.ascontiguousarray(cells.astype(">u4")).view(f"S{4 * cells.shape[1]}")[:, 0]
 
 
-def _numbers(given: Mapping[str, Any], key: str) -> list[float]:
-    found: list[float] = [] if given[key] == [] else wire.vector(given, key, 0, 2).tolist()
-    return found
+def _numbers(mapping: Mapping[str, Any], key: str) -> list[float]:
+    numbers: list[float] = [] if mapping[key] == [] else wire.vector(mapping, key, 0, 2).tolist()
+    return numbers
 
 
-def _whole(given: Mapping[str, Any], key: str, size: int) -> list[int]:
-    values = given[key]
+def _whole(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+    values = mapping[key]
     if not isinstance(values, list) or len(values) != size:
         raise wrong(f"{key} must be {size} whole numbers", values)
     return [wire.count({key: value}, key) for value in values]
 
 
-def wrong(wanted: str, got: Any) -> InputError:
+def wrong(requirement: str, got: Any) -> InputError:
     """What a saved calibrator must be, and is not."""
     return InputError(
-        "TO505", f"In a saved calibrator {wanted}.", repr(got)[:60], "Fit it again and save it with .save(path)."
+        "TO505", f"In a saved calibrator {requirement}.", repr(got)[:60], "Fit it again and save it with .save(path)."
     )

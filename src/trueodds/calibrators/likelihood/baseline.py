@@ -35,7 +35,7 @@ def numbered(baseline: Any, classes: Sequence[Any]) -> Any:
     named = [str(name) for name in classes]
     if (name := baseline.removeprefix(_NAMED)) in named:
         return named.index(name)
-    known = ", ".join(f"{j} is {each}" for j, each in enumerate(named[:_LISTED]))
+    known = ", ".join(f"{j} is {label}" for j, label in enumerate(named[:_LISTED]))
     more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
     raise InputError("TO203", f"baseline names no class: {known}{more}.", describe(baseline), "Give one of these.")
 

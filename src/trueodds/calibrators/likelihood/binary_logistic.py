@@ -50,12 +50,12 @@ def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> 
     size = np.abs(eta)
     e = np.exp(-size)
     near = 1 / (1 + e)  # of the side that η is on
-    far = e * near
+    opposite = e * near
     # What came of the other side: the slope is w(q − y), written without the difference.
     missed = np.where(above, 1 - y, y)
     value = float(w @ (np.log1p(e) + size * missed))
-    slope = w * np.where(above, 1.0, -1.0) * (missed * near - (1 - missed) * far)
-    weighted = [(w * near * far) * column for column in columns]
+    slope = w * np.where(above, 1.0, -1.0) * (missed * near - (1 - missed) * opposite)
+    weighted = [(w * near * opposite) * column for column in columns]
     gradient = np.array([slope @ column for column in columns])
     hessian = np.array([[one @ other for other in columns] for one in weighted])
     return Likelihood(value, gradient, hessian.reshape(len(theta), len(theta)), float(w.sum()), len(w))
@@ -105,21 +105,21 @@ def tame_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
 def finite_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
     """`finite` from passes over `Lines`."""
     moments = data.sum(partial(Moments.of, intercept=intercept))
-    found = _best(data, moments, rest, intercept)
-    return found if found.converged else replace(_tame(data, moments, rest, intercept), converged=False)
+    optimum = _best(data, moments, rest, intercept)
+    return optimum if optimum.converged else replace(_tame(data, moments, rest, intercept), converged=False)
 
 
 def _best(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    found, theta, told = _highest(data, moments, (moments.came, moments.gone), rest, intercept)
-    return Best(theta, found.at.value, found.passes, found.converged, told, moments.means)
+    optimum, theta, rank = _highest(data, moments, (moments.came, moments.gone), rest, intercept)
+    return Best(theta, optimum.at.value, optimum.passes, optimum.converged, rank, moments.means)
 
 
 def _tame(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    kept = data.prepared(partial(_held, came=moments.came, gone=moments.gone))
-    came, gone = moments.came, moments.gone
-    imagined = came * ((came + 1) / (came + 2)) + gone / (gone + 2)
-    found, theta, told = _highest(kept, moments, (imagined, came + gone - imagined), rest, intercept)
-    return Best(theta, found.at.value, found.passes, found.slope <= 100 * STEEP, told, moments.means)
+    smoothed = data.prepared(partial(_held, n_events=moments.came, n_nonevents=moments.gone))
+    n_events, n_nonevents = moments.came, moments.gone
+    imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
+    optimum, theta, rank = _highest(smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept)
+    return Best(theta, optimum.at.value, optimum.passes, optimum.slope <= 100 * STEEP, rank, moments.means)
 
 
 def _highest(
@@ -133,19 +133,19 @@ def _highest(
     turned = data.prepared(partial(turns.turned, rest=rest))
     if not len(start):  # no column says anything
         return Minimum(start, turned.sum(partial(_at, theta=start)), 1, True, 0.0), rest, 0
-    found = minimum(
+    optimum = minimum(
         lambda theta: turned.sum(partial(_at, theta=theta)), start,
         several=lambda places: turned.sums(partial(_at, theta=theta) for theta in places),
     )  # fmt: skip
-    return found, rest + turns.turn @ found.theta, len(start)
+    return optimum, rest + turns.turn @ optimum.theta, len(start)
 
 
 def _at(lines: Lines, theta: Array) -> Likelihood:
     return logistic(lines.X, lines.y, lines.w, theta, lines.offset)
 
 
-def _held(lines: Lines, came: float, gone: float) -> Lines:
-    return lines._replace(y=_shares(lines.y, came, gone))
+def _held(lines: Lines, n_events: float, n_nonevents: float) -> Lines:
+    return lines._replace(y=_shares(lines.y, n_events, n_nonevents))
 
 
 def held(y: Array, w: Array) -> Array:
@@ -159,8 +159,8 @@ def held(y: Array, w: Array) -> Array:
     return _shares(y, float(w @ y), float(w @ (1 - y)))
 
 
-def _shares(y: Array, came: float, gone: float) -> Array:
-    return y * ((came + 1) / (came + 2)) + (1 - y) / (gone + 2)
+def _shares(y: Array, n_events: float, n_nonevents: float) -> Array:
+    return y * ((n_events + 1) / (n_events + 2)) + (1 - y) / (n_nonevents + 2)
 
 
 def line(x: Array) -> Array:

@@ -66,35 +66,40 @@ class Certainty:
     def to_dict(self) -> dict[str, Any]:
         """Every field as JSON holds it; what is not known is left out."""
         V = None if self.covariance is None else self.covariance.tolist()
-        told = dict(zip(_KEYS, (self.errors, V, self.ratio, self.told, self.n, self.penalized), strict=True))
+        fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.told, self.n, self.penalized), strict=True))
         later = {"units": self.units, "even": None if self.even is None else self.even.tolist()}
-        return told | {key: value for key, value in later.items() if value is not None}
+        return fields | {key: value for key, value in later.items() if value is not None}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], k: int) -> Certainty:
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Certainty:
         """K − 1 covariances exactly where the errors are known, and a ratio only where one can be."""
-        wire.keys(given, _KEYS + tuple(key for key in _LATER if key in given), "certainty")
-        errors, V, ratio, told = given["errors"], given["covariance"], given["ratio"], wire.count(given, "told")
+        wire.keys(parameters, _KEYS + tuple(key for key in _LATER if key in parameters), "certainty")
+        errors, V, ratio, rank = (
+            parameters["errors"],
+            parameters["covariance"],
+            parameters["ratio"],
+            wire.count(parameters, "told"),
+        )
         if not isinstance(errors, str) or errors not in SURE + UNSURE:
             raise _refused("errors", f"one of {', '.join(SURE + UNSURE)}", errors)
         if (V is not None) != (errors in SURE):
             raise _refused("covariance", "there exactly where the standard errors are known", V)
-        if told > 2 * (k - 1):
-            raise _refused("told", f"at most {2 * (k - 1)}", told)
-        penalized, n = flag(given, "penalized"), wire.number(given, "n", 0, 1e18)
+        if rank > 2 * (k - 1):
+            raise _refused("told", f"at most {2 * (k - 1)}", rank)
+        penalized, n = flag(parameters, "penalized"), wire.number(parameters, "n", 0, 1e18)
         if ratio is not None:
-            ratio = wire.number(given, "ratio", 0, 1e300)
-            if penalized or errors not in ("curvature", "untold") or not told or n < 1:
+            ratio = wire.number(parameters, "ratio", 0, 1e300)
+            if penalized or errors not in ("curvature", "untold") or not rank or n < 1:
                 raise _refused("ratio", "null where χ² cannot judge it", ratio)
-        units, even = given.get("units"), given.get("even")
+        units, even = parameters.get("units"), parameters.get("even")
         if units is not None:
-            units = wire.number(given, "units", PAIR, 1e18)
+            units = wire.number(parameters, "units", PAIR, 1e18)
             if errors not in ("votes", "clusters") or units == PAIR:
                 raise _refused("units", f"more than {PAIR}, and only where rows or clusters made the errors", units)
         if even is not None and (V is None or not _flags(even, k - 1)):
             raise _refused("even", f"{k - 1} times true or false beside the covariance", even)
         covariance = None if V is None else _covariance(V, k)
-        return cls(errors, covariance, ratio, told, n, penalized, units, None if even is None else np.array(even))
+        return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
 
 
 def saved(certainty: Certainty | None) -> dict[str, Any]:
@@ -111,13 +116,19 @@ def kept(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> Certai
 
 def _covariance(V: Any, k: int) -> Array:
     """K − 1 symmetric matrices of two variances above 0."""
-    if not isinstance(V, list) or len(V) != k - 1 or not all(isinstance(each, list) and len(each) == 2 for each in V):
+    if (
+        not isinstance(V, list)
+        or len(V) != k - 1
+        or not all(isinstance(matrix, list) and len(matrix) == 2 for matrix in V)
+    ):
         raise _refused("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
-    rows = [[wire.vector({"covariance": row}, "covariance", -_WIDEST, _WIDEST, size=2) for row in each] for each in V]
-    found: Array = np.array(rows)
-    if (found[:, 0, 1] != found[:, 1, 0]).any() or not proper(found):
+    rows = [
+        [wire.vector({"covariance": row}, "covariance", -_WIDEST, _WIDEST, size=2) for row in matrix] for matrix in V
+    ]
+    covariance: Array = np.array(rows)
+    if (covariance[:, 0, 1] != covariance[:, 1, 0]).any() or not proper(covariance):
         raise _refused("covariance", "of variances above 0 and a correlation between −1 and 1", V)
-    return found
+    return covariance
 
 
 def proper(V: Array) -> bool:
@@ -128,10 +139,10 @@ def proper(V: Array) -> bool:
     return bool((np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _APART).all())
 
 
-def _flags(given: Any, size: int) -> bool:
-    return isinstance(given, list) and len(given) == size and all(isinstance(each, bool) for each in given)
+def _flags(values: Any, size: int) -> bool:
+    return isinstance(values, list) and len(values) == size and all(isinstance(value, bool) for value in values)
 
 
-def _refused(key: str, wanted: str, got: Any) -> InputError:
-    text = f"In a saved calibrator {key} must be {wanted}."
+def _refused(key: str, expected: str, got: Any) -> InputError:
+    text = f"In a saved calibrator {key} must be {expected}."
     return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")

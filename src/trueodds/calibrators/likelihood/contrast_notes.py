@@ -32,19 +32,19 @@ def never_came(absent: list[int], baseline: int) -> list[Note]:
     if not absent:
         return []
     which = f"Class {absent[0]}" if len(absent) == 1 else f"{len(absent):,} classes"
-    kept = (
+    consequence = (
         "the mean shift against it, the baseline, stays 0"
         if baseline in absent
         else "the odds against the baseline stay as they were said"
     )
-    text = f"{which} never came, so no finite shift fits; {kept}, and the classes that came are fitted among themselves. Set a penalty for an estimate."
+    text = f"{which} never came, so no finite shift fits; {consequence}, and the classes that came are fitted among themselves. Set a penalty for an estimate."
     return [Note("TN540", text)]
 
 
 def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
     """That differing slopes decide rows in which the baseline is tiny, from passes over rows `Given`."""
-    apart = float(np.ptp(gamma))
-    count = data.sum(partial(_tiny, baseline=baseline, apart=apart)) if apart > 0 else 0
+    slope_range = float(np.ptp(gamma))
+    count = data.sum(partial(_tiny, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
     if not count:
         return []
     safer = (
@@ -52,12 +52,12 @@ def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
         if data.rows is None
         else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.floor), 0.05, axis=0)))
     )
-    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {apart:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
+    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
     better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
     return [Note("TN542", text + better)]
 
 
-def _tiny(given: Given, baseline: int, apart: float) -> int:
-    logs = logs_of(given.P)
+def _tiny(data: Given, baseline: int, slope_range: float) -> int:
+    logs = logs_of(data.P)
     small = log_sum(logs) - logs[:, baseline]
-    return int((apart * np.minimum(small, -np.log(given.floor)) > np.log(_TURNED)).sum())
+    return int((slope_range * np.minimum(small, -np.log(data.floor)) > np.log(_TURNED)).sum())

@@ -81,8 +81,8 @@ class Contrasts:
 
     def _squares(self) -> Array:
         ties = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
-        found: Array = self.data.sum(partial(_squared, theta=self.found.theta, ties=ties))
-        return found
+        squares: Array = self.data.sum(partial(_squared, theta=self.found.theta, ties=ties))
+        return squares
 
     def _scores(self) -> Scores:
         rows, free = self.data.rows, self.free
@@ -94,11 +94,11 @@ class Contrasts:
 def contrasts(data: Passes, free: Array, penalty: float) -> Contrasts:
     """Slope and shift of each class that is free, from passes over log odds (n, K) against the baseline; its are 0."""
     k, mass = len(free), data.facts.mass
-    reach: Reach = data.sum(Reach.of)
+    log_odds_range: Reach = data.sum(Reach.of)
     # Around their means, where the rows alone decide: then log odds that are all equal leave the slope as it is.
-    means = np.zeros(k) if penalty else reach.total / mass
-    equal = np.maximum(reach.high - means, means - reach.low) <= _EQUAL * (1 + np.abs(means))
-    low, high = (np.where(equal, means, end)[free] for end in (reach.low, reach.high))
+    means = np.zeros(k) if penalty else log_odds_range.total / mass
+    equal = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUAL * (1 + np.abs(means))
+    low, high = (np.where(equal, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
     centered = data.prepared(partial(_around, means=means, equal=equal))
     target = np.column_stack([np.ones(k), means])[free].reshape(-1)
     ties, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
@@ -111,23 +111,23 @@ def contrasts(data: Passes, free: Array, penalty: float) -> Contrasts:
         values.append(at.value)
         return at
 
-    def least(strength: float, nothing: float) -> Minimum:
+    def minimize(strength: float, nothing: float) -> Minimum:
         pull = np.full(len(target), strength / mass)
         if len(target) <= MANY:
             return minimum(
                 sums, target, Ridge(pull, target), nothing=nothing, fallback=np.zeros(len(target)),
                 several=lambda places: centered.sums(map(step, places)),
             )  # fmt: skip
-        bend = centered.sum(partial(_bend, means=means)) @ ties / mass
-        scale = 1 / np.sqrt(bend + 2 * pull + 1e-9 * bend.max())
+        curvature = centered.sum(partial(_bend, means=means)) @ ties / mass
+        scale = 1 / np.sqrt(curvature + 2 * pull + 1e-9 * curvature.max())
         return descent(partial(sums, curved=False), target, Ridge(pull, target), scale)
 
-    found = least(penalty, 1e-2)
-    if not found.converged:
-        slight = least(penalty + SLIGHT, 0.0)
-        found = Minimum(slight.theta, slight.at, found.passes + slight.passes, False, slight.slope)
+    optimum = minimize(penalty, 1e-2)
+    if not optimum.converged:
+        slight = minimize(penalty + SLIGHT, 0.0)
+        optimum = Minimum(slight.theta, slight.at, optimum.passes + slight.passes, False, slight.slope)
     even = (low <= 0) & (high >= 0)
-    return Contrasts(centered, free, means[free], even, penalty, found, values[0])  # both searches begin at no change
+    return Contrasts(centered, free, means[free], even, penalty, optimum, values[0])  # both searches begin at no change
 
 
 def _around(rows: Rows, means: Array, equal: Array) -> Rows:
@@ -148,5 +148,5 @@ def _squared(rows: Rows, theta: Array, ties: Array) -> Array:
 def _bend(rows: Rows, means: Array) -> Array:
     """The curvature by each slope and shift at no change."""
     q = softmax(rows.x + means)
-    spread = q * (1 - q)
-    return np.asarray(rows.w @ np.stack([spread * rows.x**2, spread], axis=2).reshape(len(q), -1))
+    variance = q * (1 - q)
+    return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))

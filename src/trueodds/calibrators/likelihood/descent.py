@@ -27,11 +27,11 @@ def descent(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, sca
     """
     from scipy.optimize import minimize
 
-    passes = 0
+    n_passes = 0
 
     def looked(x: Array) -> tuple[float, Array, Likelihood]:
-        nonlocal passes
-        passes += 1
+        nonlocal n_passes
+        n_passes += 1
         theta = start + scale * x
         at = sums(theta)
         w = at.weight if at.weight > 0 else 1.0
@@ -39,8 +39,8 @@ def descent(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, sca
         return at.value / w + drag, scale * (at.gradient / w + pull), at
 
     options = {"maxcor": 20, "maxiter": _LOOKS, "maxfun": _LOOKS, "ftol": 0.0, "gtol": STEEP * float(scale.min())}
-    found = minimize(lambda x: looked(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
-    x = found.x
+    result = minimize(lambda x: looked(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    x = result.x
     _, slope, at = looked(x)
     for _ in range(_ROUNDS):
         if np.abs(slope / scale).max() <= STEEP:
@@ -51,7 +51,7 @@ def descent(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, sca
             break
         x, slope, at = there, following, then
     steepest = float(np.abs(slope / scale).max())
-    return Minimum(start + scale * x, at, passes, steepest <= 100 * STEEP, steepest)
+    return Minimum(start + scale * x, at, n_passes, steepest <= 100 * STEEP, steepest)
 
 
 def _newton_step(slope_at: Callable[[Array], Array], x: Array, slope: Array) -> Array:
@@ -60,13 +60,13 @@ def _newton_step(slope_at: Callable[[Array], Array], x: Array, slope: Array) -> 
     turn, size = rest, float(slope @ slope)
     goal = 1e-6 * size
     for _ in range(_TURNS):
-        far = 1e-5 / np.abs(turn).max()
-        bend = (slope_at(x + far * turn) - slope) / far
-        curved = float(turn @ bend)
+        epsilon = 1e-5 / np.abs(turn).max()
+        hessian_product = (slope_at(x + epsilon * turn) - slope) / epsilon
+        curved = float(turn @ hessian_product)
         if curved <= 0:
             break
         step = step + size / curved * turn
-        rest = rest - size / curved * bend
+        rest = rest - size / curved * hessian_product
         before, size = size, float(rest @ rest)
         if size <= goal:
             break

@@ -42,34 +42,40 @@ class Evidence:
         own = np.sqrt(H.diagonal())
         unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
         values = np.linalg.eigvalsh(H * np.outer(unit, unit))
-        seen = int((values > TOLD * max(float(values[-1]), 1e-300)).sum())
-        told = min(d if self.told is None else self.told, seen)
+        numerical_rank = int((values > TOLD * max(float(values[-1]), 1e-300)).sum())
+        rank = min(d if self.told is None else self.told, numerical_rank)
         errors, pulled = self.facts.errors, self.penalty > 0
         # Equal weights of any size: those of 1 are meant.
-        gain = self.ratio() / self.facts.weight if told and errors == "curvature" and not pulled else None
+        gain = self.ratio() / self.facts.weight if rank and errors == "curvature" and not pulled else None
 
-        def found(errors: str, V: Array | None = None, units: float | None = None) -> Certainty:
+        def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> Certainty:
             even = None if V is None else self.even
-            return Certainty(errors, V, gain, told, float(self.facts.n), pulled, units, even)
+            return Certainty(errors, V, gain, rank, float(self.facts.n), pulled, units, even)
 
-        if told < d and not pulled:
-            return found("untold")
+        if rank < d and not pulled:
+            return make_certainty("untold")
         if errors in ("votes", "clusters") and self.scores is None:
-            return found("far")
-        spread = self._spread(errors)
-        if spread is None or (spread.units is not None and not spread.units > PAIR):
-            return found("few")
-        V = self._pairs(spread.covariance)
+            return make_certainty("far")
+        parameter_covariance = self._spread(errors)
+        if parameter_covariance is None or (
+            parameter_covariance.units is not None and not parameter_covariance.units > PAIR
+        ):
+            return make_certainty("few")
+        V = self._pairs(parameter_covariance.covariance)
         # Scores that are all 0, of shares that are met or slopes that only the penalty holds, have no variance.
-        return found(errors, V, spread.units) if proper(V) else Certainty("untold", None, None, told, 0.0, pulled)
+        return (
+            make_certainty(errors, V, parameter_covariance.units)
+            if proper(V)
+            else Certainty("untold", None, None, rank, 0.0, pulled)
+        )
 
     def _spread(self, errors: str) -> Spread | None:
         """The covariance of all parameters; None where units are fewer than these."""
         assert errors in SURE
         d = len(self.curvature)
-        bend = self.curvature + 2 * self.penalty * np.eye(d)
-        unit = 1 / np.sqrt(bend.diagonal())
-        bread = np.linalg.inv(bend * np.outer(unit, unit)) * np.outer(unit, unit)
+        hessian = self.curvature + 2 * self.penalty * np.eye(d)
+        unit = 1 / np.sqrt(hessian.diagonal())
+        bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
         if errors == "curvature":
             return Spread(bread * self.facts.weight)
         if errors == "weights":
@@ -78,7 +84,7 @@ class Evidence:
         assert self.scores is not None
         w, cluster = self.facts.w, self.facts.cluster
         units = Units.of_rows(w) if cluster is None else Units.of_clusters(w, cluster)
-        return by_units(bread, bend, self.scores(), units) if units.count > d else None
+        return by_units(bread, hessian, self.scores(), units) if units.count > d else None
 
     def _pairs(self, V: Array) -> Array:
         """(m, 2, 2) of (τ, γ) of each class."""

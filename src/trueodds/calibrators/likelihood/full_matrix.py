@@ -77,47 +77,49 @@ class FullMatrixRule(SummedRule):
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
         start = np.eye(k, k + 1) * sureness(data, self.floor, self._takes_logits)
-        seen = data.prepared(laid_out)
+        prepared = data.prepared(laid_out)
         if self.penalty == "auto":
-            found, chosen = _least_criterion(seen, target, start)
+            optimum, chosen = _least_criterion(prepared, target, start)
         else:
-            found, chosen = fitted(seen, self._strength(k, seen.facts.mass), target, start, shared=True), None
-        theta = found.theta.reshape(k, k + 1)
+            optimum, chosen = fitted(prepared, self._strength(k, prepared.facts.mass), target, start, shared=True), None
+        theta = optimum.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
         if self.penalty == 0 or self.bias_penalty == 0:
             bias -= bias.mean()
         made: Any = self.map
         logits = self._takes_logits
-        return made(weights, bias, self.floor, found.passes, found.converged, logits, chosen)
+        return made(weights, bias, self.floor, optimum.passes, optimum.converged, logits, chosen)
 
     def _strength(self, k: int, mass: float) -> Array:
         if isinstance(self.penalty, str):
             return scaled(k, mass)
-        given = self.penalty if self.bias_penalty is None else self.bias_penalty
-        return (odir if self.shrink == "odir" else ridge)(k, self.penalty, given)
+        bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
+        return (odir if self.shrink == "odir" else ridge)(k, self.penalty, bias_penalty)
 
-    def told(self, fitted: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
-        assert isinstance(fitted, FullMatrixMap)
-        told = [*data.facts.floored.notes(), *unfinished(fitted)]
-        if fitted.chosen is not None:
-            told.append(Note("TN534", f"Of the grid of penalties, {fitted.chosen:g} times the scaled one was chosen."))
+        assert isinstance(calibration_map, FullMatrixMap)
+        notes = [*data.facts.floored.notes(), *unfinished(calibration_map)]
+        if calibration_map.chosen is not None:
+            notes.append(
+                Note("TN534", f"Of the grid of penalties, {calibration_map.chosen:g} times the scaled one was chosen.")
+            )
         k = data.facts.k
-        return told + (few(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
+        return notes + (few(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 
 
-def _least_criterion(seen: Passes, target: Array, start: Array) -> tuple[Minimum, float]:
+def _least_criterion(data: Passes, target: Array, start: Array) -> tuple[Minimum, float]:
     """The fit of least −log-likelihood + effective parameters along the grid, each begun where the last one ended."""
-    k, best, passes = len(target), None, 0
+    k, selected, n_passes = len(target), None, 0
     for factor in GRID:
-        strength = scaled(k, seen.facts.mass, factor)
-        found = fitted(seen, strength, target, start, shared=True)
-        start, passes = found.theta, passes + found.passes
-        bend = found.at.hessian
-        held = bend + 2 * seen.facts.mass * np.diag(strength.reshape(-1))
-        criterion = found.at.value + float(np.trace(np.linalg.solve(held, bend)))
-        if best is None or criterion < best[0]:
-            best = criterion, found, factor
-    assert best is not None
-    _, found, factor = best
-    return Minimum(found.theta, found.at, passes, found.converged, found.slope), factor
+        strength = scaled(k, data.facts.mass, factor)
+        optimum = fitted(data, strength, target, start, shared=True)
+        start, n_passes = optimum.theta, n_passes + optimum.passes
+        hessian = optimum.at.hessian
+        penalized_hessian = hessian + 2 * data.facts.mass * np.diag(strength.reshape(-1))
+        criterion = optimum.at.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
+        if selected is None or criterion < selected[0]:
+            selected = criterion, optimum, factor
+    assert selected is not None
+    _, optimum, factor = selected
+    return Minimum(optimum.theta, optimum.at, n_passes, optimum.converged, optimum.slope), factor

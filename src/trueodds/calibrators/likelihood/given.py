@@ -28,12 +28,12 @@ class Given:
     logits: bool = False
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, floor: float, logits: bool) -> Given:
+    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool) -> Given:
         """The rows that have weight: one without is no row."""
         if not w.all():
             live = w > 0
             P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
-        return cls(P, Y, w, cluster, floor, logits)
+        return cls(P, Y, w, cluster, min_prob, logits)
 
     @property
     def k(self) -> int:
@@ -116,9 +116,9 @@ class Facts:
     looked: Likeness
 
     @classmethod
-    def of(cls, given: Given) -> Facts:
+    def of(cls, data: Given) -> Facts:
         """Of one batch."""
-        return cls(given.n, given.mass, given.came, given.floored, given.looked)
+        return cls(data.n, data.mass, data.came, data.floored, data.looked)
 
     @property
     def k(self) -> int:

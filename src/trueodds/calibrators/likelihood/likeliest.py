@@ -40,28 +40,28 @@ class Rows:
     w: Array  # (n,)
 
 
-def laid_out(given: Given, *, relative: bool = False) -> Rows:
+def laid_out(data: Given, *, relative: bool = False) -> Rows:
     """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
-    x = levels(given.P, given.floor) if given.logits else floored(given.P, given.floor)
+    x = levels(data.P, data.floor) if data.logits else floored(data.P, data.floor)
     if relative:
         x -= x.max(axis=1, keepdims=True)
-    Y, w = np.asfortranarray(given.Y, dtype=np.float64), given.w.astype(np.float64, copy=False)
+    Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)
     return Rows(np.asfortranarray(x), Y, w)
 
 
-def sureness(data: Passes, floor: float, logits: bool = False) -> float:
+def sureness(data: Passes, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
-    beta = TemperatureRule(floor=floor).over(data.prepared(_as_stated) if logits else data).beta
+    beta = TemperatureRule(floor=min_prob).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 
-def _as_stated(given: Given) -> Given:
+def _as_stated(data: Given) -> Given:
     """The log-probabilities of logits."""
-    return replace(given, P=LogProbabilities(log_softmax(given.P)), logits=False)
+    return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
 
 def fitted(
-    seen: Passes, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+    data: Passes, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
     r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `Rows`.
 
@@ -70,17 +70,17 @@ def fitted(
     apart, the same number added to all classes' biases or to a column of W, is that of the target. Where no finite
     parameters are best, a slight ridge about the target decides, and `converged` is False.
     """
-    found = _least(seen, strength, target, start, shared, ties, nothing=_SOON)
-    if found.converged:
-        return found
-    slight = _least(seen, strength + SLIGHT / seen.facts.mass, target, start, shared, ties, nothing=0.0)
-    return Minimum(slight.theta, slight.at, found.passes + slight.passes, False, slight.slope)
+    optimum = _least(data, strength, target, start, shared, ties, nothing=_SOON)
+    if optimum.converged:
+        return optimum
+    slight = _least(data, strength + SLIGHT / data.facts.mass, target, start, shared, ties, nothing=0.0)
+    return Minimum(slight.theta, slight.at, optimum.passes + slight.passes, False, slight.slope)
 
 
 def _least(
-    seen: Passes, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+    data: Passes, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
 ) -> Minimum:
-    k = seen.facts.k
+    k = data.facts.k
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def step(theta: Array, *, curved: bool = True) -> Callable[[Rows], Likelihood]:
@@ -89,13 +89,13 @@ def _least(
     if max(a.size, k * (k + 1 if shared else 2)) <= MANY:
         ridge = Ridge(_pinned(a, k, shared, ties), c)
         return minimum(
-            lambda theta: seen.sum(step(theta)), begin, ridge, nothing=nothing,
-            several=lambda places: seen.sums(map(step, places)),
+            lambda theta: data.sum(step(theta)), begin, ridge, nothing=nothing,
+            several=lambda places: data.sums(map(step, places)),
         )  # fmt: skip
-    bend = seen.sum(partial(_bend, shared=shared)) / seen.facts.mass
-    bend = bend.reshape(-1) if ties is None else ties.T**2 @ bend.reshape(-1)
-    scale = 1 / np.sqrt(bend + 2 * a + 1e-9 * bend.max())
-    return descent(lambda theta: seen.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
+    curvature = data.sum(partial(_bend, shared=shared)) / data.facts.mass
+    curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
+    scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
+    return descent(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
 
 
 def likelihood(rows: Rows, theta: Array, shared: bool, ties: Array | None, curved: bool = True) -> Likelihood:
@@ -121,17 +121,17 @@ def _pinned(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
     return full
 
 
-def _bend(seen: Rows, shared: bool) -> Array:
+def _bend(rows: Rows, shared: bool) -> Array:
     """What rows add to the curvature by each parameter at the identity, (K, d + 1)."""
-    q, F = softmax(seen.x), seen.x if shared else seen.x[:, :, None]
-    v = seen.w[:, None] * q * (1 - q)
+    q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
+    v = rows.w[:, None] * q * (1 - q)
     own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
     return np.concatenate([own, v.sum(axis=0)[:, None]], axis=1)
 
 
-def unfinished(found: Any) -> list[Note]:
+def unfinished(calibration_map: Any) -> list[Note]:
     """That no finite parameters fit best, where that is so."""
-    if found.converged:
+    if calibration_map.converged:
         return []
     return [
         Note(

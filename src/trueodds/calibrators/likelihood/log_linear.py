@@ -56,8 +56,10 @@ class LogLinearMap(Map):
         """The ranges of weights and biases."""
         if self.weights.ndim == 1:
             return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
-        off = self.weights[~np.eye(len(self.bias), dtype=bool)]
-        return f"diagonal {_range(self.weights.diagonal())}, beside it {_range(off)}, biases {_range(self.bias)}"
+        offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
+        return (
+            f"diagonal {_range(self.weights.diagonal())}, beside it {_range(offdiagonal)}, biases {_range(self.bias)}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """W, b and the floor, and how the fit went."""
@@ -84,34 +86,34 @@ class LogLinearMap(Map):
         )
 
 
-def levels(z: Any, floor: float) -> Array:
+def levels(z: Any, min_prob: float) -> Array:
     """Logits (n, K) in which that of an exact zero, −∞, is what the row's floor would have."""
     lost = np.isneginf(z)
     if not lost.any():
         return z
     top = z.max(axis=1, keepdims=True)
     total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
-    return np.where(lost, total + np.log(floor), z)
+    return np.where(lost, total + np.log(min_prob), z)
 
 
-def weights_of(given: Mapping[str, Any], k: int) -> Array:
+def weights_of(parameters: Mapping[str, Any], k: int) -> Array:
     """One saved weight per class, or a row of K for each."""
-    values = given["weights"]
+    values = parameters["weights"]
     if isinstance(values, list) and len(values) == k and all(isinstance(row, list) for row in values):
         return np.stack([wire.vector({"weights": row}, "weights", -LARGEST, LARGEST, size=k) for row in values])
-    return wire.vector(given, "weights", -LARGEST, LARGEST, size=k)
+    return wire.vector(parameters, "weights", -LARGEST, LARGEST, size=k)
 
 
-def flag(given: Mapping[str, Any], key: str) -> bool:
+def flag(mapping: Mapping[str, Any], key: str) -> bool:
     """A saved yes or no."""
-    if not isinstance(given[key], bool):
+    if not isinstance(mapping[key], bool):
         raise InputError(
             "TO505",
             f"In a saved calibrator {key} must be true or false.",
-            repr(given[key])[:40],
+            repr(mapping[key])[:40],
             "Fit it again and save it with .save(path).",
         )
-    return bool(given[key])
+    return bool(mapping[key])
 
 
 def _range(x: Array) -> str:

@@ -75,7 +75,7 @@ def normalized(P: Probabilities) -> Array:
     return logs - log_sum(logs)[:, None]
 
 
-def floored(P: Probabilities, floor: float) -> Array:
+def floored(P: Probabilities, min_prob: float) -> Array:
     """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
 
     Of log-probabilities the floor `OF_LOGITS` replaces exact zeros only.
@@ -86,19 +86,19 @@ def floored(P: Probabilities, floor: float) -> Array:
     [[0.0, -2000.0]]
     """
     if isinstance(P, LogProbabilities):
-        return raised(P.values, floor) - log_sum(P.values)[:, None]
-    logs = np.log(np.maximum(P, floor, dtype=np.float64))
+        return raised(P.values, min_prob) - log_sum(P.values)[:, None]
+    logs = np.log(np.maximum(P, min_prob, dtype=np.float64))
     logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
     return logs
 
 
-def raised(logs: Array, floor: float) -> Array:
+def raised(logs: Array, min_prob: float) -> Array:
     """Known logarithms with those below the floor at the floor; `OF_LOGITS` and less stand for exact zeros alone."""
-    low = np.isneginf(logs) if floor <= OF_LOGITS else logs < np.log(floor)
-    return np.where(low, np.log(floor), logs) if low.any() else logs
+    low = np.isneginf(logs) if min_prob <= OF_LOGITS else logs < np.log(min_prob)
+    return np.where(low, np.log(min_prob), logs) if low.any() else logs
 
 
-def log_pair(P: Probabilities, c: int, floor: float = 0.0) -> Array:
+def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
     """The logarithms of all other classes together and of class c, (n, 2), neither below the floor.
 
     Of two classes each has its own column. Of more, 1 − p is replaced by the sum of the others where it loses digits.
@@ -110,17 +110,17 @@ def log_pair(P: Probabilities, c: int, floor: float = 0.0) -> Array:
     if isinstance(P, LogProbabilities):
         logs = P.values
         rest = log_complement(logs, others, logs[:, c]) if P.shape[1] > 2 else logs[:, 1 - c]
-        found = np.stack([rest, logs[:, c]], axis=1)
-        return found if floor == 0 else raised(found, floor)
+        pair = np.stack([rest, logs[:, c]], axis=1)
+        return pair if min_prob == 0 else raised(pair, min_prob)
     p = P[:, c].astype(np.float64)
     rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(np.stack([rest, p], axis=1), floor))
+        return np.log(np.maximum(np.stack([rest, p], axis=1), min_prob))
 
 
-def log_ratio(P: Probabilities, floor: float) -> Array:
+def log_ratio(P: Probabilities, min_prob: float) -> Array:
     """log(p₁ / p₀) of two columns (n, 2), each floored; the digits near 0 and 1 are those of P."""
-    q, p = log_pair(P, 1, floor).T
+    q, p = log_pair(P, 1, min_prob).T
     return np.asarray(p - q)
 
 
@@ -131,14 +131,14 @@ def of_score(x: Array) -> Array:
         return np.log(np.stack([1 - x, x], axis=1))
 
 
-def log_odds(x: Array, floor: float) -> Array:
+def log_odds(x: Array, min_prob: float) -> Array:
     """log(p / (1 − p)) of single probabilities (n,), with both sides floored; exact near 0 and 1.
 
     >>> log_odds(np.array([0.5, 1.0]), 1e-12).round(2).tolist()
     [0.0, 27.63]
     """
     x = np.minimum(x, 1.0, dtype=np.float64)
-    return np.log(np.maximum(x, floor)) - np.log(np.maximum(1 - x, floor))
+    return np.log(np.maximum(x, min_prob)) - np.log(np.maximum(1 - x, min_prob))
 
 
 def sides(eta: Array) -> Array:
@@ -168,26 +168,26 @@ class Floored:
     impossible: int = 0  # rows whose outcome had probability 0
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, floor: float) -> Floored:
+    def of(cls, P: Probabilities, Y: Array, min_prob: float) -> Floored:
         """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
             zero = np.isneginf(P.values)
-            low = zero if floor <= OF_LOGITS else P.values < np.log(floor)
-            P = np.where(zero, 0.0, np.where(low, floor / 2, 1.0))
+            low = zero if min_prob <= OF_LOGITS else P.values < np.log(min_prob)
+            P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
         rows = max(1, _VALUES // P.shape[1])
-        least = _at_least(floor, P.dtype)
-        moved, came, impossible = 0, 0, 0
+        threshold = _at_least(min_prob, P.dtype)
+        moved, n_events, impossible = 0, 0, 0
         for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
-            low = P[part] < least
+            low = P[part] < threshold
             if (count := int(np.count_nonzero(low))) > 0:
                 moved += count
                 y = Y[part]
                 hit = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
                 if hit.any():
-                    came += int(np.count_nonzero(hit))
+                    n_events += int(np.count_nonzero(hit))
                     zero = P[part][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[part] == 0
                     impossible += int((hit & zero).any(axis=1).sum())
-        return cls(floor, P.size, moved, came, impossible)
+        return cls(min_prob, P.size, moved, n_events, impossible)
 
     def __add__(self, other: Floored) -> Floored:
         return Floored(
@@ -207,17 +207,17 @@ class Floored:
         return [Note("TN502", text + more)]
 
 
-def floor_of(view: View, floor: float) -> float:
+def floor_of(view: View, min_prob: float) -> float:
     """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
-    return OF_LOGITS if floor == FLOOR and view.has_logs else floor
+    return OF_LOGITS if min_prob == FLOOR and view.has_logs else min_prob
 
 
-def touched(P: Probabilities, Y: Array, floor: float) -> list[Note]:
+def touched(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
     """How many probabilities the floor of the fit moved, and how many of those came; Y shares (n, K) or labels (n,)."""
-    return Floored.of(P, Y, floor).notes()
+    return Floored.of(P, Y, min_prob).notes()
 
 
-def _at_least(floor: float, dtype: np.dtype[Any]) -> Any:
+def _at_least(min_prob: float, dtype: np.dtype[Any]) -> Any:
     """The smallest number of the type that is not below the floor: comparing within a type takes half the time."""
-    least = dtype.type(floor)
-    return least if float(least) >= floor else np.nextafter(least, dtype.type(1))
+    threshold = dtype.type(min_prob)
+    return threshold if float(threshold) >= min_prob else np.nextafter(threshold, dtype.type(1))

@@ -71,30 +71,30 @@ class Moments:
         return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products.reshape(len(Z), len(Z)))
 
     def __add__(self, other: Moments) -> Moments:
-        total, apart = self.total + other.total, other.means - self.means
+        total, difference = self.total + other.total, other.means - self.means
         part = other.total / total if total > 0 else 0.0
         return Moments(
             total,
             self.came + other.came,
             self.gone + other.gone,
-            self.means + apart * part,
+            self.means + difference * part,
             self.squares + other.squares,
-            self.products + other.products + self.total * part * np.outer(apart, apart),
+            self.products + other.products + self.total * part * np.outer(difference, difference),
         )
 
     @property
     def turns(self) -> Turns:
         """To uncorrelated columns."""
         m, total = len(self.means), self.total
-        size, whole = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
-        told = size > _ALIKE * whole
-        size = np.where(told, size, 1.0)
-        spread = self.products * np.outer(told, told) / total / np.outer(size, size)
-        values, turns = np.linalg.eigh(spread)
+        size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
+        varies = size > _ALIKE * rms
+        size = np.where(varies, size, 1.0)
+        correlation = self.products * np.outer(varies, varies) / total / np.outer(size, size)
+        values, turns = np.linalg.eigh(correlation)
         live = values > _SAME * max(float(values[-1]), _SAME)
         values, turns = np.sqrt(values[live]), turns[:, live]
         center = np.eye(m)
         center[0, 1:] = -self.means[1:]
         inner = turns / size[:, None] / values
         back = (turns * size[:, None] * values).T @ np.linalg.inv(center)
-        return Turns(-self.means, told, inner, center @ inner, back)
+        return Turns(-self.means, varies, inner, center @ inner, back)

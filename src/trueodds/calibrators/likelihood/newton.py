@@ -36,9 +36,9 @@ class Ridge:
         pull = self.strength * away if self.strength.ndim == 1 else self.strength @ away
         return float(away @ pull), 2 * pull
 
-    def added(self, bend: Array) -> Array:
+    def added(self, hessian: Array) -> Array:
         """The curvature with its own."""
-        return bend + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
+        return hessian + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,52 +77,58 @@ def minimum(
     """
     theta = np.array(start, dtype=np.float64)
     ridge = Ridge(np.zeros(len(theta)), theta) if ridge is None else ridge
-    at, passes, endless = sums(theta), 1, False
+    at, n_passes, endless = sums(theta), 1, False
     w = at.weight if at.weight > 0 else 1.0
     drag, pull = ridge.at(theta)
-    value, slope, bend = at.value / w + drag, at.gradient / w + pull, ridge.added(at.hessian / w)
+    value, slope, hessian = at.value / w + drag, at.gradient / w + pull, ridge.added(at.hessian / w)
     while True:
         steepest = float(np.abs(slope).max(initial=0.0))
-        if steepest <= STEEP or passes >= PASSES:
+        if steepest <= STEEP or n_passes >= PASSES:
             break
-        step = -_solved(bend, slope)
+        step = -_solved(hessian, slope)
         promise = -float(slope @ step)
         if promise <= 0 and fallback is None:  # no direction has both a slope and a curvature
             break
-        far, there, shorter = 1.0, theta + step, None
+        length, there, shorter = 1.0, theta + step, None
         following = sums(there)
         while True:
-            passes += 1
+            n_passes += 1
             drag, pull = ridge.at(there)
             reached = following.value / w + drag
             # A value that rounding hides is as good as a lower one.
-            enough = promise > 0 and reached <= value - 1e-4 * far * promise + 1e-14 * (1 + abs(value))
-            if enough or passes >= PASSES:
+            enough = promise > 0 and reached <= value - 1e-4 * length * promise + 1e-14 * (1 + abs(value))
+            if enough or n_passes >= PASSES:
                 break
             if fallback is not None:
                 other, fallback = np.array(fallback, dtype=np.float64), None
                 at_other = sums(other)
-                passes += 1
+                n_passes += 1
                 drag, pull = ridge.at(other)
                 if at_other.value / w + drag < value:
-                    far, there, following, reached = 0.0, other, at_other, at_other.value / w + drag
+                    length, there, following, reached = 0.0, other, at_other, at_other.value / w + drag
                     break
             if promise <= 0:
                 break
             shorter = shorter or _halved(theta, step, several or partial(map, sums))
-            far, there, following = next(shorter)
+            length, there, following = next(shorter)
         if not reached <= value + 1e-13 * (1 + abs(value)):
             break
-        before = float(step @ bend @ step)
+        before = float(step @ hessian @ step)
         fallback = None
-        theta, at, value, slope, bend = there, following, reached, following.gradient / w + pull, following.hessian / w
-        bend = ridge.added(bend)
+        theta, at, value, slope, hessian = (
+            there,
+            following,
+            reached,
+            following.gradient / w + pull,
+            following.hessian / w,
+        )
+        hessian = ridge.added(hessian)
         little = promise * max(at.weight, at.n) < nothing or np.abs(slope).max() <= STEEP
-        endless = bool(far and little and float(step @ bend @ step) < FALLING * before)
+        endless = bool(length and little and float(step @ hessian @ step) < FALLING * before)
         if endless:
             break
     steepest = float(np.abs(slope).max(initial=0.0))
-    return Minimum(theta, at, passes, steepest <= 100 * STEEP and not endless, steepest)
+    return Minimum(theta, at, n_passes, steepest <= 100 * STEEP and not endless, steepest)
 
 
 def _halved(
@@ -131,19 +137,19 @@ def _halved(
     """The step halved ever again, where that leads, and the sums there."""
     for first in range(1, PASSES, SHORTER):
         lengths = [0.5**j for j in range(first, first + SHORTER)]
-        places = [theta + far * step for far in lengths]
+        places = [theta + length * step for length in lengths]
         yield from zip(lengths, places, several(places), strict=False)
 
 
-def _solved(bend: Array, slope: Array) -> Array:
+def _solved(hessian: Array, slope: Array) -> Array:
     """The bend's inverse times the slope, by Cholesky; where it has none, without the directions that do not bend."""
-    own = bend.diagonal()
+    own = hessian.diagonal()
     if own.min(initial=np.inf) > 0:
         unit = 1 / np.sqrt(own)  # of equal curvature along every axis, however rare a class is
-        root, failed = dpotrf(bend * unit[:, None] * unit, lower=1)
+        root, failed = dpotrf(hessian * unit[:, None] * unit, lower=1)
         if not failed and root.diagonal().min() ** 2 > 1e3 * ROUNDING * len(own):
             return np.asarray(unit * dpotrs(root, unit * slope, lower=1)[0])
-    values, turns = np.linalg.eigh(bend)
+    values, turns = np.linalg.eigh(hessian)
     live = values > ROUNDING * max(len(own), 10) * max(float(values[-1]), 0.0)
     along = turns[:, live]
     return (along / values[live]) @ (along.T @ slope)

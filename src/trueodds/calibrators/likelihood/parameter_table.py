@@ -48,13 +48,15 @@ class ParameterTable:
         corner, names = f"against {self._name(self.baseline)}", [self._name(others[i]) for i in order]
         cells = [(corner, *_HEAD), *((name, *self._row(i)) for name, i in zip(names, order, strict=True))]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        found = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+        text_lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells
+        ]
         if len(order) < len(others):
             larger = "" if self.errors is None else ", of larger p"
-            found.append(f"… and {len(others) - SHOWN:,} more classes{larger}.")
+            text_lines.append(f"… and {len(others) - SHOWN:,} more classes{larger}.")
         if self.errors is not None:
-            found += [f"{name} {corner}: {self._sentence(i, name)}" for name, i in zip(names, order, strict=True)]
-        return found + footing(self.certainty, self.method)
+            text_lines += [f"{name} {corner}: {self._sentence(i, name)}" for name, i in zip(names, order, strict=True)]
+        return text_lines + footing(self.certainty, self.method)
 
     @property
     def errors(self) -> Array | None:
@@ -72,7 +74,7 @@ class ParameterTable:
         z, other = self.tau / errors[:, 0], (self.gamma - 1) / errors[:, 1]
         r = V[:, 0, 1] / errors[:, 0] / errors[:, 1]
         statistic = (z**2 - 2 * r * z * other + other**2) / ((1 - r) * (1 + r))
-        return np.array([self.certainty.beyond(float(each)) for each in statistic])
+        return np.array([self.certainty.beyond(float(value)) for value in statistic])
 
     def intervals(self) -> tuple[Array, Array]:
         """The ends for δ and for γ, each (K − 1, 2)."""
@@ -82,8 +84,8 @@ class ParameterTable:
         return delta, ends_of(self.gamma, errors[:, 1], within)
 
     def _name(self, j: int) -> str:
-        given = self.classes[j]
-        name = printable(given) if isinstance(given, str) else f"class {given}"
+        class_name = self.classes[j]
+        name = printable(class_name) if isinstance(class_name, str) else f"class {class_name}"
         name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         return name if len(self.classes) > 2 else f"{name} ({('other', 'event')[j]})"
 
@@ -92,7 +94,7 @@ class ParameterTable:
         if self.errors is None:
             return [digits(delta), "–", "–", digits(self.gamma[i]), *["–"] * 4]
         of_delta, of_gamma = (_within(ends[i]) for ends in self.intervals())
-        p, adjusted = (chance(each[i]) for each in (self.pvalues, holm(self.pvalues.tolist())))
+        p, adjusted = (chance(values[i]) for values in (self.pvalues, holm(self.pvalues.tolist())))
         se_tau, se_gamma = map(digits, self.errors[i])
         return [digits(delta), of_delta, se_tau, digits(self.gamma[i]), of_gamma, se_gamma, p, adjusted]
 

@@ -50,12 +50,12 @@ def slope_said(gamma: float, ends: Array) -> str:
 
 def spoken(value: float, ends: Array, times: str = "") -> str:
     """`0.68 [0.63, 0.74]`, with more decimals where an end would else read as 1."""
-    told = (value, *ends)
+    numbers = (value, *ends)
     decimals = next(
         (d for d in range(2, 6) if not any(round(x, d) == 1 and abs(x - 1) > 1e-9 for x in ends)),
         6,
     )
-    shown = [f"{x:.{decimals}f}" if 0.1 <= abs(x) < 1000 else f"{x:.2g}" for x in told]
+    shown = [f"{x:.{decimals}f}" if 0.1 <= abs(x) < 1000 else f"{x:.2g}" for x in numbers]
     return f"{shown[0]}{times} [{shown[1]}, {shown[2]}]"
 
 
@@ -74,42 +74,44 @@ def belief(p: float) -> str:
     return ">0.9999" if p > 0.9999 else "<0.0001" if p < 0.0001 else figure(p)
 
 
-def footing(sure: Certainty | None, method: str) -> list[str]:
+def footing(certainty: Certainty | None, method: str) -> list[str]:
     """How sure the numbers are made, and the evidence against no change."""
-    if sure is None:
+    if certainty is None:
         return ["No standard errors are kept with this map. Fit it again for them."]
-    if sure.errors not in SURE:
-        found = [f"No standard errors: {_WITHHELD[sure.errors]}{_remedy(sure, method)}"]
+    if certainty.errors not in SURE:
+        sentences = [f"No standard errors: {_WITHHELD[certainty.errors]}{_remedy(certainty, method)}"]
     else:
-        found = ["Each interval is for one number by itself, on the rows of the fit; Holm's p allows for all classes."]
-    if sure.errors in _SANDWICH:
-        found.append(_SANDWICH[sure.errors])
-    if sure.units is not None and sure.units < FEW * 2 * _classes(sure):
-        kind = "clusters" if sure.errors == "clusters" else "rows"
-        found.append(
-            f"They rest on as much as {sure.units:.3g} equal {kind} would tell, which is little: intervals and tests are by t and F with so few, and are wide for it."
+        sentences = [
+            "Each interval is for one number by itself, on the rows of the fit; Holm's p allows for all classes."
+        ]
+    if certainty.errors in _SANDWICH:
+        sentences.append(_SANDWICH[certainty.errors])
+    if certainty.units is not None and certainty.units < FEW * 2 * _classes(certainty):
+        kind = "clusters" if certainty.errors == "clusters" else "rows"
+        sentences.append(
+            f"They rest on as much as {certainty.units:.3g} equal {kind} would tell, which is little: intervals and tests are by t and F with so few, and are wide for it."
         )
-    if sure.penalized and sure.errors in SURE:
-        inside = "" if sure.errors == "curvature" else ", in the sandwich too"
-        found.append(
+    if certainty.penalized and certainty.errors in SURE:
+        inside = "" if certainty.errors == "curvature" else ", in the sandwich too"
+        sentences.append(
             f"With a penalty standard errors are by the penalized curvature{inside}, about parameters that are drawn towards no change; no likelihood ratio is shown, as χ² is no law for it."
         )
-    if sure.ratio is not None:
-        found.append(
-            f"Against no change (every δ = γ = 1), on the rows of the fit: likelihood ratio {figure(sure.ratio)}, χ² with {sure.told:,} degrees of freedom, p = {chance(sure.pvalue)}; posterior probability of calibration {belief(sure.posterior)} by BIC, from even odds. Whether the map holds, other rows must tell."
+    if certainty.ratio is not None:
+        sentences.append(
+            f"Against no change (every δ = γ = 1), on the rows of the fit: likelihood ratio {figure(certainty.ratio)}, χ² with {certainty.told:,} degrees of freedom, p = {chance(certainty.pvalue)}; posterior probability of calibration {belief(certainty.posterior)} by BIC, from even odds. Whether the map holds, other rows must tell."
         )
-    return found
+    return sentences
 
 
-def _classes(sure: Certainty) -> int:
-    return 0 if sure.covariance is None else len(sure.covariance)
+def _classes(certainty: Certainty) -> int:
+    return 0 if certainty.covariance is None else len(certainty.covariance)
 
 
-def _remedy(sure: Certainty, method: str) -> str:
+def _remedy(certainty: Certainty, method: str) -> str:
     """What gives standard errors: a penalty where there was none and it can."""
-    if sure.errors not in _CURABLE:
+    if certainty.errors not in _CURABLE:
         return ""
-    if sure.penalized:
+    if certainty.penalized:
         return " Bring rows with other predictions."
     same = "" if method == "mcllo" else ", the same map with a penalty,"
     return f' to.fit(preds, "mcllo", penalty=0.5){same} has finite parameters, with standard errors.'

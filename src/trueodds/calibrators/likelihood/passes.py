@@ -33,8 +33,8 @@ class Passes(ABC):
 
     def sum(self, step: Step) -> Any:
         """The sum of what `step` makes of the rows."""
-        (found,) = self.sums([step])
-        return found
+        (total,) = self.sums([step])
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,23 +109,23 @@ class Far(Passes):
         is written as if it were alone.
         """
         answers: list[list[Any]] = [[] for _ in fits]
-        found: dict[int, T] = {}
-        while len(found) < len(fits):
-            asked: dict[int, tuple[Chain, ...]] = {}
+        results: dict[int, T] = {}
+        while len(results) < len(fits):
+            pending: dict[int, tuple[Chain, ...]] = {}
             for i, fit in enumerate(fits):
-                if i not in found:
+                if i not in results:
                     try:
-                        found[i] = fit(_Again(answers[i], self.facts, self.made))
+                        results[i] = fit(_Again(answers[i], self.facts, self.made))
                     except _Asked as question:
-                        asked[i] = question.chains
-            together = iter(self._of([chain for chains in asked.values() for chain in chains]) if asked else [])
-            for i, chains in asked.items():
-                answers[i].append([next(together) for _ in chains])
-        return [found[i] for i in range(len(fits))]
+                        pending[i] = question.chains
+            sums = iter(self._of([chain for chains in pending.values() for chain in chains]) if pending else [])
+            for i, chains in pending.items():
+                answers[i].append([next(sums) for _ in chains])
+        return [results[i] for i in range(len(fits))]
 
     def _of(self, chains: Sequence[Chain]) -> tuple[Any, ...]:
-        found: Sums = self.over(Several(tuple(chains)))
-        return found.values
+        sums: Sums = self.over(Several(tuple(chains)))
+        return sums.values
 
 
 class _Asked(Exception):

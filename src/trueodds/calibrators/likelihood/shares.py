@@ -25,7 +25,7 @@ def likeliest(A: Array, w: Array) -> Array:
     live = w > 0
     A, w = A[live], w[live]
     total = float(w.sum())
-    closest, best = np.inf, np.full(A.shape[1], 1 / A.shape[1])
+    closest, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
     for face in _faces(A.shape[1]):
         shares = _inside(A[:, face], w)
         q = A[:, face] @ shares
@@ -33,10 +33,10 @@ def likeliest(A: Array, w: Array) -> Array:
             continue
         short = float(((w / q) @ A).max(initial=total)) / total - 1
         if short < closest:
-            closest, best = short, _spread(shares, face, A.shape[1])
+            closest, optimal = short, _spread(shares, face, A.shape[1])
         if short <= _CLOSE:
             break
-    return best
+    return optimal
 
 
 def nearest(G: Array, c: Array) -> Array:
@@ -46,7 +46,7 @@ def nearest(G: Array, c: Array) -> Array:
     [0.6, 0.4]
     """
     size = max(float(np.abs(G).max()), float(np.abs(c).max()))
-    closest, best = np.inf, np.full(len(c), 1 / len(c))
+    closest, optimal = np.inf, np.full(len(c), 1 / len(c))
     for face in _faces(len(c)):
         m = len(face)
         bordered = np.ones((m + 1, m + 1))
@@ -58,10 +58,10 @@ def nearest(G: Array, c: Array) -> Array:
         slope = G @ v - c
         short = (float(slope[face].min()) - float(slope.min())) / size if size else 0.0
         if short < closest:
-            closest, best = short, v
+            closest, optimal = short, v
         if short <= _CLOSE:
             break
-    return best
+    return optimal
 
 
 def _faces(m: int) -> list[list[int]]:
@@ -92,13 +92,13 @@ def _inside(A: Array, w: Array) -> Array:
         tilt = (np.sqrt(w) / q)[:, None] * (A @ along)
         step = along @ np.linalg.lstsq(tilt.T @ tilt, slope, rcond=1e-15)[0]
         falling = step < 0
-        far = min(1.0, 0.99 * float((v[falling] / -step[falling]).min(initial=np.inf)))
-        while far > 1e-12:
-            there = v + far * step
+        length = min(1.0, 0.99 * float((v[falling] / -step[falling]).min(initial=np.inf)))
+        while length > 1e-12:
+            there = v + length * step
             reached = float(w @ np.log(A @ there))
             if reached >= value - 1e-15 * abs(value):
                 break
-            far /= 2
+            length /= 2
         else:
             break
         if np.abs(there - v).max() <= 1e-16:

@@ -56,7 +56,7 @@ def by_model(bread: Array, squares: Array) -> Spread:
     return Spread(bread @ squares @ bread)
 
 
-def by_units(bread: Array, bend: Array, scores: Scores, units: Units) -> Spread:
+def by_units(bread: Array, hessian: Array, scores: Scores, units: Units) -> Spread:
     r"""By how far the parameters move where one unit is left out, the jackknife.
 
     With s and B a unit's score and curvature and H that of all (penalty included) the move is :math:`z = (H - B)^{-1}
@@ -70,32 +70,32 @@ def by_units(bread: Array, bend: Array, scores: Scores, units: Units) -> Spread:
     Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002); the degrees of freedom are our own.
     """
     S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.came))
-    z = _moves(bread, bend, scores, units, S)
+    z = _moves(bread, hessian, scores, units, S)
     V = z.T @ z / units.stretch
-    told = scores.shares(units, bread)
+    leverage = scores.shares(units, bread)
     heights = ((z @ whitened(z.T @ z)) ** 2).sum(axis=1)
-    d, fourth, square = len(bread), float((heights**2).sum()), float((told**2).sum())
-    equal = float(told.sum()) ** 2 / square if square > 0 else 0.0
-    seen = (d + 2) * d / fourth if fourth > 0 else 0.0
-    return Spread((V + V.T) / 2, min(equal, seen, float(units.count)))
+    d, fourth, square = len(bread), float((heights**2).sum()), float((leverage**2).sum())
+    equal = float(leverage.sum()) ** 2 / square if square > 0 else 0.0
+    kurtosis_units = (d + 2) * d / fourth if fourth > 0 else 0.0
+    return Spread((V + V.T) / 2, min(equal, kurtosis_units, float(units.count)))
 
 
-def _moves(bread: Array, bend: Array, scores: Scores, units: Units, S: Array) -> Array:
+def _moves(bread: Array, hessian: Array, scores: Scores, units: Units, S: Array) -> Array:
     z, left = np.zeros_like(S), S.copy()
     step = left @ bread
     along, length = step, (left * step).sum(axis=1)
     goal = _NEAR * length
     for _ in range(min(len(bread) + 2, _STEPS)):
-        whole = along @ bend
-        bent = whole - scores.bend(units, along)
-        curved, most = (bent * along).sum(axis=1), (whole * along).sum(axis=1)
+        hessian_product = along @ hessian
+        bent = hessian_product - scores.bend(units, along)
+        curved, full_curvature = (bent * along).sum(axis=1), (hessian_product * along).sum(axis=1)
         # A direction that a unit alone tells has no curvature without it, and no finite move.
-        far = np.divide(length, curved, out=np.zeros_like(length), where=curved > _NEAR * most)
-        z += far[:, None] * along
-        left -= far[:, None] * bent
+        step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _NEAR * full_curvature)
+        z += step_size[:, None] * along
+        left -= step_size[:, None] * bent
         step = left @ bread
         before, length = length, (left * step).sum(axis=1)
-        if (length <= goal).all() or not far.any():
+        if (length <= goal).all() or not step_size.any():
             break
         along = step + np.divide(length, before, out=np.zeros_like(length), where=before > 0)[:, None] * along
     return z

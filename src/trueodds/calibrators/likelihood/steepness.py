@@ -22,31 +22,31 @@ def steepness(sums: Callable[[float], Likelihood], start: float = 1.0, *, within
     """
     low, high, beta, last = LOWEST, HIGHEST, start, math.inf
     untried = {LOWEST, HIGHEST}
-    for passes in range(1, _PASSES):
+    for n_passes in range(1, _PASSES):
         at = sums(beta)
         g, h = float(at.gradient[0]), float(at.hessian[0, 0])
         untried.discard(beta)
         if g == 0:
             # Without curvature either the rows are uniform, or so sure already that nothing is left to weigh.
-            return (beta if h > 0 else 1.0 if beta <= 1 else HIGHEST), passes
+            return (beta if h > 0 else 1.0 if beta <= 1 else HIGHEST), n_passes
         if (beta == LOWEST and g > 0) or (beta == HIGHEST and g < 0):
-            return beta, passes
+            return beta, n_passes
         low, high = (low, beta) if g > 0 else (beta, high)
         step, left = _step(g, h, at.beyond.tolist(), beta)
         near = left <= within * beta and h * left <= _SLOPE * within * at.weight
         if near or high - low <= 1e-15 * high:
-            return min(max(beta + step, low), high), passes
+            return min(max(beta + step, low), high), n_passes
         following, closed = beta + step, low > LOWEST and high < HIGHEST
-        if passes == 1 and beta in (LOWEST, HIGHEST):  # a start that was none
+        if n_passes == 1 and beta in (LOWEST, HIGHEST):  # a start that was none
             following = 1.0
         elif following <= LOWEST and LOWEST in untried:
             following = LOWEST
         elif following >= HIGHEST and HIGHEST in untried:
             following = HIGHEST
-        elif not low < following < high or (abs(step) > 0.5 * last and (closed or passes > 20)):
+        elif not low < following < high or (abs(step) > 0.5 * last and (closed or n_passes > 20)):
             following = math.sqrt(low * high)
         last, beta = abs(following - beta), following
-    return beta, passes
+    return beta, n_passes
 
 
 def _step(g: float, h: float, beyond: list[float], beta: float) -> tuple[float, float]:
@@ -66,8 +66,8 @@ def _step(g: float, h: float, beyond: list[float], beta: float) -> tuple[float, 
     s = newton
     for _ in range(50):
         slope = s - newton + sum(a * s ** (j + 1) for j, a in enumerate(terms, 1))
-        bend = 1 + sum((j + 1) * a * s**j for j, a in enumerate(terms, 1))
-        before, s = s, s - slope / bend
+        derivative = 1 + sum((j + 1) * a * s**j for j, a in enumerate(terms, 1))
+        before, s = s, s - slope / derivative
         if abs(s - before) <= 2**-52 * abs(s):  # no double lies nearer
             break
     return s, abs(newton) * ratio ** (len(terms) + 1) / (1 - ratio)
@@ -83,33 +83,33 @@ def valley(slopes: Callable[[float], tuple[float, float]], start: float = 1.0) -
     3.0
     """
     beta, (g, h) = start, slopes(start)
-    ends, passes, curved = [LOWEST, HIGHEST], 1, abs(h)
+    ends, n_passes, curved = [LOWEST, HIGHEST], 1, abs(h)
     if g == 0:
-        return beta, passes
+        return beta, n_passes
     while True:
         side = 0 if g < 0 else 1
         ends[side] = beta
         other = min(max(beta * (0.5 if side else 2.0), LOWEST), HIGHEST)
         if other == beta:
-            return beta, passes
+            return beta, n_passes
         there = slopes(other)
-        passes += 1
+        n_passes += 1
         if there[0] == 0:  # where it is flat, too, it has fallen below what numbers hold, and falls on
             turns = abs(there[1]) > 1e-12 * curved
-            return (other if turns else (LOWEST if side else HIGHEST)), passes
+            return (other if turns else (LOWEST if side else HIGHEST)), n_passes
         if (there[0] < 0) != (g < 0):
             ends[1 - side] = other
             break
         beta, (g, h) = other, there
     low, high = ends
-    while passes < _PASSES:
+    while n_passes < _PASSES:
         step = -g / h if h > 0 else math.inf
         if abs(step) <= 1e-8 * beta or high - low <= 1e-15 * high:
-            return min(max(beta + step, low), high), passes
+            return min(max(beta + step, low), high), n_passes
         beta = beta + step if low < beta + step < high else math.sqrt(low * high)
         g, h = slopes(beta)
-        passes += 1
+        n_passes += 1
         if g == 0:
             break
         low, high = (beta, high) if g < 0 else (low, beta)
-    return beta, passes
+    return beta, n_passes

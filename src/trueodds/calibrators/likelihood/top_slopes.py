@@ -13,7 +13,7 @@ from trueodds.calibrators.likelihood.parts import in_parts
 Array = NDArray[Any]
 
 
-def slopes(P: Probabilities, Y: Array, w: Array, floor: float, beta: float) -> tuple[float, float]:
+def slopes(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:
     """The first and second derivative of the log loss of the top class by β.
 
     With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
@@ -22,8 +22,8 @@ def slopes(P: Probabilities, Y: Array, w: Array, floor: float, beta: float) -> t
     first = second = 0.0
     for p, y, m in in_parts(P, Y, w):
         every, top = np.arange(len(p)), largest(p)
-        came = y[every, top] if y.ndim == 2 else top == y
-        logs = floored(p, floor)
+        correct = y[every, top] if y.ndim == 2 else top == y
+        logs = floored(p, min_prob)
         logs = logs - logs[every, top][:, None]
         logs[every, top] = -np.inf
         runner_up = logs.max(axis=1)
@@ -31,9 +31,9 @@ def slopes(P: Probabilities, Y: Array, w: Array, floor: float, beta: float) -> t
         logs[every, top] = 0.0
         rest = e.sum(axis=1)
         mean = (e * logs).sum(axis=1) / rest
-        spread = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest
+        variance = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest
         odds = rest * np.exp(beta * runner_up)
-        sure = 1 / (1 + odds)
-        first += float(m @ (mean * (came - sure)))
-        second += float(m @ (spread * (came - sure) + mean**2 * sure * odds * sure))
+        confidence = 1 / (1 + odds)
+        first += float(m @ (mean * (correct - confidence)))
+        second += float(m @ (variance * (correct - confidence) + mean**2 * confidence * odds * confidence))
     return first, second

@@ -41,8 +41,8 @@ class Units:
     def sums(self, x: Array, residuals: Array) -> Array:
         """Σ r x and Σ r of each unit, (G, d) with the columns of each class in turn; x and r are (n, m)."""
         size = int(self.of.max(initial=0)) + 1
-        found = np.empty((size, 2 * x.shape[1]))
+        unit_sums = np.empty((size, 2 * x.shape[1]))
         for j, (column, r) in enumerate(zip(x.T, residuals.T, strict=True)):
-            found[:, 2 * j] = np.bincount(self.of, r * column, size)
-            found[:, 2 * j + 1] = np.bincount(self.of, r, size)
-        return found
+            unit_sums[:, 2 * j] = np.bincount(self.of, r * column, size)
+            unit_sums[:, 2 * j + 1] = np.bincount(self.of, r, size)
+        return unit_sums

@@ -26,10 +26,10 @@ def whitened(V: Array) -> Array:
     return np.asarray(unit[:, None] * turns[:, live] / np.sqrt(values[live]))
 
 
-def quadratic(off: Array, V: Array) -> float:
+def quadratic(deviation: Array, V: Array) -> float:
     """off' V⁺ off.
 
     >>> round(quadratic(np.array([1.0, 1.0]), np.diag([4.0, 1.0])), 9)
     1.25
     """
-    return float(((off @ whitened(V)) ** 2).sum())
+    return float(((deviation @ whitened(V)) ** 2).sum())

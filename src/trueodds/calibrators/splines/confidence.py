@@ -38,10 +38,10 @@ class ConfidenceMap(Map):
         Q, top, x = self._split(P)
         rows = np.arange(len(Q))
         rest, others = Q.sum(axis=1), Q.shape[1] - 1
-        told = np.maximum(self.confidence(x), self._least(Q, rest))
+        confidence = np.maximum(self.confidence(x), self._least(Q, rest))
         Q = np.divide(Q, rest[:, None], out=np.full_like(Q, 1 / others), where=rest[:, None] > 0)
-        Q *= (1 - told)[:, None]
-        Q[rows, top] = told
+        Q *= (1 - confidence)[:, None]
+        Q[rows, top] = confidence
         return Q
 
     def raised(self, P: Array) -> int:
@@ -62,7 +62,7 @@ class ConfidenceMap(Map):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ConfidenceMap:  # noqa: ARG003 - any number of classes
         """Scores that rise, and a confidence for each."""
         wire.keys(parameters, ("scores", "confidences", "clipped"), "parameters")
-        scores = wire.vector(parameters, "scores", 0, 2, rising="strictly")  # float16 may say a little more than 1
+        scores = wire.vector(parameters, "scores", 0, 2, increasing="strictly")  # float16 may say a little more than 1
         confidences = wire.vector(parameters, "confidences", 0, 1, size=len(scores))
         return cls(scores, confidences, wire.count(parameters, "clipped"))
 
@@ -90,28 +90,28 @@ def fitted(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
     """The spline through the running sums of what came less what was said, by least squares, and its slope."""
     P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     rows, top = np.arange(len(P)), P.argmax(axis=1)
-    s, mass, came = ByScore(P[rows, top], Y[rows, top], w).sums()
-    running = np.cumsum(came - mass * s) / mass.sum()
+    s, mass, events = ByScore(P[rows, top], Y[rows, top], w).sums()
+    running = np.cumsum(events - mass * s) / mass.sum()
     if len(s) == 1:
-        told = s + running
+        confidences = s + running
     else:
         # Places from 0 to 1: those of single rows are i/(n − 1), and scores that are equal share the last of theirs.
         t = np.cumsum(mass)
         t = (t - mass[0]) / (t[-1] - mass[0])
-        told = s + running_curve(t, running, mass, count).slope(t)
-    clipped = int(((told < 0) | (told > 1)).sum())
+        confidences = s + running_curve(t, running, mass, count).slope(t)
+    clipped = int(((confidences < 0) | (confidences > 1)).sum())
     keep = np.union1d(grouped(mass, MOST), len(s) - 1)
-    return ConfidenceMap(s[keep], np.clip(told[keep], 0.0, 1.0), clipped)
+    return ConfidenceMap(s[keep], np.clip(confidences[keep], 0.0, 1.0), clipped)
 
 
 def running_curve(t: Array, h: Array, w: Array, count: int) -> Natural:
     """The natural spline with even knots on [0, 1] of least squared distance from h at t; as level as the rows allow."""
     knots = np.arange(count) / (count - 1)
-    unit = [Natural(knots, each) for each in np.eye(count)]
+    unit = [Natural(knots, row) for row in np.eye(count)]
     gram, right = np.zeros((count, count)), np.zeros(count)
     for start in range(0, len(t), 1 << 14):
         part = slice(start, start + (1 << 14))
-        B = np.stack([each(t[part]) for each in unit], axis=1)
+        B = np.stack([spline(t[part]) for spline in unit], axis=1)
         gram += (B * w[part, None]).T @ B
         right += (w[part] * h[part]) @ B
     return Natural(knots, np.linalg.pinv(gram, rcond=RANK, hermitian=True) @ right)

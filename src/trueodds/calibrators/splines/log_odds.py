@@ -65,31 +65,31 @@ class LogOdds:
         }
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> LogOdds:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> LogOdds:
         """Knots that rise, and a finite value at each; files of earlier versions have no floor."""
-        given = {"floor": 0.0, **given}
-        wire.keys(given, ("x", "f", "freedom", "settled", "passes", "floor"), "a curve")
-        x = wire.vector(given, "x", -1e9, 1e9, rising="strictly")
-        if len(x) < 2 or not isinstance(given["settled"], bool):
+        parameters = {"floor": 0.0, **parameters}
+        wire.keys(parameters, ("x", "f", "freedom", "settled", "passes", "floor"), "a curve")
+        x = wire.vector(parameters, "x", -1e9, 1e9, increasing="strictly")
+        if len(x) < 2 or not isinstance(parameters["settled"], bool):
             raise InputError(
                 "TO505",
                 "In a saved calibrator a spline must have two knots or more, and settled is true or false.",
-                f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(given['settled'])[:40]}",
+                f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(parameters['settled'])[:40]}",
                 "Fit it again and save it with .save(path).",
             )
-        f = wire.vector(given, "f", -1e9, 1e9, size=len(x))
-        freedom = wire.number(given, "freedom", 0, 1e6)
-        floor = wire.number(given, "floor", 0, 0.5)
-        return cls(Natural(x, f), freedom, given["settled"], wire.count(given, "passes"), floor)
+        f = wire.vector(parameters, "f", -1e9, 1e9, size=len(x))
+        freedom = wire.number(parameters, "freedom", 0, 1e6)
+        min_prob = wire.number(parameters, "floor", 0, 0.5)
+        return cls(Natural(x, f), freedom, parameters["settled"], wire.count(parameters, "passes"), min_prob)
 
 
-def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None, floor: float) -> LogOdds:
+def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float) -> LogOdds:
     """The curve for floored log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
-    x, mass, came = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
-    seen = Seen(x, came, np.maximum(mass - came, 0.0)).in_groups(len(x))
-    if seen.separated:
-        held = tame(line(seen.x), seen.came / seen.mass, seen.mass, np.array([0.0, 1.0]))
-        ends = np.array([seen.x[0], max(seen.x[-1], seen.x[0] + 1.0)])
-        return LogOdds(Natural(ends, line(ends) @ held.theta), 2.0, False, held.passes, floor)
-    found = fitted(seen, spaced(seen, knots), penalty) if len(seen.x) > 1 else shifted(seen)
-    return LogOdds(found.curve, found.freedom, found.converged, found.passes, floor)
+    x, mass, events = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
+    data = Seen(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
+    if data.separated:
+        smoothed_fit = tame(line(data.x), data.came / data.mass, data.mass, np.array([0.0, 1.0]))
+        ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
+        return LogOdds(Natural(ends, line(ends) @ smoothed_fit.theta), 2.0, False, smoothed_fit.passes, min_prob)
+    fit = fitted(data, spaced(data, knots), penalty) if len(data.x) > 1 else shifted(data)
+    return LogOdds(fit.curve, fit.freedom, fit.converged, fit.passes, min_prob)

@@ -40,23 +40,25 @@ class Seen(NamedTuple):
         """Σw."""
         return self.came + self.missed
 
-    def in_groups(self, most: int) -> Seen:
+    def in_groups(self, max_groups: int) -> Seen:
         """Neighbors together at their mean, where there are more than so many; all, where no two differ by `SAME`."""
         alike = self.x[-1] - self.x[0] < SAME
-        if len(self.x) <= (1 if alike else most):
+        if len(self.x) <= (1 if alike else max_groups):
             return self
         w = self.mass
-        first = np.zeros(1, dtype=np.int64) if alike else grouped(w, most)
-        came, missed, wx = (np.add.reduceat(v, first) for v in (self.came, self.missed, w * self.x))
-        return Seen(wx / (came + missed), came, missed)
+        first = np.zeros(1, dtype=np.int64) if alike else grouped(w, max_groups)
+        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.came, self.missed, w * self.x))
+        return Seen(wx / (events + nonevents), events, nonevents)
 
     @property
     def separated(self) -> bool:
         """Whether some steeper line always fits better: what came lies on one side of what did not."""
-        came, missed = self.x[self.came > 0], self.x[self.missed > 0]
-        if not len(came) or not len(missed):
+        event_scores, nonevent_scores = self.x[self.came > 0], self.x[self.missed > 0]
+        if not len(event_scores) or not len(nonevent_scores):
             return True
-        return len(self.x) > 1 and bool(came[0] >= missed[-1] or came[-1] <= missed[0])
+        return len(self.x) > 1 and bool(
+            event_scores[0] >= nonevent_scores[-1] or event_scores[-1] <= nonevent_scores[0]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,19 +77,21 @@ class Basis:
     def __init__(self, knots: Array, center: float) -> None:
         m = len(knots)
         Q, R = bands(knots)
-        bend = np.zeros((m, m))
+        second_derivatives = np.zeros((m, m))
         # γ'Rγ is the roughness: with γ = L⁻ᵀψ for R = LL' it is ψ'ψ. Lines come first and have none, exactly.
-        bend[1:-1, 2:] = np.linalg.inv(np.linalg.cholesky(R)).T
+        second_derivatives[1:-1, 2:] = np.linalg.inv(np.linalg.cholesky(R)).T
         values = np.empty((m, m))
         values[:, 0], values[:, 1] = 1.0, knots - center
-        values[:, 2:] = np.linalg.pinv(Q.T) @ R @ bend[1:-1, 2:]
-        self.knots, self.values, self.bend, self.center = knots, values, bend, center
-        self.local = np.stack([values[:-1], values[1:], bend[:-1], bend[1:]], axis=1)  # (m − 1, 4, m)
+        values[:, 2:] = np.linalg.pinv(Q.T) @ R @ second_derivatives[1:-1, 2:]
+        self.knots, self.values, self.bend, self.center = knots, values, second_derivatives, center
+        self.local = np.stack(
+            [values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1
+        )  # (m − 1, 4, m)
 
-    def likelihood(self, seen: Seen, theta: Array) -> Likelihood:
+    def likelihood(self, data: Seen, theta: Array) -> Likelihood:
         """The sums of these parameters, of which the later ones may be left out as 0."""
         d = len(theta)
-        sums = between(*seen, self.knots, self.values[:, :d] @ theta, self.bend[:, :d] @ theta)
+        sums = between(*data, self.knots, self.values[:, :d] @ theta, self.bend[:, :d] @ theta)
         local = self.local[:, :, :d]
         square = sums[:, 5 + _PAIRS].reshape(-1, 4, 4)
         flat = local.reshape(-1, d)
@@ -96,19 +100,19 @@ class Basis:
             float(sums[:, 0].sum()),
             sums[:, 1:5].reshape(-1) @ flat,
             (hessian + hessian.T) / 2,
-            float(seen.mass.sum()),
-            len(seen.x),
+            float(data.mass.sum()),
+            len(data.x),
         )
 
-    def best(self, seen: Seen, penalty: float, start: Array) -> Minimum:
+    def best(self, data: Seen, penalty: float, start: Array) -> Minimum:
         """The parameters of least loss + penalty · roughness; without end it is a line."""
         if math.isinf(penalty):
-            return minimum(lambda theta: self.likelihood(seen, theta), start[:2])
-        strength = np.full(len(self.knots), penalty / seen.mass.sum())
+            return minimum(lambda theta: self.likelihood(data, theta), start[:2])
+        strength = np.full(len(self.knots), penalty / data.mass.sum())
         strength[:2] = 0.0
         full = np.zeros(len(self.knots))
         full[: len(start)] = start
-        return minimum(lambda theta: self.likelihood(seen, theta), full, Ridge(strength, np.zeros(len(full))))
+        return minimum(lambda theta: self.likelihood(data, theta), full, Ridge(strength, np.zeros(len(full))))
 
     def curve(self, theta: Array) -> Natural:
         """The curve of these parameters; a line has two knots."""
@@ -119,29 +123,29 @@ class Basis:
 _PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for a in range(4) for b in range(4)])
 
 
-def shifted(seen: Seen) -> Fit:
+def shifted(data: Seen) -> Fit:
     """The line of slope 1 where there is one score, of which some came and some did not."""
-    ends = seen.x[0] + np.array([0.0, 1.0])
-    return Fit(Natural(ends, ends + math.log(seen.came[0] / seen.missed[0]) - seen.x[0]), 1.0, 0, True)
+    ends = data.x[0] + np.array([0.0, 1.0])
+    return Fit(Natural(ends, ends + math.log(data.came[0] / data.missed[0]) - data.x[0]), 1.0, 0, True)
 
 
-def fitted(seen: Seen, knots: Array, penalty: float | None = None) -> Fit:
+def fitted(data: Seen, knots: Array, penalty: float | None = None) -> Fit:
     r"""The natural spline f at these knots of least :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
 
     Without a penalty that of least :math:`F + 1.4\,\mathrm{edf}`, among `TRIED` and the line; of equally good ones the
     smoothest. Here :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the curvature H of F at the best line: a
     curve that is sure of what it saw bends F so little that it would seem to cost nothing.
     """
-    basis = Basis(knots, float(seen.mass @ seen.x / seen.mass.sum()))
-    groups = seen.in_groups(GROUPS)
+    basis = Basis(knots, float(data.mass @ data.x / data.mass.sum()))
+    groups = data.in_groups(GROUPS)
     line = basis.best(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
     waves = _waves(basis, groups, line.theta)
-    start, passes = line.theta, line.passes + 1
+    start, n_passes = line.theta, line.passes + 1
     if penalty is None:
         penalty, start, more = _chosen(basis, groups, line, waves)
-        passes += more
-    found = basis.best(seen, penalty, start)
-    return Fit(basis.curve(found.theta), waves.freedom(penalty), passes + found.passes, found.converged)
+        n_passes += more
+    optimum = basis.best(data, penalty, start)
+    return Fit(basis.curve(optimum.theta), waves.freedom(penalty), n_passes + optimum.passes, optimum.converged)
 
 
 class Waves(NamedTuple):
@@ -159,40 +163,40 @@ class Waves(NamedTuple):
         return float((self.slope**2 / (self.bend + 2 * penalty)).sum())
 
 
-def _waves(basis: Basis, seen: Seen, line: Array) -> Waves:
-    if len(np.unique(seen.x)) < 3:
+def _waves(basis: Basis, data: Seen, line: Array) -> Waves:
+    if len(np.unique(data.x)) < 3:
         return Waves(np.empty(0), np.empty(0))
-    at = basis.likelihood(seen, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
+    at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
     H, follow = at.hessian, np.linalg.pinv(at.hessian[:2, :2], hermitian=True) @ at.hessian[:2, 2:]
-    bend, turns = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ follow)
-    return Waves(np.maximum(bend, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
+    curvature, turns = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ follow)
+    return Waves(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
 
 
-def _chosen(basis: Basis, seen: Seen, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
-    theta, passes, chosen = line.theta, 0, (math.inf, line.theta)
-    first = least = line.at.value + COUNTED * waves.freedom(math.inf)
-    for penalty in TRIED * seen.mass.sum() if len(waves.bend) else ():
+def _chosen(basis: Basis, data: Seen, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
+    theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
+    first = min_criterion = line.at.value + COUNTED * waves.freedom(math.inf)
+    for penalty in TRIED * data.mass.sum() if len(waves.bend) else ():
         cost = COUNTED * waves.freedom(penalty)
         if line.at.value + cost - waves.gain(penalty) > first:
             continue  # the line is better, so far as its surroundings tell
-        found = basis.best(seen, penalty, theta)
-        theta, passes = found.theta, passes + found.passes
-        criterion = found.at.value + cost
-        if criterion < least - ALIKE * (1 + abs(least)):
-            least, chosen = criterion, (penalty, theta)
-    return *chosen, passes
+        optimum = basis.best(data, penalty, theta)
+        theta, n_passes = optimum.theta, n_passes + optimum.passes
+        criterion = optimum.at.value + cost
+        if criterion < min_criterion - ALIKE * (1 + abs(min_criterion)):
+            min_criterion, chosen = criterion, (penalty, theta)
+    return *chosen, n_passes
 
 
-def spaced(seen: Seen, count: int) -> Array:
+def spaced(data: Seen, n_knots: int) -> Array:
     """Knots at even quantiles from the first to the last score, moved apart where they nearly meet.
 
     Quantiles are kept at a least distance by an isotonic fit: mirrored scores have mirrored knots, and scores that
     move a little move no knot far.
     """
-    x, w = seen.x, seen.mass
-    w = w * max(1.0, count / w.sum())
-    inner = np.array(quantiles(x, w, tuple(np.arange(1, count - 1) / (count - 1))))
-    least = LEAST * (x[-1] - x[0]) / (count - 1)
-    gaps = least * np.arange(1, count - 1)
-    moved = np.clip(isotonic_regression(inner - gaps).x, x[0], x[-1] - least * (count - 1)) + gaps
+    x, w = data.x, data.mass
+    w = w * max(1.0, n_knots / w.sum())
+    inner = np.array(quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
+    min_gap = LEAST * (x[-1] - x[0]) / (n_knots - 1)
+    gaps = min_gap * np.arange(1, n_knots - 1)
+    moved = np.clip(isotonic_regression(inner - gaps).x, x[0], x[-1] - min_gap * (n_knots - 1)) + gaps
     return np.concatenate([x[:1], moved, x[-1:]])

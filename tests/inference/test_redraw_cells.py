@@ -39,10 +39,10 @@ def same_law(a, b):
 def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = asked(preds, name, lens)
-    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), together=False)
+    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
-    assert by_bins(preds, [question], together=False)
-    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), together=False)
+    assert by_bins(preds, [question], joint=False)
+    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     same_law(question.combined(rows), question.combined(bins))
 
 
@@ -51,10 +51,10 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     P = rng.random((3000, 3))
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = asked(preds, "ece", "classwise")
-    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), together=False)
+    (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
-    assert by_bins(preds, [question], together=False)
-    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), together=False)
+    assert by_bins(preds, [question], joint=False)
+    (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     same_law(question.combined(rows), question.combined(bins))
 
 
@@ -91,18 +91,18 @@ def test_which_questions_are_drawn_by_bins(many):
     binary, classes = asked(preds), asked(preds, "ece", "classwise")
     assert by_bins(preds, [binary])
     assert not by_bins(preds, [classes])  # judged together: one label per row
-    assert by_bins(preds, [classes], together=False)
+    assert by_bins(preds, [classes], joint=False)
     assert not by_bins(preds, [binary, classes])
-    assert not by_bins(preds, [asked(preds, "ece", "canonical")], together=False)
+    assert not by_bins(preds, [asked(preds, "ece", "canonical")], joint=False)
     assert not by_bins(preds, [asked(preds, "ece", partition="sweep")])  # chosen with the labels
-    assert not by_bins(preds, [asked(preds, "ece", "classwise", bins=700)], together=False)  # 2100 bins together
+    assert not by_bins(preds, [asked(preds, "ece", "classwise", bins=700)], joint=False)  # 2100 bins together
     assert not by_bins(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
     assert not by_bins(crowd, [asked(crowd)])
     few = simulated(100)
     assert not by_bins(few, [asked(few)])
     inside = Asked.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
-    assert by_bins(simulated(), [inside], together=False)
+    assert by_bins(simulated(), [inside], joint=False)
 
 
 def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
@@ -119,8 +119,8 @@ def test_even_weights_change_nothing(lens, many):
     found = []
     for preds in (plain, weighted):
         question = asked(preds, "ece", lens, bins=3)
-        assert by_bins(preds, [question], together=False)
-        (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), together=False)
+        assert by_bins(preds, [question], joint=False)
+        (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
         found.append(question.combined(drawn))
     np.testing.assert_allclose(*found, rtol=1e-10)
 

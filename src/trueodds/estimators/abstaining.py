@@ -69,15 +69,15 @@ class AnswerOrAbstain(ProperScore):
         """Certain answers that were wrong, and rows that the floor touched."""
         counted = view.w > 0
         doubt = view.log_P[:, 0]
-        sure = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
-        said = []
-        if sure:
-            text = f"{sure:,} {'answer' if sure == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
+        n_wrong = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
+        note_list = []
+        if n_wrong:
+            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
             more = "" if self.floor else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
-            said.append(Note("TN104", text + more))
+            note_list.append(Note("TN104", text + more))
         if self.floor and (touched := int(((doubt < np.log(self.floor)) & counted).sum())):
-            said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
-        return said
+            note_list.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
+        return note_list
 
     def _lost(self, wrong: Array, view: View) -> Array:
         """wrong · log(1 − c), which is 0 where nothing was wrong, however sure the answer."""

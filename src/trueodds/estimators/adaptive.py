@@ -25,11 +25,11 @@ SETTLED = 25  # rows in each range from which on its edges stand still enough
 
 def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
     """The façade's settings with words of a partition made into one; `bins` alone means those of the `usual` rule."""
-    asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-    edges = isinstance(check("bins", asked.get("bins"), BinsOrEdges | None, 15), tuple)
-    if asked and "partition" not in asked and not edges:
-        asked["partition"] = usual
-    return settings | {"partition": as_partition(**asked)} if asked else settings
+    partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+    edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
+    if partition_settings and "partition" not in partition_settings and not edges:
+        partition_settings["partition"] = usual
+    return settings | {"partition": as_partition(**partition_settings)} if partition_settings else settings
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class AverageError(BinnedError):
         """How much of the mean is overconfidence (said above seen) and how much underconfidence."""
         if not super().parts(view):
             return {}
-        pooled = self.bins(view).pooled
-        gap = (pooled.p - pooled.y) / len(pooled.w)
+        binned = self.bins(view).pooled
+        gap = (binned.p - binned.y) / len(binned.w)
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
 
@@ -220,13 +220,13 @@ class ThresholdedError(Estimator):
 
     def said(self, view: View) -> dict[str, Any]:
         """Partition, threshold and norm as used."""
-        kept = KeptSums(self, view).pooled
+        binned = KeptSums(self, view).pooled
         return {
             "partition": str(self.partition),
             "threshold": self.threshold,
             "normalize": self.normalize,
-            "occupied_bins": len(kept.w),
-            "smallest_bin": int(kept.n.min(initial=view.n_rows)),
+            "occupied_bins": len(binned.w),
+            "smallest_bin": int(binned.n.min(initial=view.n_rows)),
         }
 
     def parts(self, view: View) -> dict[str, float]:
@@ -235,11 +235,9 @@ class ThresholdedError(Estimator):
 
     def notes(self, view: View) -> list[Note]:
         """A word where no score was kept, or ranges hold few rows."""
-        kept = KeptSums(self, view).pooled
-        if few := int((kept.n < 10).sum()):
-            text = (
-                f"{few} of {len(kept.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
-            )
+        binned = KeptSums(self, view).pooled
+        if n_small := int((binned.n < 10).sum()):
+            text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
             return [Note("TN105", text)]
         return self.notes_together([view])
 
@@ -269,8 +267,8 @@ class KeptSums:
         self.share = error.normalize == "kept"
         rows = np.flatnonzero((view.at.astype(np.float64, copy=False) > low) & (view.w > 0))
         p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.at))
-        kept = View(p, y, w, n=n, at=at, classes=view.classes)
-        cells = error.partition.freeze(kept) if len(rows) else Bins(np.array([0.0, 1.0]))
+        above_threshold = View(p, y, w, n=n, at=at, classes=view.classes)
+        cells = error.partition.freeze(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
         self.index[rows] = cells.index(at)

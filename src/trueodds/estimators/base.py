@@ -99,7 +99,7 @@ class Estimator(Settings):
         """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
         return self.value(view)
 
-    def noise_share(self, view: View, floor: float) -> float:
+    def noise_share(self, view: View, noise_floor: float) -> float:
         """What part of its noise floor chance adds to the value, where the outcomes vary less than the model says."""
         return 1.0
 
@@ -151,8 +151,8 @@ class Mean(Estimator):
 
     def value(self, view: View) -> float:
         """The weighted mean."""
-        kept = view.w > 0
-        return float(view.w[kept] @ self.rows(view)[kept] / view.total) if kept.any() else math.nan
+        mask = view.w > 0
+        return float(view.w[mask] @ self.rows(view)[mask] / view.total) if mask.any() else math.nan
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,13 @@ def shares(views: Sequence[View], aggregate: str) -> Array:
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))
     if aggregate == "prevalence":
-        seen = np.array([float((view.w * view.y).sum()) for view in views])
-        return seen / seen.sum() if seen.sum() > 0 else np.full(len(views), np.nan)  # nothing came: no weights exist
+        event_weights = np.array([float((view.w * view.y).sum()) for view in views])
+        return (
+            event_weights / event_weights.sum() if event_weights.sum() > 0 else np.full(len(views), np.nan)
+        )  # nothing came: no weights exist
     if aggregate == "weight":
-        held = np.array([view.total for view in views])
-        return held / held.sum()
+        totals = np.array([view.total for view in views])
+        return totals / totals.sum()
     return np.ones(len(views))
 
 

@@ -81,8 +81,8 @@ class BinnedError(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinnedError:
         """The estimator from the façade's settings, where bins and partition are words."""
-        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**asked), **settings)
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        return cls(partition=as_partition(**partition_settings), **settings)
 
     def bins(self, view: View) -> BinSums:
         """The bins of this view."""
@@ -103,10 +103,10 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views; of all classes at once where their bins are the same."""
-        found = together(views) if len(views) > 1 and self.rule(views[0]).blind else None
-        if found is None:
+        grouped = together(views) if len(views) > 1 and self.rule(views[0]).blind else None
+        if grouped is None:
             return super().values(views)
-        classes, labels = found
+        classes, labels = grouped
         one = self.bins(views[0])
         assert isinstance(one.cells, Bins)
         table = classes.sums(one.cells.edges, one.cells.closed)[labels]
@@ -130,45 +130,43 @@ class BinnedError(Estimator):
     def said(self, view: View) -> dict[str, Any]:
         """Partition, distance and order as used."""
         partition = self.rule(view)
-        found = self.bins(view)
-        pooled = found.pooled
+        bin_sums = self.bins(view)
+        binned = bin_sums.pooled
         worst = np.isinf(self.order)
         ruled = getattr(partition, "bins", None) in RULES
         return {
             "partition": str(partition),
-            **({"bins": found.size} if ruled else {}),
+            **({"bins": bin_sums.size} if ruled else {}),
             "distance": str(as_distance(self.distance, self.order)),
             "order": "inf" if worst else self.order,
             **({"min_count": self.min_count} if worst else {}),
-            "occupied_bins": len(pooled.w),
-            "smallest_bin": int(pooled.n.min()),
+            "occupied_bins": len(binned.w),
+            "smallest_bin": int(binned.n.min()),
         }
 
     def parts(self, view: View) -> dict[str, float]:
         """How much of the average is overconfidence (said above seen) and how much underconfidence."""
         if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
             return {}
-        pooled = self.bins(view).pooled
-        gap = pooled.w / pooled.w.sum() * (pooled.p - pooled.y)
+        binned = self.bins(view).pooled
+        gap = binned.w / binned.w.sum() * (binned.p - binned.y)
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
     def notes(self, view: View) -> list[Note]:
         """A word where bins hold few rows."""
-        pooled = self.bins(view).pooled
-        said = []
-        if few := int((pooled.n < 10).sum()):
-            text = (
-                f"{few} of {len(pooled.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
-            )
-            said.append(Note("TN105", text))
-        if np.isinf(self.order) and (pooled.n < self.min_count).all():
-            said.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
-        return [*said, *one_bin(view, pooled)]
+        binned = self.bins(view).pooled
+        note_list = []
+        if n_small := int((binned.n < 10).sum()):
+            text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
+            note_list.append(Note("TN105", text))
+        if np.isinf(self.order) and (binned.n < self.min_count).all():
+            note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
+        return [*note_list, *one_bin(view, binned)]
 
 
-def one_bin(view: View, pooled: View) -> list[Note]:
+def one_bin(view: View, binned: View) -> list[Note]:
     """A word where predictions that differ share a single bin, in which over- and underconfidence cancel."""
-    if len(pooled.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
+    if len(binned.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
         return []
     rows = f"All {view.n_rows:,} rows share one bin"
     return [
@@ -203,9 +201,9 @@ class BinSums:
     @cached_property
     def held(self) -> Array:
         """The weight of each bin."""
-        held = np.zeros(self.size)
-        held[self.pooled.slot] = self.pooled.w
-        return held
+        weights = np.zeros(self.size)
+        weights[self.pooled.slot] = self.pooled.w
+        return weights
 
     def gap_weights(self) -> Array | None:
         """The weight of each bin where the error is a weighted mean of absolute gaps; else None."""

@@ -85,8 +85,10 @@ class IntegratedIndex(ScoredError):
         return lambda _w, wp, wy: self.over(np.abs(curve(wy - wp)), share, unit)
 
     def _local(self) -> Smoother:
-        found = SMOOTHERS[self.smoother]
-        return found if self.span is None else Smoother(found.degree, float(self.span), found.flat, found.step)
+        smoother = SMOOTHERS[self.smoother]
+        return (
+            smoother if self.span is None else Smoother(smoother.degree, float(self.span), smoother.flat, smoother.step)
+        )
 
     def said(self, view: View) -> dict[str, Any]:
         """The smoother and its span."""
@@ -94,8 +96,8 @@ class IntegratedIndex(ScoredError):
 
     def notes(self, view: View) -> list[Note]:
         """A word where few outcomes of one kind bend the curve."""
-        came = float((view.n * view.y).sum())
-        rarer = round(min(came, view.n_rows - came))
+        n_events = float((view.n * view.y).sum())
+        rarer = round(min(n_events, view.n_rows - n_events))
         if rarer >= STEADY:
             return []
         text = f"{rarer:,} outcomes of the rarer kind bend a smooth curve easily; from about {STEADY} of each it is steady."
@@ -198,17 +200,17 @@ def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Arra
     2.0
     """
     order = np.argsort(x, axis=-1)
-    rising = np.take_along_axis(x, order, axis=-1)
+    sorted_values = np.take_along_axis(x, order, axis=-1)
     upto = np.cumsum(np.take_along_axis(np.broadcast_to(share, x.shape), order, axis=-1), axis=-1)
     rank = level * (1 / unit - 1) if unit > 0 else 0.0
     low = np.floor(rank + 1e-9)
     after = (low + 0.5) * unit if unit > 0 else level - 1e-12  # half a row off, so that sums may round
-    lower = _reached(rising, upto, after)
+    lower = _reached(sorted_values, upto, after)
     if unit == 0 or rank - low < 1e-9:
         return lower
-    return lower + (rank - low) * (_reached(rising, upto, after + unit) - lower)
+    return lower + (rank - low) * (_reached(sorted_values, upto, after + unit) - lower)
 
 
-def _reached(rising: Array, upto: Array, share: float) -> Array:
-    place = np.minimum((upto < share).sum(axis=-1, keepdims=True), rising.shape[-1] - 1)
-    return np.take_along_axis(rising, place, axis=-1)[..., 0]
+def _reached(sorted_values: Array, upto: Array, share: float) -> Array:
+    place = np.minimum((upto < share).sum(axis=-1, keepdims=True), sorted_values.shape[-1] - 1)
+    return np.take_along_axis(sorted_values, place, axis=-1)[..., 0]

@@ -96,18 +96,18 @@ class Corp(ScoredError):
 
         `logs` (m, 2) are the log-probabilities of both outcomes at each score.
         """
-        mean, at_best = SCORES[self.score]
+        mean, entropy = SCORES[self.score]
         # A fitted rate is its block's mean outcome, so the score there is that of a rate which is right.
-        fitted = (w * at_best(isotonic_fit(w, wy))).sum(axis=-1)
-        return mean(s, w, wy, logs), fitted, at_best(wy.sum(axis=-1))
+        recalibrated = (w * entropy(isotonic_fit(w, wy))).sum(axis=-1)
+        return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """MCB, with the recalibration fitted anew to every draw."""
         logs = self._logs(s, view)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            score, fitted, _ = self.terms(s, w, wy, logs)
-            return np.maximum(score - fitted, 0.0)  # rounding alone makes it negative
+            score, recalibrated, _ = self.terms(s, w, wy, logs)
+            return np.maximum(score - recalibrated, 0.0)  # rounding alone makes it negative
 
         return reader
 
@@ -118,11 +118,11 @@ class Corp(ScoredError):
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = Scores(self, view).shares()
-        score, fitted, uncertain = (float(each) for each in self.terms(s, w, wy, self._logs(s, view)))
+        score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
             rows = view.w > 0
             score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
-        mcb, dsc = max(score - fitted, 0.0), max(uncertain - fitted, 0.0)
+        mcb, dsc = max(score - recalibrated, 0.0), max(uncertain - recalibrated, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
 
     @property
@@ -130,7 +130,7 @@ class Corp(ScoredError):
         """1 for `brier`; a log loss has no bound."""
         return 1.0 if self.score == "brier" else math.inf
 
-    def noise_share(self, view: View, floor: float) -> float:
+    def noise_share(self, view: View, noise_floor: float) -> float:
         r"""For `brier` the ratio of the variance left by the recalibration to that of the model, to the power 2/3.
 
         The isotonic fit gains in proportion to :math:`\sigma^{4/3}` from noise of variance :math:`\sigma^2`.
@@ -138,9 +138,9 @@ class Corp(ScoredError):
         if self.score != "brier":
             return 1.0
         s, w, _, wy = Scores(self, view).shares()
-        said = float(w @ (s * (1 - s)))
-        left = float(w @ _gini(isotonic_fit(w, wy))) + floor  # what the fit took of the noise is noise, too
-        return min(1.0, (left / said) ** (2 / 3)) if said > 0 else 1.0
+        predicted_variance = float(w @ (s * (1 - s)))
+        left = float(w @ _gini(isotonic_fit(w, wy))) + noise_floor  # what the fit took of the noise is noise, too
+        return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _logs(self, s: Array, view: View) -> Array:
         """The mean log-probabilities of both outcomes among the rows at each score, (m, 2).

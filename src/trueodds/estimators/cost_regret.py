@@ -76,63 +76,63 @@ class CostRegret(OutOfSample):
                 )
             object.__setattr__(self, "actions", named)
 
-    def by_outcome(self, judged: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
         """What each row's recalibrated action saves, should the outcome come."""
-        costs = self._costs(judged, view)
-        stated, again = _called(costs, judged)
-        return costs.of(stated) - costs.of(again)
+        costs = self._costs(out_of_fold, view)
+        stated, recalibrated = _called(costs, out_of_fold)
+        return costs.of(stated) - costs.of(recalibrated)
 
     def parts(self, view: View) -> dict[str, float]:
         """Both costs, the share of rows whose action changes, the regret by action and the thresholds."""
-        judged = self.judged(view)
-        share = judged.scale * view.w[judged.row] / view.total
-        costs = self._costs(judged, view)
-        stated, again = _called(costs, judged)
-        before, after = costs.paid(stated, judged.Y), costs.paid(again, judged.Y)
+        out_of_fold = self.judged(view)
+        share = out_of_fold.scale * view.w[out_of_fold.row] / view.total
+        costs = self._costs(out_of_fold, view)
+        stated, recalibrated = _called(costs, out_of_fold)
+        before, after = costs.paid(stated, out_of_fold.Y), costs.paid(recalibrated, out_of_fold.Y)
         names = self._names(costs.actions)
         regret = np.bincount(stated, share * (before - after), costs.actions)
         called = np.bincount(stated, share, costs.actions)
         return {
             "stated": float(share @ before),
             "recalibrated": float(share @ after),
-            "changed": float(share @ (stated != again)),
-            **{f"action:{name}": float(each) for name, each in zip(names, regret, strict=True)},
-            **{f"called for:{name}": float(each) for name, each in zip(names, called, strict=True)},
+            "changed": float(share @ (stated != recalibrated)),
+            **{f"action:{name}": float(value) for name, value in zip(names, regret, strict=True)},
+            **{f"called for:{name}": float(value) for name, value in zip(names, called, strict=True)},
             **self._thresholds(costs, names, view),
         }
 
     def _thresholds(self, costs: Costs, names: tuple[str, ...], view: View) -> dict[str, float]:
         """Where the costs change the action, and how often it comes there by the calibrator."""
-        found = [] if view.joint else costs.switches()
-        if not found:
+        changes = [] if view.joint else costs.switches()
+        if not changes:
             return {}
         row = view.w > 0
-        fitted = self.rule(view).fit(view.P[row], view.Y[row], view.w[row])
-        at = np.array([where for where, _, _ in found])
-        rates = fitted.apply(vectors(at))[:, 1]
-        said = {}
-        for (where, one, other), rate in zip(found, rates, strict=True):
-            said[f"threshold:{names[one]} → {names[other]}"] = float(where)
-            said[f"rate there:{names[one]} → {names[other]}"] = float(rate)
-        return said
+        calibrator = self.rule(view).fit(view.P[row], view.Y[row], view.w[row])
+        at = np.array([where for where, _, _ in changes])
+        rates = calibrator.apply(vectors(at))[:, 1]
+        thresholds = {}
+        for (where, one, other), rate in zip(changes, rates, strict=True):
+            thresholds[f"threshold:{names[one]} → {names[other]}"] = float(where)
+            thresholds[f"rate there:{names[one]} → {names[other]}"] = float(rate)
+        return thresholds
 
     def said(self, view: View) -> dict[str, Any]:
         """The costs, calibrator and folds."""
-        given = getattr(self.cost, "__name__", "a function") if callable(self.cost) else self.cost
-        if isinstance(given, np.ndarray):
-            given = "a table per row, {} actions, {} classes".format(*given.shape[1:])
-        said = {"cost": given if given is not None else "1 for every wrong class"}
-        return said | ({"actions": self.actions} if self.actions else {}) | super().said(view)
+        cost = getattr(self.cost, "__name__", "a function") if callable(self.cost) else self.cost
+        if isinstance(cost, np.ndarray):
+            cost = "a table per row, {} actions, {} classes".format(*cost.shape[1:])
+        settings = {"cost": cost if cost is not None else "1 for every wrong class"}
+        return settings | ({"actions": self.actions} if self.actions else {}) | super().said(view)
 
     def notes(self, view: View) -> list[Note]:
         """As for every cross-fit, and a word where no action changes."""
-        said = super().notes(view)
+        note_list = super().notes(view)
         if view.n_rows > 1 and self.parts(view)["changed"] == 0:
-            said.append(Note("TN138", "Recalibration changes no action, so nothing was gained or lost by it."))
-        return said
+            note_list.append(Note("TN138", "Recalibration changes no action, so nothing was gained or lost by it."))
+        return note_list
 
-    def _costs(self, judged: Judged, view: View) -> Costs:
-        return Costs(self.cost, judged.P, view, self.name, judged.row)
+    def _costs(self, out_of_fold: Judged, view: View) -> Costs:
+        return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
     def _names(self, actions: int) -> tuple[str, ...]:
         named = tuple(map(str, self.actions or range(actions)))
@@ -143,7 +143,7 @@ class CostRegret(OutOfSample):
         return named
 
 
-def _called(costs: Costs, judged: Judged) -> tuple[Array, Array]:
+def _called(costs: Costs, out_of_fold: Judged) -> tuple[Array, Array]:
     """The action that each row's stated and recalibrated probabilities call for."""
-    stated = costs.called_for(judged.P)
-    return stated, costs.called_for(judged.Q, stated)
+    stated = costs.called_for(out_of_fold.P)
+    return stated, costs.called_for(out_of_fold.Q, stated)

@@ -94,18 +94,18 @@ class CrossFitted(OutOfSample):
         super().__post_init__()
         _power(self.distance)
 
-    def by_outcome(self, judged: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
         """⟨s, y − p⟩ of each row, for every y that is one outcome."""
-        s = self._direction(judged.P, judged.Q)
-        return s - (s * judged.P).sum(axis=1, keepdims=True)
+        s = self._direction(out_of_fold.P, out_of_fold.Q)
+        return s - (s * out_of_fold.P).sum(axis=1, keepdims=True)
 
     def parts(self, view: View) -> dict[str, float]:
         """Over- and under-confidence, where there is one score."""
         if view.joint:
             return {}
-        judged = self.judged(view)
-        share = judged.scale * view.w[judged.row] * self.gained(judged, view) / view.total
-        less, more = judged.Q[:, 1] < judged.P[:, 1], judged.Q[:, 1] > judged.P[:, 1]
+        out_of_fold = self.judged(view)
+        share = out_of_fold.scale * view.w[out_of_fold.row] * self.gained(out_of_fold, view) / view.total
+        less, more = out_of_fold.Q[:, 1] < out_of_fold.P[:, 1], out_of_fold.Q[:, 1] > out_of_fold.P[:, 1]
         return {"over": float(share[less].sum()), "under": float(share[more].sum())}
 
     def said(self, view: View) -> dict[str, Any]:

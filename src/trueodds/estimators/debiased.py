@@ -82,42 +82,42 @@ class _Debiased(Estimator):
 
     def said(self, view: View) -> dict[str, Any]:
         """The bins as used."""
-        pooled = self.pooled(view)
-        said: dict[str, Any] = {"partition": str(self.partition)}
+        binned = self.pooled(view)
+        settings: dict[str, Any] = {"partition": str(self.partition)}
         if getattr(self.partition, "bins", None) in RULES:
-            said["bins"] = len(pooled.w)
-        return said | {"occupied_bins": len(pooled.w), "smallest_bin": int(pooled.n.min())}
+            settings["bins"] = len(binned.w)
+        return settings | {"occupied_bins": len(binned.w), "smallest_bin": int(binned.n.min())}
 
     def notes(self, view: View) -> list[Note]:
         """A word where the number is negative, or bins hold one row, from which nothing can be taken off."""
-        pooled, said = self.pooled(view), []
-        if alone := int((~several(pooled.w, pooled.sums("ww"))).sum()):
-            text = f"{alone} of {len(pooled.w)} occupied bins hold a single row, which cannot tell noise from error."
-            said.append(Note("TN112", text))
-        if (found := self.signed(view)) < 0:
-            said.append(
+        binned, note_list = self.pooled(view), []
+        if alone := int((~several(binned.w, binned.sums("ww"))).sum()):
+            text = f"{alone} of {len(binned.w)} occupied bins hold a single row, which cannot tell noise from error."
+            note_list.append(Note("TN112", text))
+        if (error := self.signed(view)) < 0:
+            note_list.append(
                 Note(
                     "TN110",
-                    f"{self.below_zero.format(found)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
+                    f"{self.below_zero.format(error)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
                 )
             )
-        return [*said, *one_bin(view, pooled)]
+        return [*note_list, *one_bin(view, binned)]
 
     def notes_together(self, views: Sequence[View]) -> list[Note]:
         """In how many views the number is negative, or not to be had."""
-        found, said = np.array([self.signed(view) for view in views]), []
-        if undefined := int(np.isnan(found).sum()):
-            said.append(
+        errors, notes = np.array([self.signed(view) for view in views]), []
+        if undefined := int(np.isnan(errors).sum()):
+            notes.append(
                 Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so there is no number.")
             )
-        if below := int((found < 0).sum()):
-            said.append(
+        if below := int((errors < 0).sum()):
+            notes.append(
                 Note(
                     "TN110",
                     f"Nothing is seen beyond chance in the bins of {below} of {len(views)} views; errors that cancel within a bin cannot be seen.",
                 )
             )
-        return said
+        return notes
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class DebiasedL2(_Debiased):
 
     def signed(self, view: View) -> float:
         """θ with its sign: below zero where the bins are nearer to calibrated than chance lets them be."""
-        pooled = self.pooled(view)
-        w, ww = pooled.w, pooled.sums("ww")
+        binned = self.pooled(view)
+        w, ww = binned.w, binned.sums("ww")
         if self.form == "kumar":
-            return float(self._kumar(w, w * pooled.p, w * pooled.y, ww))
-        return float(self._of_pairs(w, w * (pooled.y - pooled.p), pooled.sums("wwr"), ww))
+            return float(self._kumar(w, w * binned.p, w * binned.y, ww))
+        return float(self._of_pairs(w, w * (binned.y - binned.p), binned.sums("wwr"), ww))
 
     def value(self, view: View) -> float:
         """The root of θ, 0 where θ is negative."""
@@ -177,7 +177,7 @@ class DebiasedL2(_Debiased):
 
     def notes(self, view: View) -> list[Note]:
         """Also a word where finer bins show an error that these average away."""
-        said = super().notes(view)
+        note_list = super().notes(view)
         if (
             self.form == "t_mn"
             and self.partition == AUTO
@@ -188,8 +188,8 @@ class DebiasedL2(_Debiased):
                 f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: errors differ within these bins, and the interval, "
                 "which is for the error in these bins, holds the whole error too seldom."
             )
-            said.append(Note("TN114", text))
-        return said
+            note_list.append(Note("TN114", text))
+        return note_list
 
     def linear(self, view: View) -> Linear:
         """The same for draws: on bins for Kumar's form, else row by row, since pairs need each row's square."""
@@ -208,11 +208,11 @@ class DebiasedL2(_Debiased):
         than the square it is taken off.
         """
         cells = view.once(self.partition, lambda: self.partition.freeze(view))
-        pooled = view.binned(cells)
-        assert pooled.slot is not None
+        binned = view.binned(cells)
+        assert binned.slot is not None
         mean, scatter = np.zeros((2, cells.size))
-        mean[pooled.slot] = pooled.p
-        scatter[pooled.slot] = pooled.sums("wpp") / pooled.w - pooled.p**2
+        mean[binned.slot] = binned.p
+        scatter[binned.slot] = binned.sums("wpp") / binned.w - binned.p**2
 
         def of(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
             squares = wy * (1 - 2 * mean) + w * (mean**2 - scatter)

@@ -69,7 +69,7 @@ class DecisionRegret(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DecisionRegret | CostRegret:
         """The worst task, or the one whose costs are given."""
-        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         if settings.get("cost") is None:
             settings.pop("cost", None)
             settings.pop("rng", None)  # the seed of the call; nothing is dealt here
@@ -80,10 +80,13 @@ class DecisionRegret(Estimator):
                     ", ".join(settings),
                     "Pass cost=, or leave them out.",
                 )
-            return cls(as_partition(**asked))
-        if asked:
+            return cls(as_partition(**partition_settings))
+        if partition_settings:
             raise InputError(
-                "TO203", "With given costs there are no bins.", ", ".join(asked), "Leave them out, or leave cost out."
+                "TO203",
+                "With given costs there are no bins.",
+                ", ".join(partition_settings),
+                "Leave them out, or leave cost out.",
             )
         return CostRegret(**settings)
 
@@ -145,9 +148,11 @@ class Tasks:
         """
         share, p, q = _rates(w[None], wp[None], wy[None])
         _, dp, dq = _rates(*draws)
-        off = np.nan_to_num((dq - dp) - (q - p))  # a bin without rows in a draw moved nowhere
-        ends = np.stack([np.broadcast_to(p, off.shape), np.broadcast_to(q, off.shape), q + off])
-        return np.asarray(_envelope(ends.min(axis=0), ends.max(axis=0), share * np.abs(off), np.zeros_like(off))[:, 0])
+        shift = np.nan_to_num((dq - dp) - (q - p))  # a bin without rows in a draw moved nowhere
+        ends = np.stack([np.broadcast_to(p, shift.shape), np.broadcast_to(q, shift.shape), q + shift])
+        return np.asarray(
+            _envelope(ends.min(axis=0), ends.max(axis=0), share * np.abs(shift), np.zeros_like(shift))[:, 0]
+        )
 
 
 def _rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:

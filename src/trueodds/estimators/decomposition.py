@@ -49,11 +49,11 @@ class Decomposed(ProperScore):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Decomposed:
         """The score from the façade's settings, where bins and partition are words."""
-        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**asked), **settings)
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        return cls(partition=as_partition(**partition_settings), **settings)
 
-    def terms(self, view: View, index: Array, pooled: View) -> Terms:
-        """The terms of the chosen decomposition; `index` puts each row into a cell of `pooled`."""
+    def terms(self, view: View, index: Array, binned: View) -> Terms:
+        """The terms of the chosen decomposition; `index` puts each row into a cell of `binned`."""
         raise NotImplementedError
 
     def parts(self, view: View) -> Terms:
@@ -65,12 +65,12 @@ class Decomposed(ProperScore):
         if self.decomposition is None:
             return {}
         partition = self.partition or default_for(view)
-        pooled = self._cells(view)[1]
+        binned = self._cells(view)[1]
         return {
             "decomposition": self.decomposition,
             "partition": str(partition),
-            "occupied_bins": len(pooled.w),
-            "smallest_bin": int(pooled.n.min()),
+            "occupied_bins": len(binned.w),
+            "smallest_bin": int(binned.n.min()),
         }
 
     def notes(self, view: View) -> list[Note]:
@@ -78,16 +78,18 @@ class Decomposed(ProperScore):
         if self.decomposition is None:
             return []
         n = self._cells(view)[1].n
-        single, few = int((n < 2).sum()), int((n < 10).sum())
+        single, n_small = int((n < 2).sum()), int((n < 10).sum())
         if self.decomposition == "ferro-fricker":
             text = f"{single:,} of {len(n):,} occupied bins hold one row, whose noise cannot be taken out of the terms."
             return [Note("TN127", text)] if single else []
-        if not few:
+        if not n_small:
             return []
         first, second = (
             ("reliability", "resolution") if self.decomposition == "murphy" else ("calibration", "resolution")
         )
-        text = f"{few:,} of {len(n):,} occupied bins hold fewer than 10 rows: {first} and {second} come out too large."
+        text = (
+            f"{n_small:,} of {len(n):,} occupied bins hold fewer than 10 rows: {first} and {second} come out too large."
+        )
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
@@ -99,7 +101,7 @@ class Decomposed(ProperScore):
         return place, view.pool(place, len(occupied))
 
 
-def murphy(view: View, index: Array, pooled: View) -> Terms:
+def murphy(view: View, index: Array, binned: View) -> Terms:
     r"""Reliability, resolution and uncertainty of Brier's score, and what varies inside the bins.
 
     .. math:: \text{BS} = \text{REL} - \text{RES} + \text{UNC} + \text{WBV} - \text{WBC}
@@ -110,7 +112,7 @@ def murphy(view: View, index: Array, pooled: View) -> Terms:
     last two the identity fails unless all scores of a bin are equal. Exact from rows and from cells.
     Source: Murphy (1973); Stephenson, Coelho & Jolliffe (2008).
     """
-    share, p, y = pooled.w / pooled.w.sum(), pooled.p, pooled.y
+    share, p, y = binned.w / binned.w.sum(), binned.p, binned.y
     rate = float(share @ y)
     # Differences from the cell's means first: of a row both brackets are exactly 0, and nothing cancels.
     w, x, z = view.w, view.p.astype(np.float64, copy=False), view.y
@@ -125,7 +127,7 @@ def murphy(view: View, index: Array, pooled: View) -> Terms:
     }
 
 
-def ferro_fricker(view: View, index: Array, pooled: View) -> Terms:
+def ferro_fricker(view: View, index: Array, binned: View) -> Terms:
     r"""Murphy's terms without the bias that the noise of the outcome rates gives them.
 
     .. math:: \text{REL} - c, \quad \text{RES} - c + v, \quad \text{UNC} + v
@@ -135,12 +137,12 @@ def ferro_fricker(view: View, index: Array, pooled: View) -> Terms:
     from and are not corrected. They still add up to the score. A corrected term can be negative, and is left so:
     that is what makes it right on average. Source: Ferro & Fricker (2012).
     """
-    terms = murphy(view, index, pooled)
-    share = pooled.w / pooled.w.sum()
-    c = float(share @ _variance(pooled.w, pooled.sums("ww"), pooled.y, pooled.sums("wyy")))
+    terms = murphy(view, index, binned)
+    share = binned.w / binned.w.sum()
+    c = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
     everything = np.zeros(len(view.w), dtype=np.intp)
-    whole = view.pool(everything, 1)
-    v = float(_variance(whole.w, whole.sums("ww"), whole.y, whole.sums("wyy"))[0])
+    overall = view.pool(everything, 1)
+    v = float(_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
     return terms | {
         "reliability": terms["reliability"] - c,
         "resolution": terms["resolution"] - c + v,
@@ -152,11 +154,11 @@ def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
     """The estimated variance of each weighted mean outcome; 0 where a single row carries the weight."""
     pairs = w**2 - ww  # the weight of all pairs of rows: n(n − 1) of them where all weigh alike
     enough = pairs > 1e-12 * w**2
-    spread = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
-    return np.where(enough, spread * ww / np.where(enough, pairs, 1.0), 0.0)
+    variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
+    return np.where(enough, variance * ww / np.where(enough, pairs, 1.0), 0.0)
 
 
-def calibration_refinement(score: Score, pooled: View, calibration: Array, inside: float) -> Terms:
+def calibration_refinement(score: Score, binned: View, calibration: Array, inside: float) -> Terms:
     r"""Calibration and refinement of a score that is linear in the outcome.
 
     .. math:: S = \sum_b \tfrac{w_b}{w} d(\bar p_b, \bar y_b) + \sum_b \tfrac{w_b}{w} S(\bar y_b, \bar y_b)
@@ -167,7 +169,7 @@ def calibration_refinement(score: Score, pooled: View, calibration: Array, insid
     Refinement is uncertainty, S of the overall rate, minus resolution, the mean divergence of the cells' rates from it.
     Source: DeGroot & Fienberg (1983); Bröcker (2009).
     """
-    share, y = pooled.w / pooled.w.sum(), pooled.y
+    share, y = binned.w / binned.w.sum(), binned.y
     rate = np.broadcast_to(share @ y, y.shape)
     return {
         "calibration": float(share @ calibration),
@@ -185,6 +187,6 @@ def inside_cells(view: View, single: Array, mean: Array) -> float:
     """
     with np.errstate(invalid="ignore"):
         # Both are infinite where the whole cell rules the observed outcome out: that is calibration.
-        apart = np.where(single == mean, 0.0, single - mean)
+        difference = np.where(single == mean, 0.0, single - mean)
     counted = view.w > 0
-    return float(view.w[counted] @ apart[counted] / view.total)
+    return float(view.w[counted] @ difference[counted] / view.total)

@@ -98,11 +98,11 @@ class DirichletError(Estimator):
         rows = self.linear(view)
         if rows.lonely:
             return [Note("TN118", "One row has no other to be compared with, so the error is undefined.")]
-        said = []
+        note_list = []
         if rows.sampled:
             text = f"{rows.sampled:,} rows were compared with each other in place of {len(view.w):,}: a fixed sample."
-            said.append(Note("TN119", text))
+            note_list.append(Note("TN119", text))
         if touched := below(rows.P, self.floor):
             text = f"The floor {self.floor:g} of the kernels stood in for smaller probabilities in {touched:,} rows."
-            said.append(Note("TN120", text))
-        return said
+            note_list.append(Note("TN120", text))
+        return note_list

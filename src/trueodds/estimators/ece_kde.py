@@ -86,12 +86,12 @@ class KernelDensityError(ScoredError):
         low = lowest(view, self.range)
         if not low:
             return 0.0, 1.0
-        least = float(view.p[view.w > 0].min())
-        if least < low - BELOW:
+        min_score = float(view.p[view.w > 0].min())
+        if min_score < low - BELOW:
             raise InputError(
                 "TO205",
                 "range='1/K' is for the largest of K probabilities, which cannot lie below 1/K.",
-                f"{least:.6g} through {view.name or 'a view'} with K = {view.classes}",
+                f"{min_score:.6g} through {view.name or 'a view'} with K = {view.classes}",
                 "Leave range out, or use lens='confidence'.",
             )
         return low, 1.0
@@ -127,9 +127,9 @@ class KernelDensityError(ScoredError):
         low, high = self.span(of.view_of(int(np.argmin(of.rising[0][:, 0]))))  # of all, it reaches lowest
         widths = silverman_each(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
 
-        def read(density: Array, came: Array, waves: Waves) -> Array:
+        def read(density: Array, event_density: Array, waves: Waves) -> Array:
             gap, cell = self._places(waves)[waves.order] * density, (high - low) / waves.size
-            np.abs(np.subtract(came, gap, out=gap), out=gap)
+            np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total = density.sum(axis=-1)
             if self.order == 1:
                 return self._norm(gap, density, cell) / total
@@ -150,18 +150,18 @@ class KernelDensityError(ScoredError):
                 view.name or "a view",
                 "Use kernel='triweight'.",
             )
-        here = density / total
-        said = self._places(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
+        mass = density / total
+        centers = self._places(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
 
         def error(w: Array, wy: Array) -> Array:
-            gap = np.abs(smooth(wy) - said * (density if w is share else smooth(w))) / total
-            return self._norm(gap, here, (smooth.high - smooth.low) / len(here))
+            gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
+            return self._norm(gap, mass, (smooth.high - smooth.low) / len(mass))
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             if w.ndim == wy.ndim == 1:
                 return error(w, wy)
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
-            step = max(1, AT_ONCE // max(len(s), len(here)))
+            step = max(1, AT_ONCE // max(len(s), len(mass)))
             spans = (slice(start, start + step) for start in np.arange(0, len(wy), step))
             return np.concatenate([error(w if len(w) == 1 else w[some], wy[some]) for some in spans])
 
@@ -169,22 +169,22 @@ class KernelDensityError(ScoredError):
 
     def _places(self, waves: Waves) -> Array:
         """The score that each cell stands for."""
-        said = waves.s.copy()
+        centers = waves.s.copy()
         if np.isinf(self.order):
-            said[[0, -1]] = waves.low, waves.high  # a mirrored curve is flat at the ends, where the worst often lies
-        return said
+            centers[[0, -1]] = waves.low, waves.high  # a mirrored curve is flat at the ends, where the worst often lies
+        return centers
 
-    def _norm(self, gap: Array, here: Array, cell: float) -> Array:
-        """The norm of order q of gap/here, weighted by `here`, the share of the scores in each cell."""
+    def _norm(self, gap: Array, mass: Array, cell: float) -> Array:
+        """The norm of order q of gap/here, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))
-        dense = here > self.floor * cell
-        ratio = gap[..., dense] / here[dense]
+        dense = mass > self.floor * cell
+        ratio = gap[..., dense] / mass[dense]
         worst = np.asarray(ratio.max(axis=-1))
         if np.isinf(self.order):
             return worst
         scale = np.maximum(worst, 1e-300)  # taken out, or high powers overflow
-        powers = ((ratio / scale[..., None]) ** self.order * here[dense]).sum(axis=-1)
+        powers = ((ratio / scale[..., None]) ** self.order * mass[dense]).sum(axis=-1)
         return np.asarray(scale * powers ** (1 / self.order))
 
     def said(self, view: View) -> dict[str, Any]:
@@ -204,10 +204,10 @@ class KernelDensityError(ScoredError):
 
     def notes(self, view: View) -> list[Note]:
         """A word where Silverman's rule gives too little, or the beta kernel loses rows."""
-        said = []
+        note_list = []
         if self.bandwidth == "silverman" and silverman(view) == NARROWEST:
             text = f"The scores lie so close together that Silverman's bandwidth is the least, {NARROWEST}: it smooths little where scores are few."
-            said.append(Note("TN115", text))
+            note_list.append(Note("TN115", text))
         if self.kernel == "beta":
             scores = by_score(view).sums()[0]
             smooth = self.smoother(scores, view)
@@ -215,8 +215,8 @@ class KernelDensityError(ScoredError):
             faint = int((view.n * (smooth.masses() < 0.5)[placed(view.p, scores)]).sum())
             if faint:
                 text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 count less than half in the beta kernel; kernel='triweight' counts all fully."
-                said.append(Note("TN116", text))
-        return said
+                note_list.append(Note("TN116", text))
+        return note_list
 
 
 class Curve(Scores):
@@ -240,9 +240,9 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
     error.span(view)  # refuses a view that has no one score
     scores, w, wy = by_score(view).sums()
     places = np.asarray(at, dtype=np.float64)
-    density, came = error.smoother(scores, view).at(places.ravel(), np.stack([w, wy]))
+    density, event_density = error.smoother(scores, view).at(places.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(density > 0, came / density, np.nan).reshape(places.shape)
+        return np.where(density > 0, event_density / density, np.nan).reshape(places.shape)
 
 
 def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:

@@ -208,8 +208,8 @@ class RankAgreement(VoteMean):
             return same.all(axis=1).astype(np.float64)
         # By falling votes, and falling probability within a tie: each drop in votes must then be one in probability.
         order = np.lexsort((-P, -V), axis=1)
-        said, voted = (np.take_along_axis(each, order, axis=1) for each in (P, V))
-        agrees = (voted[:, :-1] == voted[:, 1:]) | (said[:, :-1] > said[:, 1:])
+        predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, V))
+        agrees = (voted[:, :-1] == voted[:, 1:]) | (predicted[:, :-1] > predicted[:, 1:])
         return agrees.all(axis=1).astype(np.float64)
 
     def parts(self, view: View) -> dict[str, float]:

@@ -58,25 +58,25 @@ class HumanDistance(VoteMean):
 
     def expected(self, view: View) -> float | None:
         """Over redrawn votes: 0 where the noise is taken off, 1 − ΣP² where a label is all there is."""
-        kept = view.w > 0
-        if view.votes is None and _shared(view.y[kept]).any():
+        mask = view.w > 0
+        if view.votes is None and _shared(view.y[mask]).any():
             return None
         P = vectors(view)[0]
         single = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
         left = np.where(single, P.sum(axis=1) - np.square(P).sum(axis=1), 0.0)
-        return float(view.w[kept] @ left[kept] / view.total)
+        return float(view.w[mask] @ left[mask] / view.total)
 
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the noise that was taken off."""
         single_rows(view, self.name)
         P, V = vectors(view)
-        kept = view.w > 0
-        share = view.w[kept] / view.total
-        whole, order = self.compared(P, V, view)[kept], out_of_order(P, _ballots(V, view))[kept]
+        mask = view.w > 0
+        share = view.w[mask] / view.total
+        distance, order = self.compared(P, V, view)[mask], out_of_order(P, _ballots(V, view))[mask]
         parts = {
             "order": float(share @ order),
-            "size": float(share @ (whole - order)),
-            "vote_noise": float(share @ _noise(V, view)[kept]),
+            "size": float(share @ (distance - order)),
+            "vote_noise": float(share @ _noise(V, view)[mask]),
         }
         return parts | super().parts(view)
 
@@ -107,8 +107,8 @@ def out_of_order(P: Array, V: Array) -> Array:
     [0.005]
     """
     order = np.lexsort((-P, -V), axis=1)
-    said = np.take_along_axis(P, order, axis=1)
-    return np.asarray(np.square(said - falling(said)).sum(axis=1))
+    predicted = np.take_along_axis(P, order, axis=1)
+    return np.asarray(np.square(predicted - falling(predicted)).sum(axis=1))
 
 
 def falling(x: Array) -> Array:
@@ -119,17 +119,17 @@ def falling(x: Array) -> Array:
     for column in range(m):
         last += 1
         total[rows, last], size[rows, last] = x[:, column], 1
-        rising = rows[last > 0]
-        while len(rising):
-            at = last[rising]
+        violators = rows[last > 0]
+        while len(violators):
+            at = last[violators]
             # Means compared without dividing
-            up = total[rising, at] * size[rising, at - 1] > total[rising, at - 1] * size[rising, at]
-            rising, at = rising[up], at[up]
-            total[rising, at - 1] += total[rising, at]
-            size[rising, at - 1] += size[rising, at]
-            size[rising, at] = 0
-            last[rising] -= 1
-            rising = rising[last[rising] > 0]
+            up = total[violators, at] * size[violators, at - 1] > total[violators, at - 1] * size[violators, at]
+            violators, at = violators[up], at[up]
+            total[violators, at - 1] += total[violators, at]
+            size[violators, at - 1] += size[violators, at]
+            size[violators, at] = 0
+            last[violators] -= 1
+            violators = violators[last[violators] > 0]
     blocks = size > 0
     return np.repeat(total[blocks] / size[blocks], size[blocks]).reshape(n, m)
 

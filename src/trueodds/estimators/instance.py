@@ -138,12 +138,12 @@ class MacroError(InstanceError):
 
     def notes(self, view: View) -> list[Note]:
         """A word where a side has no rows, or would have none if the predictions were right."""
-        said = super().notes(view)
+        note_list = super().notes(view)
         p = view.p[view.w > 0]
         if self.empty == "nan" and ((p == 0).all() or (p == 1).all()):
             text = f"Every probability is {float(p[0]):g}, so a model that was right would have one side only: there is no noise floor."
-            said.append(Note("TN130", text))
-        return said
+            note_list.append(Note("TN130", text))
+        return note_list
 
     def _without_a_side(self, side: str) -> str:
         if self.empty == "zero":
@@ -187,9 +187,9 @@ class Sides:
     def __init__(self, error: InstanceError, view: View) -> None:
         one_score(view, error.name)
         self.error, self.view = error, view
-        most = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
+        max_groups = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
         s, mass, _ = by_score(view).sums()
-        first = grouped(mass, most)
+        first = grouped(mass, max_groups)
         self.index, self.size = placed(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = ratio(wp, w, 0.0)
@@ -217,6 +217,6 @@ class Sides:
         return None
 
 
-def _beyond(mass: Array, whole: Array, share: float) -> Array:
+def _beyond(mass: Array, total: Array, share: float) -> Array:
     """The mass, or 0 where it is so small a share of the whole that rounding may be all of it."""
-    return np.where(mass > share * whole, mass, 0.0)
+    return np.where(mass > share * total, mass, 0.0)

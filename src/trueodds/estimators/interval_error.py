@@ -102,7 +102,7 @@ class Widths:
     def error(self, width: float, residual: Array) -> Array:
         """The error on intervals of this width, for each row of residuals (draws, m)."""
         if len(self.s) > DISTINCT:
-            return np.array([mean_absolute(self.s, each, width) for each in residual])
+            return np.array([mean_absolute(self.s, row, width) for row in residual])
         if width not in self._made:
             self._made[width] = Windows(self.s, width)
         return self._made[width].mean_absolute(residual)
@@ -118,9 +118,9 @@ class Widths:
             if not len(left):
                 break
             tried = 0.5**halved
-            found = self.error(tried, residual[left])
-            best = term[left] + width[left]
-            better = found + tried < best
-            term[left[better]], width[left[better]] = found[better], tried
-            left = left[found < best]
+            errors = self.error(tried, residual[left])
+            min_sum = term[left] + width[left]
+            better = errors + tried < min_sum
+            term[left[better]], width[left[better]] = errors[better], tried
+            left = left[errors < min_sum]
         return term, width

@@ -88,18 +88,18 @@ class MixNMatchError(ScoredError):
         return reader
 
     def _draws(self, grid: Grid, n: float, w: Array, wy: Array) -> Array:
-        came = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
-        total = np.maximum(came.sum(axis=-1), 1e-300)
-        mean = (came * grid.scores).sum(axis=-1) / total
-        square = (came * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
+        event_weights = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
+        total = np.maximum(event_weights.sum(axis=-1), 1e-300)
+        mean = (event_weights * grid.scores).sum(axis=-1) / total
+        square = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
         width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, LEAST)
         f, f1 = grid.smoothed((w, wy), width)
         f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
-        apart = np.abs(grid.s * f - np.clip(f1, 0.0, f))
+        gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
         if self.order != 1:
-            apart = (apart / np.maximum(f, EMPTY / CELLS)) ** self.order * f
+            gap = (gap / np.maximum(f, EMPTY / CELLS)) ** self.order * f
         none = (w * grid.scores**self.order).sum(axis=-1)  # nothing came: what was said is the error
-        return np.where(came.sum(axis=-1) > 0, _trapezoid(apart) / _trapezoid(f), none)
+        return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
 
     def said(self, view: View) -> dict[str, Any]:
         """Kernel and order, and the grid of the draws."""
@@ -107,17 +107,17 @@ class MixNMatchError(ScoredError):
 
     def parts(self, view: View) -> dict[str, float]:
         """The bandwidth, where anything came true."""
-        found = Refitted(self, view).bandwidth
-        return {} if found is None else {"bandwidth": found}
+        bandwidth = Refitted(self, view).bandwidth
+        return {} if bandwidth is None else {"bandwidth": bandwidth}
 
     def notes(self, view: View) -> list[Note]:
         """A word where the bandwidth cannot be made."""
-        found = Refitted(self, view).bandwidth
-        if found is None:
+        bandwidth = Refitted(self, view).bandwidth
+        if bandwidth is None:
             return [
                 Note("TN117", "Nothing that was said came true, so there is no bandwidth; the error is what was said.")
             ]
-        if found == LEAST:
+        if bandwidth == LEAST:
             return [
                 Note("TN117", f"The scores that came true are all but equal, so the bandwidth is the least, {LEAST}.")
             ]
@@ -140,17 +140,17 @@ class Refitted(Scores):
 
     def value(self) -> float:
         """The trapezoid sum over the published grid; places without density add nothing."""
-        said, w, _, wy = self.shares()
-        order, width = self.error.order, self._width(said, wy)
+        scores, w, _, wy = self.shares()
+        order, width = self.error.order, self._width(scores, wy)
         if width is None:
-            return float((w * said**order).sum())
+            return float((w * scores**order).sum())
         places = np.linspace(FIRST, LAST, NODES)
         inside = np.flatnonzero((places >= 0) & (places <= 1))
         s, rate = places[inside], wy.sum()
-        f, f1 = (_kernel_sums(said, x, 3 * width)[inside] for x in (w, wy / rate))
+        f, f1 = (_kernel_sums(scores, x, 3 * width)[inside] for x in (w, wy / rate))
         known = np.maximum(f, f1) > EMPTY
-        seen = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
-        return float(_trapezoid(np.where(known, np.abs(s - seen) ** order * f, 0.0)) / _trapezoid(f))
+        observed = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
+        return float(_trapezoid(np.where(known, np.abs(s - observed) ** order * f, 0.0)) / _trapezoid(f))
 
 
 def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
@@ -162,10 +162,10 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     step = (LAST - FIRST) / (NODES - 1)
     powers = BUMP.degree() + 1
     around: Any = {"first": FIRST - step / 2, "last": LAST + step / 2, "middle": 0.5}
-    held = np.zeros((NODES, powers))
+    cell_moments = np.zeros((NODES, powers))
     for image in (x, np.where(x < 0.5, -x, 2 - x)):
-        held += moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
-    held *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
+        cell_moments += moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
+    cell_moments *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
     lags = np.arange(NODES)
     u = np.concatenate([lags, lags - NODES]) * step / half
     near = np.abs(u) < 1
@@ -173,7 +173,7 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     term = BUMP
     for k in range(powers):
         kernel = np.where(near, term(u), 0.0)
-        wave = wave + np.fft.rfft(held[:, k], 2 * NODES) * np.fft.rfft(kernel)
+        wave = wave + np.fft.rfft(cell_moments[:, k], 2 * NODES) * np.fft.rfft(kernel)
         term = term.deriv() / (k + 1)
     return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
 

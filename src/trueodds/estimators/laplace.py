@@ -159,8 +159,8 @@ class MeanEmbeddingError(LaplaceError):
         """Many rows of the unbiased form, one draw at a time."""
         if self.form != "unbiased":
             return None
-        found = self._squared.resampled(views, resamples, rng)
-        return None if found is None else (found[0] / 2, found[1])
+        squared = self._squared.resampled(views, resamples, rng)
+        return None if squared is None else (squared[0] / 2, squared[1])
 
     def said(self, view: View) -> dict[str, Any]:
         """Bandwidth and form."""
@@ -172,17 +172,17 @@ class MeanEmbeddingError(LaplaceError):
             return self._squared.notes(view)
         if self.form == "biased":
             return []
-        said = [
+        note_list = [
             Note(
                 "TN121",
                 "The weighted MMCE of a calibrated model is not 0 unless half of the outcomes came: compare it with the noise floor.",
             )
         ]
-        came = float((view.w * view.y).sum())
-        if min(came, view.total - came) <= 0:
-            every = "Every outcome came" if came > 0 else "No outcome came"
-            said.append(Note("TN122", f"{every}, so there is one side only, and nothing to weigh it against."))
-        return said
+        event_weight = float((view.w * view.y).sum())
+        if min(event_weight, view.total - event_weight) <= 0:
+            every = "Every outcome came" if event_weight > 0 else "No outcome came"
+            note_list.append(Note("TN122", f"{every}, so there is one side only, and nothing to weigh it against."))
+        return note_list
 
 
 def _decay(s: Array, bandwidth: float) -> Array:

@@ -147,11 +147,11 @@ class LinearBinError(ScoredError):
 
     def said(self, view: View) -> dict[str, Any]:
         """Bins, range and mapping as used."""
-        said: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}
-        said |= {"bins": self.count(view), "mapping": self.mapping}
+        settings: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}
+        settings |= {"bins": self.count(view), "mapping": self.mapping}
         if self.mapping == "one-bin":
-            said["closed"] = self.closed
-        return said | ({"weights": self.weights} if self.weights == "swapped" else {})
+            settings["closed"] = self.closed
+        return settings | ({"weights": self.weights} if self.weights == "swapped" else {})
 
     def notes(self, view: View) -> list[Note]:
         """A word where the weights are those of the fault."""
@@ -201,8 +201,8 @@ class LinearSums(Scores):
         assert above is not None
         inside, below = (above > 0) & (above < len(centers)), np.maximum(above - 1, 0)
         width = np.append(np.diff(centers), 1.0)[below]
-        whole = (gaps.sums("wpy") - gaps.sums("wpp") - centers[below] * residual) / width
-        up = np.where(inside, residual - whole if error.weights == "swapped" else whole, 0.0)
+        upper_part = (gaps.sums("wpy") - gaps.sums("wpp") - centers[below] * residual) / width
+        up = np.where(inside, residual - upper_part if error.weights == "swapped" else upper_part, 0.0)
         size = len(centers) + 1
         total = np.bincount(below, residual - up, size) + np.bincount(below + 1, up, size)
         return float(np.abs(total).sum() / view.total)

@@ -82,12 +82,12 @@ class Brier(Decomposed):
             return float(view.w @ (1 - (p * p).sum(axis=1)) / view.total)
         return float((view.w * p - view.sums("wpp")).sum() / view.total)
 
-    def terms(self, view: View, index: Array, pooled: View) -> Terms:
+    def terms(self, view: View, index: Array, binned: View) -> Terms:
         """The terms of the chosen decomposition."""
         if self.decomposition == "calibration-refinement":
-            gap = (pooled.p - pooled.y) ** 2
+            gap = (binned.p - binned.y) ** 2
             squared = gap.sum(axis=1) if view.joint else gap
-            return calibration_refinement(scores.brier, pooled, squared, _inside(view, index, pooled))
+            return calibration_refinement(scores.brier, binned, squared, _inside(view, index, binned))
         if view.joint:
             raise InputError(
                 "TO205",
@@ -95,7 +95,7 @@ class Brier(Decomposed):
                 f"decomposition={self.decomposition!r} through {view.name}",
                 "Use decomposition='calibration-refinement', or a lens such as confidence.",
             )
-        return (murphy if self.decomposition == "murphy" else ferro_fricker)(view, index, pooled)
+        return (murphy if self.decomposition == "murphy" else ferro_fricker)(view, index, binned)
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ class LogLoss(Decomposed):
         """The mean entropy: what even a calibrated model pays."""
         return float(view.w @ scores.log_score(view.log_P, view.P, self.floor) / view.total)
 
-    def terms(self, view: View, index: Array, pooled: View) -> Terms:
+    def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and what varies inside the cells."""
         single_rows(view, "The decomposition of log_loss")
         rows = View(view.P, view.Y, view.w)
-        cells = rows.pool(index, len(pooled.w))
+        cells = rows.pool(index, len(binned.w))
         logs = _log_means(view.log_P, index, view.w)
         mean = scores.log_score(logs[index], rows.y, self.floor)
         surplus = scores.log_score(logs, cells.y, self.floor) - scores.log_loss(cells.y, cells.y)
@@ -157,7 +157,7 @@ class LogLoss(Decomposed):
         """Outcomes that were said to be impossible, and rows the floor touched."""
         counted = view.w > 0
         impossible = int((np.isinf(_log_scores(view)) & counted).sum())
-        said = (
+        note_list = (
             [
                 Note(
                     "TN104",
@@ -169,8 +169,8 @@ class LogLoss(Decomposed):
         )
         touched = scores.below(view.log_P[counted], self.floor) if self.floor else 0
         if touched:
-            said.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
-        return [*said, *super().notes(view)]
+            note_list.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
+        return [*note_list, *super().notes(view)]
 
 
 def _log_scores(view: View) -> Array:
@@ -190,12 +190,12 @@ def _log_means(logs: Array, index: Array, w: Array) -> Array:
         return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(top, -1e308)
 
 
-def _inside(view: View, index: Array, pooled: View) -> float:
+def _inside(view: View, index: Array, binned: View) -> float:
     """What of Brier's score comes from scores that differ inside a bin; for one score per row also from cells."""
     if view.joint:
         _rows_only(view)
-        return inside_cells(view, scores.brier(view.p, view.y), scores.brier(pooled.p[index], view.y))
-    terms = murphy(view, index, pooled)
+        return inside_cells(view, scores.brier(view.p, view.y), scores.brier(binned.p[index], view.y))
+    terms = murphy(view, index, binned)
     return terms["within_bin_variance"] - terms["within_bin_covariance"]
 
 

@@ -68,8 +68,8 @@ def _loss(p: Array, y: Array) -> Array:
     """Σ (F − O)² + O(1 − O) over the cuts: the second term is 0 but for votes, which count one by one."""
     p, y = p.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
     if p.ndim == 1:
-        said, seen = p[:, None], y[:, None]
+        predicted, observed = p[:, None], y[:, None]
     else:
-        said, seen = np.cumsum(p[:, :-1], axis=1), np.cumsum(y[:, :-1], axis=1)
-    total: Array = ((said - seen) ** 2 + seen * (1 - seen)).sum(axis=1)
+        predicted, observed = np.cumsum(p[:, :-1], axis=1), np.cumsum(y[:, :-1], axis=1)
+    total: Array = ((predicted - observed) ** 2 + observed * (1 - observed)).sum(axis=1)
     return total

@@ -52,12 +52,12 @@ class ScoreRegret(OutOfSample):
     lens: ClassVar[str | None] = "canonical"
     score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
-    def by_outcome(self, judged: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
         """What the calibrator wins back on each row, should the outcome come."""
         if self.score == "log_loss":
             share = mixing(view.n_rows)
-            return np.log(mixed(judged.Q, share)) - np.log(mixed(judged.P, share))
-        return _brier(judged.P) - _brier(judged.Q)
+            return np.log(mixed(out_of_fold.Q, share)) - np.log(mixed(out_of_fold.P, share))
+        return _brier(out_of_fold.P) - _brier(out_of_fold.Q)
 
     def said(self, view: View) -> dict[str, Any]:
         """The score, calibrator and folds."""
@@ -65,14 +65,14 @@ class ScoreRegret(OutOfSample):
 
     def notes(self, view: View) -> list[Note]:
         """As for every cross-fit, and what was mixed in before logs were taken."""
-        said = super().notes(view)
+        note_list = super().notes(view)
         if self.score == "log_loss":
             text = f"Log losses are after mixing in {mixing(view.n_rows):.2g} of the uniform on both sides."
-            said.append(Note("TN139", text))
-        return said
+            note_list.append(Note("TN139", text))
+        return note_list
 
 
 def _brier(P: Array) -> Array:
     """Σ(p − y)² for every y that is one outcome, (n, m); of two outcomes (p − y)² of the second, half as much."""
-    whole = (P * P).sum(axis=1, keepdims=True) - 2 * P + 1
-    return whole / 2 if P.shape[1] == 2 else whole
+    loss = (P * P).sum(axis=1, keepdims=True) - 2 * P + 1
+    return loss / 2 if P.shape[1] == 2 else loss

@@ -68,8 +68,8 @@ class Scores:
         s, w, wy = by_score(self.view).sums()
         total = w.sum()
         wp = w * s
-        for each in (w, wp, wy):
-            each /= total
+        for sums in (w, wp, wy):
+            sums /= total
         return s, w, wp, wy
 
     def value(self) -> float:
@@ -112,16 +112,16 @@ class Scores:
 
     @cached_property
     def _apart(self) -> float:
-        seen = self.groups
-        apart = self.error.value(self.view) - self.reader(seen.w, seen.wp, seen.wy).item()
-        return apart if math.isfinite(apart) else 0.0
+        groups = self.groups
+        difference = self.error.value(self.view) - self.reader(groups.w, groups.wp, groups.wy).item()
+        return difference if math.isfinite(difference) else 0.0
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The error's norm of (the draw − what was observed)."""
         if not self.error.norm:
             return None
         pairs = zip(_shares(*draws), _shares(w, wp, wy), strict=True)
-        return self.reader(*(drawn - seen for drawn, seen in pairs))
+        return self.reader(*(drawn - observed for drawn, observed in pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,8 +71,8 @@ class SmoothError(ScoredError):
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             rows = residual.reshape(-1, len(s))
-            found = fixed_point(s, rows) if self.bandwidth == "auto" else left_over(s, rows, float(self.bandwidth))
-            return found.reshape(residual.shape[:-1])
+            values = fixed_point(s, rows) if self.bandwidth == "auto" else left_over(s, rows, float(self.bandwidth))
+            return values.reshape(residual.shape[:-1])
 
         return reader
 
@@ -94,10 +94,10 @@ class Spread(Scores):
         """The error of the view itself, from sorted scores where they are few or the error so small that it takes more."""
         view = self.view
         if view.is_rows and len(view) > MANY:
-            asked = self.error.bandwidth
-            found = from_moments(self._moments() / view.total, None if asked == "auto" else float(asked))
-            if found is not None:
-                return found
+            bandwidth = self.error.bandwidth
+            error = from_moments(self._moments() / view.total, None if bandwidth == "auto" else float(bandwidth))
+            if error is not None:
+                return error
         return super().value()
 
     def _moments(self) -> Array:

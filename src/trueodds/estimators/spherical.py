@@ -57,7 +57,7 @@ def _loss(view: View, y: Array) -> Array:
         missed: Array = y * q * q / (norm * (norm + p)) + (1 - y) * p * p / (norm * (norm + q))
         return missed
     square = p * p
-    norm, seen = np.sqrt(square.sum(axis=1)), (p * y).sum(axis=1)
-    sharp = (square * (1 - y)).sum(axis=1) / (norm * (norm + seen))  # the same, for a row of one class
-    total: Array = np.where(y.max(axis=1) == 1, sharp, y.sum(axis=1) - seen / norm)
+    norm, p_observed = np.sqrt(square.sum(axis=1)), (p * y).sum(axis=1)
+    sharp = (square * (1 - y)).sum(axis=1) / (norm * (norm + p_observed))  # the same, for a row of one class
+    total: Array = np.where(y.max(axis=1) == 1, sharp, y.sum(axis=1) - p_observed / norm)
     return total

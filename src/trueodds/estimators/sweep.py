@@ -70,10 +70,10 @@ class SweepError(ScoredError):
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The sweep over the groups of scores, chosen again for each draw."""
-        most = round(view.counted) - 1
+        max_bins = round(view.counted) - 1
 
         def reader(w: Array, wp: Array, wy: Array) -> Array:
-            values, _ = self._swept(w, wp, wy, s, most)
+            values, _ = self._swept(w, wp, wy, s, max_bins)
             return values.reshape(np.broadcast_shapes(w.shape, wp.shape, wy.shape)[:-1])
 
         return reader
@@ -88,7 +88,7 @@ class SweepError(ScoredError):
         s, w, wp, wy = Scores(self, view).shares()
         return int(self._swept(w, wp, wy, s, round(view.counted) - 1)[1][0])
 
-    def _swept(self, w: Array, wp: Array, wy: Array, s: Array, most: int) -> tuple[Array, Array]:
+    def _swept(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
-        return sweep(w, wp, wy, s, max_bins=most, by_mass=by_mass, order=self.order)
+        return sweep(w, wp, wy, s, max_bins=max_bins, by_mass=by_mass, order=self.order)

@@ -111,11 +111,11 @@ class Quantiles:
 
     def __init__(self, error: Truthful, view: View) -> None:
         one_score(view, error.name)
-        rule = EqualMass(15 if error.bins is None else error.bins)
-        self.view, self.frozen = view, view.once(rule, lambda: rule.freeze(view))
+        partition = EqualMass(15 if error.bins is None else error.bins)
+        self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
         self.size = self.frozen.size
         # The number asked for, not the number occupied: ties must not make the error cheaper.
-        self.bins = count_of_bins(rule.bins, view)
+        self.bins = count_of_bins(partition.bins, view)
 
     @property
     def pooled(self) -> View:
@@ -129,8 +129,8 @@ class Quantiles:
 
     def value(self) -> float:
         """The error of the view itself."""
-        pooled = self.pooled
-        return float(self.statistic(pooled.w, pooled.w * pooled.p, pooled.w * pooled.y))
+        binned = self.pooled
+        return float(self.statistic(binned.w, binned.w * binned.p, binned.w * binned.y))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per bin."""

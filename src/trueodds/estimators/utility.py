@@ -80,31 +80,31 @@ class UtilityError(Estimator):
 
     def value(self, view: View) -> float:
         """The largest gap of the utilities asked for."""
-        return max(each.value() for each in self._expectations(view).values())
+        return max(expectation.value() for expectation in self._expectations(view).values())
 
     def parts(self, view: View) -> dict[str, float]:
         """Each of several utilities."""
-        each = self._expectations(view)
-        return {name: one.value() for name, one in each.items()} if len(each) > 1 else {}
+        expectations = self._expectations(view)
+        return {name: one.value() for name, one in expectations.items()} if len(expectations) > 1 else {}
 
     def linear(self, view: View) -> Linear | None:
         """The same for draws; None where rows and outcomes are too many to hold."""
-        each = list(self._expectations(view).values())
-        if len(each) == 1 and (cells := each[0].cells()) is not None:
+        expectations = list(self._expectations(view).values())
+        if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:
             index, first, group = cells
-            return Cells(index, first, [(each[0], group)])
+            return Cells(index, first, [(expectations[0], group)])
         row = np.arange(len(view.w))
-        if len(row) * each[0].U.shape[-1] > 4 * CELLS:
+        if len(row) * expectations[0].U.shape[-1] > 4 * CELLS:
             return None
-        return Cells(row, row, [(one, one.rank) for one in each])
+        return Cells(row, row, [(one, one.rank) for one in expectations])
 
     def said(self, view: View) -> dict[str, Any]:
         """The utility, and the range of its payoffs."""
         tables = [one.U for one in self._expectations(view).values()]
         what = "cost" if self.cost is not None else "utility"
-        given = getattr(self, what)
+        setting = getattr(self, what)
         return {
-            what: getattr(given, "__name__", "a function") if callable(given) else given,
+            what: getattr(setting, "__name__", "a function") if callable(setting) else setting,
             "payoffs": [float(min(U.min() for U in tables)), float(max(U.max() for U in tables))],
         }
 
@@ -127,8 +127,8 @@ class Expectation:
     def __init__(self, view: View, P: Array, U: Array) -> None:
         self.view, self.U = view, U  # (m,) or (n, m)
         v = P @ U if U.ndim == 1 else np.einsum("nk,nk->n", P, U)
-        kept = np.flatnonzero(view.w > 0)
-        order = kept[np.argsort(v[kept], kind="stable")]
+        rows = np.flatnonzero(view.w > 0)
+        order = rows[np.argsort(v[rows], kind="stable")]
         # Expectations that are equal by arithmetic may differ in their last digits; they are one score.
         new = np.diff(v[order]) > SAME * max(float(np.abs(U).max()), np.finfo(float).tiny)
         self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expectation; a row of weight 0 is no row
@@ -137,8 +137,8 @@ class Expectation:
     def value(self) -> float:
         """The range of the sums of realized minus expected utility as the expectation rises."""
         view = self.view
-        off = self.residual(view.p.astype(np.float64, copy=False), view.y)
-        return float(_range(np.bincount(self.rank, view.w * off)) / view.total)
+        residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
+        return float(_range(np.bincount(self.rank, view.w * residual)) / view.total)
 
     def residual(self, wp: Array, wy: Array, of: Array | slice = slice(None)) -> Array:
         """Realized minus expected utility, from what was said and seen of each outcome by row (…, n[, m])."""
@@ -186,24 +186,24 @@ class Cells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per cell."""
         total = w.sum(axis=-1)[..., None]
-        return self._largest([off / total for off in self._off(wp, wy)])
+        return self._largest([residual / total for residual in self._off(wp, wy)])
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The same seminorm of (residuals of the draw − observed residuals)."""
         dw, dwp, dwy = draws
         total = dw.sum(axis=-1)[..., None]
         pairs = zip(self._off(dwp, dwy), self._off(wp, wy), strict=True)
-        return self._largest([drawn / total - seen / w.sum() for drawn, seen in pairs])
+        return self._largest([drawn / total - observed / w.sum() for drawn, observed in pairs])
 
     def _off(self, wp: Array, wy: Array) -> list[Array]:
         return [one.residual(wp, wy, self.first) for one in self.each]
 
-    def _largest(self, off: list[Array]) -> Array:
-        found = [
-            _range(np.cumsum(each[..., order], axis=-1)[..., ends], summed=True)
-            for each, (order, ends) in zip(off, self.runs, strict=True)
+    def _largest(self, residuals: list[Array]) -> Array:
+        ranges = [
+            _range(np.cumsum(residual[..., order], axis=-1)[..., ends], summed=True)
+            for residual, (order, ends) in zip(residuals, self.runs, strict=True)
         ]
-        return np.asarray(np.max(found, axis=0))
+        return np.asarray(np.max(ranges, axis=0))
 
 
 def _range(x: Array, *, summed: bool = False) -> Array:

@@ -22,5 +22,5 @@ def pvalue(observed: float, draws: Array) -> float:
     """
     if np.isnan(observed):
         return float("nan")
-    least = observed if np.isinf(observed) else observed - TIE * abs(observed)
-    return float((1 + (draws >= least).sum()) / (1 + len(draws)))
+    threshold = observed if np.isinf(observed) else observed - TIE * abs(observed)
+    return float((1 + (draws >= threshold).sum()) / (1 + len(draws)))

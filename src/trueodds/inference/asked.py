@@ -53,8 +53,8 @@ class Asked:
     @cached_property
     def linear(self) -> tuple[Linear, ...] | None:
         """The statistic of each view on fixed bins, or None where draws need the rows."""
-        each = [self.estimator.linear(view) for view in self.views]
-        return None if any(one is None for one in each) else tuple(one for one in each if one is not None)
+        statistics = [self.estimator.linear(view) for view in self.views]
+        return None if any(one is None for one in statistics) else tuple(one for one in statistics if one is not None)
 
     @cached_property
     def values(self) -> Array:
@@ -96,9 +96,9 @@ class Asked:
 class Layout:
     """One array of accumulators for the bins of many views, so that one pass over the rows fills them all."""
 
-    def __init__(self, asked: Sequence[Asked]) -> None:
-        self.views = [view for each in asked for view in each.views]
-        self.linear = [one for each in asked for one in each.linear or ()]
+    def __init__(self, estimands: Sequence[Asked]) -> None:
+        self.views = [view for estimand in estimands for view in estimand.views]
+        self.linear = [one for estimand in estimands for one in estimand.linear or ()]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
         self.sizes = [one.size * m for one, m in zip(self.linear, widths, strict=True)]
         self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
@@ -124,9 +124,9 @@ class Layout:
 
     def said_and_seen(self) -> tuple[Array, Array]:
         """wp and wy of each row and column, (n, columns)."""
-        said = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
-        seen = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
-        return np.concatenate(said, axis=1), np.concatenate(seen, axis=1)
+        predicted = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
+        observed = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
+        return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
 
     def shaped(self, sums: Array) -> list[Array]:
         """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
@@ -138,19 +138,19 @@ class Layout:
 
     def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
-        found: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
+        sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
         for one, view in zip(self.linear, self.views, strict=True):
             w = view.w[:, None] if view.joint else view.w
-            for each, x in zip(found, (view.w, w * view.p, w * view.y), strict=True):
+            for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
                 columns = [np.bincount(one.index, column, one.size) for column in (x.T if x.ndim > 1 else [x])]
-                each.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
-        return found
+                view_sums.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
+        return sums
 
 
-def by_asked(asked: Sequence[Asked], per_view: Sequence[Array]) -> list[Array]:
+def by_asked(estimands: Sequence[Asked], per_view: Sequence[Array]) -> list[Array]:
     """Results of all views in a row, stacked by question: (views, draws) each."""
     out, start = [], 0
-    for each in asked:
-        out.append(np.stack(per_view[start : start + len(each.views)]))
-        start += len(each.views)
+    for estimand in estimands:
+        out.append(np.stack(per_view[start : start + len(estimand.views)]))
+        start += len(estimand.views)
     return out

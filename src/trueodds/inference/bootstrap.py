@@ -30,20 +30,20 @@ CELLS_AT_MOST = 10_000  # of vectors; beyond, rows are drawn after all
 
 
 def bootstrap(
-    preds: Predictions, asked: Sequence[Asked], resamples: int, rng: np.random.Generator, resample: str = "auto"
+    preds: Predictions, estimands: Sequence[Asked], resamples: int, rng: np.random.Generator, resample: str = "auto"
 ) -> list[Resampled]:
     """Every question on one set of resamples; rows carry their weights, clusters stay whole.
 
     Partitions chosen without labels are held fixed. Up to 2²⁰ row draws follow `rng.integers(0, n, (resamples, n))`.
     """
-    found: dict[int, Resampled] = {}
+    resampled: dict[int, Resampled] = {}
     if resample == "auto" and preds.cluster is None:
-        for i, each in enumerate(asked):
-            if (own := each.estimator.resampled(each.views, resamples, rng)) is not None:
-                found[i] = Resampled(own[0], None, own[1])
-    left = [i for i in range(len(asked)) if i not in found]
-    means = [i for i in left if isinstance(asked[i].estimator, Mean)]
-    linear = [i for i in left if i not in means and asked[i].linear is not None]
+        for i, estimand in enumerate(estimands):
+            if (own := estimand.estimator.resampled(estimand.views, resamples, rng)) is not None:
+                resampled[i] = Resampled(own[0], None, own[1])
+    left = [i for i in range(len(estimands)) if i not in resampled]
+    means = [i for i in left if isinstance(estimands[i].estimator, Mean)]
+    linear = [i for i in left if i not in means and estimands[i].linear is not None]
     others = [i for i in left if i not in means and i not in linear]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
@@ -52,7 +52,7 @@ def bootstrap(
             "resample='cells'",
             "Leave resample out: clusters are resampled whole.",
         )
-    if resample == "cells" and any(len(asked[i].views) > 1 for i in linear):
+    if resample == "cells" and any(len(estimands[i].views) > 1 for i in linear):
         raise InputError(
             "TO205",
             "Cells do not keep how classes vary together.",
@@ -61,93 +61,93 @@ def bootstrap(
         )
     if resample != "rows" and preds.cluster is None:
         for i in linear:
-            if resample == "cells" or (preds.n > ROWS_AT_MOST and not _in_small_cells(asked[i])):
-                found[i] = from_cells(asked[i], resamples, rng)
-        linear = [i for i in linear if i not in found]
+            if resample == "cells" or (preds.n > ROWS_AT_MOST and not _in_small_cells(estimands[i])):
+                resampled[i] = from_cells(estimands[i], resamples, rng)
+        linear = [i for i in linear if i not in resampled]
     if means or linear or others:
         drawn = Resamples(preds.n, preds.cluster, resamples, rng)
         how = "rows" if preds.cluster is None else "clusters"
         for i in (*means, *linear):
-            views = [_joined(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(asked[i], preds)]
-            found[i] = Resampled(*_joined(views, axis=0), how)
+            views = [_joined(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)]
+            resampled[i] = Resampled(*_joined(views, axis=0), how)
         for i in others:
-            found[i] = Resampled(_by_rows(drawn, asked[i]), None, how)
-    return [found[i] for i in range(len(asked))]
+            resampled[i] = Resampled(_by_rows(drawn, estimands[i]), None, how)
+    return [resampled[i] for i in range(len(estimands))]
 
 
-def _in_turn(asked: Asked, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
+def _in_turn(estimand: Asked, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
     """The sums of rows that a question needs, for some of its views after the others.
 
     Each is made when its turn comes: those of a thousand classes would not fit the memory together.
     """
-    if isinstance(asked.estimator, Mean):
-        yield Means(asked, preds.cluster)
-    elif asked.views[0].joint:
-        yield Vectors(asked, preds.cluster)
+    if isinstance(estimand.estimator, Mean):
+        yield Means(estimand, preds.cluster)
+    elif estimand.views[0].joint:
+        yield Vectors(estimand, preds.cluster)
     else:
-        most = max(1, ENTRIES // max(1, preds.n))
-        for first in range(0, len(asked.views), most):
-            some = asked.views[first : first + most]
-            yield Bins(asked if len(some) == len(asked.views) else replace(asked, views=some), preds.cluster)
+        block = max(1, ENTRIES // max(1, preds.n))
+        for first in range(0, len(estimand.views), block):
+            some = estimand.views[first : first + block]
+            yield Bins(estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster)
 
 
-def _in_small_cells(asked: Asked) -> bool:
+def _in_small_cells(estimand: Asked) -> bool:
     """Whether vectors lie in as many cells as a tree grows: a cell of ten rows costs no less than its rows."""
     return any(
-        view.joint and one.size > CELLS_AT_MOST for view, one in zip(asked.views, asked.linear or (), strict=True)
+        view.joint and one.size > CELLS_AT_MOST for view, one in zip(estimand.views, estimand.linear or (), strict=True)
     )
 
 
 def _joined(parts: Sequence[Found], axis: int) -> Found:
     """Values and spreads side by side: of more views (0) or of more draws (1)."""
     values = np.concatenate([values for values, _ in parts], axis=axis)
-    spreads = [spread for _, spread in parts if spread is not None]
-    return values, np.concatenate(spreads, axis=axis) if len(spreads) == len(parts) else None
+    norms = [norm for _, norm in parts if norm is not None]
+    return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
 
 
-def _by_rows(drawn: Resamples, asked: Asked) -> Array:
+def _by_rows(drawn: Resamples, estimand: Asked) -> Array:
     """What needs the rows themselves, (views, draws)."""
     starts = range(0, drawn.count, 32)
     blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
-    each = asked.estimator.each
-    return np.concatenate([[each(Selections(view, rows)) for view in asked.views] for rows in blocks], axis=1)
+    evaluate = estimand.estimator.each
+    return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
 
 class Means:
     """Means of one score per row, resampled through their sums."""
 
-    def __init__(self, asked: Asked, cluster: Array | None) -> None:
-        assert isinstance(asked.estimator, Mean)
-        mass = np.stack([view.w for view in asked.views], axis=1)
-        score = np.stack([asked.estimator.rows(view) for view in asked.views], axis=1)
+    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+        assert isinstance(estimand.estimator, Mean)
+        mass = np.stack([view.w for view in estimand.views], axis=1)
+        score = np.stack([estimand.estimator.rows(view) for view in estimand.views], axis=1)
         finite = np.isfinite(score)  # an infinite score counts where its row comes at all
-        said = mass * np.where(finite, score, 0.0)
-        seen = mass * np.where(finite, 0.0, np.sign(score))
-        self.numbers = len(asked.views)
+        finite_part = mass * np.where(finite, score, 0.0)
+        infinite_part = mass * np.where(finite, 0.0, np.sign(score))
+        self.numbers = len(estimand.views)
         slots = np.broadcast_to(np.arange(self.numbers), mass.shape)
-        self.resampler = Resampler(slots, mass, said, seen, self.numbers, cluster)
+        self.resampler = Resampler(slots, mass, finite_part, infinite_part, self.numbers, cluster)
 
     def of(self, times: Array) -> Found:
         """The means for these resamples."""
-        w, said, endless = self.resampler.sums(times)
+        w, finite_sums, endless = self.resampler.sums(times)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(endless == 0, said / w, endless * np.inf).T, None
+            return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
 
 
 class Bins:
     """One statistic on fixed bins, resampled through one array of accumulators for all views."""
 
-    def __init__(self, asked: Asked, cluster: Array | None) -> None:
-        self.layout = Layout([asked])
+    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+        self.layout = Layout([estimand])
         self.numbers = self.layout.size
-        said, seen = self.layout.said_and_seen()
-        mass = np.stack([view.w for view in asked.views], axis=1)
-        self.resampler = Resampler(self.layout.slots(), mass, said, seen, self.numbers, cluster)
+        predicted, observed = self.layout.said_and_seen()
+        mass = np.stack([view.w for view in estimand.views], axis=1)
+        self.resampler = Resampler(self.layout.slots(), mass, predicted, observed, self.numbers, cluster)
         self.observed = list(zip(*self.layout.observed(), strict=True))
 
     def of(self, times: Array) -> Found:
         """Value and spread for these resamples."""
-        draws = list(zip(*(self.layout.shaped(each) for each in self.resampler.sums(times)), strict=True))
+        draws = list(zip(*(self.layout.shaped(sums) for sums in self.resampler.sums(times)), strict=True))
         return _judged(self.layout.linear, self.observed, draws)
 
 
@@ -156,10 +156,10 @@ class Vectors:
 
     numbers = 1  # its own are never held for all resamples of a block
 
-    def __init__(self, asked: Asked, cluster: Array | None) -> None:
-        self.linear = asked.linear or ()
+    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+        self.linear = estimand.linear or ()
         self.resamplers, self.observed = [], []
-        for view, one in zip(asked.views, self.linear, strict=True):
+        for view, one in zip(estimand.views, self.linear, strict=True):
             w = view.w[:, None]
             resampler = VectorResampler(one.index, view.w, w * view.p, w * view.y, one.size, cluster)
             self.resamplers.append(resampler)
@@ -167,21 +167,21 @@ class Vectors:
 
     def of(self, times: Array) -> Found:
         """Value and spread for these resamples."""
-        step = max(1, HELD // sum(each.numbers for each in self.resamplers))
-        arranged = [each.arranged(times) for each in self.resamplers]
+        step = max(1, HELD // sum(resampler.numbers for resampler in self.resamplers))
+        arranged = [resampler.arranged(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
-        return _joined([self._few([each[a : a + step] for each in arranged]) for a in starts], axis=1)
+        return _joined([self._few([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
 
     def _few(self, times: Sequence[Array]) -> Found:
-        draws = [each.sums(t) for each, t in zip(self.resamplers, times, strict=True)]
+        draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]
         return _judged(self.linear, self.observed, draws)
 
 
 def _judged(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> Found:
     """Values and spreads of all views from the sums that were observed and those of the draws; no spread if one has none."""
-    values = np.stack([one.statistic(*each) for one, each in zip(linear, draws, strict=True)])
-    spreads = [
-        one.spread(w[0], wp[0], wy[0], each) for one, (w, wp, wy), each in zip(linear, observed, draws, strict=True)
+    values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
+    norms = [
+        one.spread(w[0], wp[0], wy[0], drawn) for one, (w, wp, wy), drawn in zip(linear, observed, draws, strict=True)
     ]
-    known = [each for each in spreads if each is not None]
-    return values, np.stack(known) if len(known) == len(spreads) else None
+    known = [norm for norm in norms if norm is not None]
+    return values, np.stack(known) if len(known) == len(norms) else None

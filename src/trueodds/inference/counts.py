@@ -23,23 +23,23 @@ def poisson_binomial(p: Array) -> Array:
     >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
     [0.25, 0.5, 0.25]
     """
-    law = np.zeros(len(p) + 1)
-    law[0] = 1.0
-    for i, said in enumerate(p, start=1):
-        come = law[:i] * said
-        law[:i] -= come
-        law[1 : i + 1] += come
-    return law
+    pmf = np.zeros(len(p) + 1)
+    pmf[0] = 1.0
+    for i, prob in enumerate(p, start=1):
+        come = pmf[:i] * prob
+        pmf[:i] -= come
+        pmf[1 : i + 1] += come
+    return pmf
 
 
 def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
     """The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b."""
-    found = np.empty(u.shape)
-    for start, first, law in laws(bins, n, p, u.shape[1]):
-        upto = np.cumsum(law, axis=1)
+    counts = np.empty(u.shape)
+    for start, first, pmf in laws(bins, n, p, u.shape[1]):
+        upto = np.cumsum(pmf, axis=1)
         for b, (lowest, reached) in enumerate(zip(first, upto, strict=True), start):
-            found[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
-    return found
+            counts[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
+    return counts
 
 
 def laws(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
@@ -66,18 +66,18 @@ def laws(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Arra
         log = _log(n[cells], q[cells], sign[cells], theta)
         log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
         # Only the real part of the transform is meant, so its conjugate serves, which is what irfft takes.
-        law = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
+        pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
         lowest = shift[start:stop] + center[start:stop] - WINDOW // 2
-        yield start, lowest, np.maximum(np.roll(law, WINDOW // 2, axis=1), 0.0)
+        yield start, lowest, np.maximum(np.roll(pmf, WINDOW // 2, axis=1), 0.0)
         start = stop
 
 
 def _log(n: Array, q: Array, sign: Array, theta: Array) -> Array:
     """n log(1 − q + q e^{±iθ}), (cells, angles)."""
-    off = q[:, None] * (1 - np.cos(theta))
+    drop = q[:, None] * (1 - np.cos(theta))
     with np.errstate(divide="ignore"):  # a fair coin's function is 0 at π
-        modulus = 0.5 * np.log1p(-2 * (1 - q[:, None]) * off)
-    angle = np.arctan2((sign * q)[:, None] * np.sin(theta), 1 - off)
+        modulus = 0.5 * np.log1p(-2 * (1 - q[:, None]) * drop)
+    angle = np.arctan2((sign * q)[:, None] * np.sin(theta), 1 - drop)
     return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
 
 

@@ -18,7 +18,7 @@ AT_MOST = 2**20  # labellings
 BLOCK = 2**12  # of them at once
 
 
-def enumerated(preds: Predictions, asked: Sequence[Asked]) -> tuple[list[Array], Array]:
+def enumerated(preds: Predictions, estimands: Sequence[Asked]) -> tuple[list[Array], Array]:
     """The statistic of each view under every labelling, (views, labellings) for each question, and their chances."""
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
@@ -30,7 +30,7 @@ def enumerated(preds: Predictions, asked: Sequence[Asked]) -> tuple[list[Array],
     P = np.asarray(preds.P, dtype=np.float64)
     P = P / P.sum(axis=1, keepdims=True)
     allowed = [np.flatnonzero(row > 0) for row in P]
-    total = float(np.prod([float(len(each)) for each in allowed]))
+    total = float(np.prod([float(len(classes)) for classes in allowed]))
     if total > AT_MOST:
         raise InputError(
             "TO205",
@@ -38,26 +38,28 @@ def enumerated(preds: Predictions, asked: Sequence[Asked]) -> tuple[list[Array],
             f"{preds.n:,} rows, {total:.3g} labellings",
             "Leave redraw out: labels are drawn at random.",
         )
-    sizes = [len(each) for each in allowed]
-    chances, values = [], [[[] for _ in each.views] for each in asked]  # type: ignore[var-annotated]
+    sizes = [len(classes) for classes in allowed]
+    chances, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
     for start in range(0, int(total), BLOCK):
         digits = np.unravel_index(np.arange(start, min(start + BLOCK, int(total))), sizes)
-        labels = np.stack([each[digit] for each, digit in zip(allowed, digits, strict=True)], axis=1)
+        labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
         chances.append(P[np.arange(preds.n), labels].prod(axis=1))
-        for each, kept in zip(asked, values, strict=True):
-            for v, found in enumerate(_of(each, v, preds, labels) for v in range(len(each.views))):
-                kept[v].append(found)
-    return [np.stack([np.concatenate(found) for found in each]) for each in values], np.concatenate(chances)
+        for estimand, per_view in zip(estimands, values, strict=True):
+            for v, block in enumerate(_of(estimand, v, preds, labels) for v in range(len(estimand.views))):
+                per_view[v].append(block)
+    return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(chances)
 
 
-def _of(asked: Asked, v: int, preds: Predictions, labels: Array) -> Array:
+def _of(estimand: Asked, v: int, preds: Predictions, labels: Array) -> Array:
     """The statistic of one view for each labelling (labellings, n): from the sums of its cells where those suffice."""
-    view, outcome = asked.views[v], asked.lens.outcomes(preds)[v]
+    view, outcome = estimand.views[v], estimand.lens.outcomes(preds)[v]
     m = view.p.shape[1] if view.joint else 1
-    seen = np.stack([outcome.of_labels(each, m) for each in labels]).astype(np.float64)
-    if asked.linear is None:
-        return np.array([asked.estimator.value(view.with_y(y)) for y in seen])
-    one = asked.linear[v]
+    outcomes = np.stack([outcome.of_labels(labeling, m) for labeling in labels]).astype(np.float64)
+    if estimand.linear is None:
+        return np.array([estimand.estimator.value(view.with_y(y)) for y in outcomes])
+    one = estimand.linear[v]
     cells = np.zeros((one.size, preds.n))
     cells[one.index, np.arange(preds.n)] = view.w
-    return one.statistic(cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ seen if m > 1 else seen @ cells.T)
+    return one.statistic(
+        cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ outcomes if m > 1 else outcomes @ cells.T
+    )

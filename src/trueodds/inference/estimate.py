@@ -52,9 +52,9 @@ class Sureness(Settings):
     resample: Annotated[str, OneOf(UNITS)] = "auto"
 
 
-def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
+def method_for(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cells: bool) -> str | None:
     """The interval that `auto` stands for; None where none has a measured coverage."""
-    method = _method(asked, sure, clustered=clustered, cells=cells)
+    method = _method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
             "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
@@ -62,43 +62,43 @@ def method_for(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) ->
     return method
 
 
-def _method(asked: Asked, sure: Sureness, *, clustered: bool, cells: bool) -> str | None:
-    if sure.interval != "auto":
-        _allowed(asked, sure.interval, clustered=clustered)
-        return sure.interval
-    if isinstance(asked.estimator, Mean):
+def _method(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cells: bool) -> str | None:
+    if interval_spec.interval != "auto":
+        _allowed(estimand, interval_spec.interval, clustered=clustered)
+        return interval_spec.interval
+    if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
-    if is_root_mean_square(asked) and not clustered and _rows_per_bin(asked) >= 10:
+    if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
         return "sun"
-    if asked.estimator.interval == "residual-norm":
-        return "folded-normal" if has_gaps(asked) else "residual-norm" if _has_norm(asked) else None
-    if asked.estimator.interval == "bca" and cells:
+    if estimand.estimator.interval == "residual-norm":
+        return "folded-normal" if has_gaps(estimand) else "residual-norm" if _has_norm(estimand) else None
+    if estimand.estimator.interval == "bca" and cells:
         return "percentile"  # what BCa comes to for a smooth statistic of so many rows
-    return asked.estimator.interval
+    return estimand.estimator.interval
 
 
-def _has_norm(asked: Asked) -> bool:
+def _has_norm(estimand: Asked) -> bool:
     """Whether the resamples' own noise has a norm in which the error is measured."""
-    if asked.linear is None:
+    if estimand.linear is None:
         return False
-    return all(one.distance.norm for one in asked.linear if isinstance(one, BinSums))
+    return all(one.distance.norm for one in estimand.linear if isinstance(one, BinSums))
 
 
-def _rows_per_bin(asked: Asked) -> float:
+def _rows_per_bin(estimand: Asked) -> float:
     """Rows by occupied bin: with few of them Sun's interval covers 88 % where it says 95 %."""
-    assert asked.linear is not None
-    return asked.views[0].n_rows / len(pooled_of(asked.views[0], asked.linear[0]).w)
+    assert estimand.linear is not None
+    return estimand.views[0].n_rows / len(pooled_of(estimand.views[0], estimand.linear[0]).w)
 
 
-def is_root_mean_square(asked: Asked) -> bool:
+def is_root_mean_square(estimand: Asked) -> bool:
     """Whether it is a root mean square over the bins of one score, which has an unbiased square."""
-    error = asked.estimator
+    error = estimand.estimator
     if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
         return False
-    return len(asked.views) == 1 and not asked.views[0].joint and asked.linear is not None
+    return len(estimand.views) == 1 and not estimand.views[0].joint and estimand.linear is not None
 
 
-def _allowed(asked: Asked, method: str | None, *, clustered: bool) -> None:
+def _allowed(estimand: Asked, method: str | None, *, clustered: bool) -> None:
     if method in ("sun", "debiased") and clustered:
         raise InputError(
             "TO205",
@@ -106,160 +106,179 @@ def _allowed(asked: Asked, method: str | None, *, clustered: bool) -> None:
             f"interval={method!r}",
             "Use interval='auto': clusters are resampled whole.",
         )
-    debiased = asked.estimator.interval == "debiased" and method == "debiased"
-    if method in ("sun", "debiased") and not is_root_mean_square(asked) and not debiased:
+    debiased = estimand.estimator.interval == "debiased" and method == "debiased"
+    if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not debiased:
         raise InputError(
             "TO205",
             f"The {method} interval is for the squared error of one score.",
-            f"{asked.estimator.name} through {asked.lens}",
+            f"{estimand.estimator.name} through {estimand.lens}",
             "Use rmsce through a binary lens, or interval='auto'.",
         )
 
 
 def estimates(
     preds: Predictions,
-    asked: Sequence[Asked],
-    sure: Sureness,
+    estimands: Sequence[Asked],
+    interval_spec: Sureness,
     rng: np.random.Generator,
     floors: Callable[[Sequence[Asked]], Sequence[Array | None]],
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
-    clustered, bare = preds.cluster is not None, sure.interval is None
-    judges = [each.judge for each in asked]  # a debiased form shows the interval of its plug-in
-    methods = [method_for(each, sure, clustered=clustered, cells=False) for each in judges]
+    clustered, bare = preds.cluster is not None, interval_spec.interval is None
+    reported = [estimand.judge for estimand in estimands]  # a debiased form shows the interval of its plug-in
+    methods = [method_for(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
     drawn = [
-        i for i, each in enumerate(judges) if _is_drawn(each, methods[i]) and not too_many_views(preds, each, sure)
+        i
+        for i, estimand in enumerate(reported)
+        if _is_drawn(estimand, methods[i]) and not too_many_views(preds, estimand, interval_spec)
     ]
-    found = bootstrap(preds, [judges[i] for i in drawn], sure.resamples, rng, sure.resample) if drawn else []
-    resampled = dict(zip(drawn, found, strict=True))
-    standing = [i for i, each in enumerate(asked) if judges[i] is not each]
-    null: Sequence[Array | None] = [None] * (len(asked) + len(standing))
+    draws = (
+        bootstrap(preds, [reported[i] for i in drawn], interval_spec.resamples, rng, interval_spec.resample)
+        if drawn
+        else []
+    )
+    resampled = dict(zip(drawn, draws, strict=True))
+    stand_ins = [i for i, estimand in enumerate(estimands) if reported[i] is not estimand]
+    null: Sequence[Array | None] = [None] * (len(estimands) + len(stand_ins))
     if not bare:
-        null = floors([*asked, *(judges[i] for i in standing)])
-    theirs = dict(enumerate(null[: len(asked)])) | dict(zip(standing, null[len(asked) :], strict=True))
+        null = floors([*estimands, *(reported[i] for i in stand_ins)])
+    theirs = dict(enumerate(null[: len(estimands)])) | dict(zip(stand_ins, null[len(estimands) :], strict=True))
     out = []
-    for i, each in enumerate(asked):
-        interval, why = interval_of(preds, judges[i], methods[i], sure, resampled.get(i), theirs[i], rng)
+    for i, estimand in enumerate(estimands):
+        interval, why = interval_of(preds, reported[i], methods[i], interval_spec, resampled.get(i), theirs[i], rng)
         how = resampled[i].how if i in resampled else None
-        out.append(answer(each, interval, why, null[i], sure, how, notes=notes_of(preds, each), clustered=clustered))
+        out.append(
+            answer(
+                estimand,
+                interval,
+                why,
+                null[i],
+                interval_spec,
+                how,
+                notes=notes_of(preds, estimand),
+                clustered=clustered,
+            )
+        )
     return out
 
 
-def _is_drawn(asked: Asked, method: str | None) -> bool:
+def _is_drawn(estimand: Asked, method: str | None) -> bool:
     """Whether the method looks at resamples; those of the squared error are made from its own sums."""
-    return method in DRAWN and not (method == "debiased" and is_root_mean_square(asked))
+    return method in DRAWN and not (method == "debiased" and is_root_mean_square(estimand))
 
 
-def too_many_views(preds: Predictions, asked: Asked, sure: Sureness) -> bool:
+def too_many_views(preds: Predictions, estimand: Asked, interval_spec: Sureness) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
-    by_cells = sure.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
-    return by_cells and len(asked.views) > 1 and not isinstance(asked.estimator, Mean)
+    by_cells = interval_spec.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
+    return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
 
 def answer(
-    asked: Asked,
+    estimand: Asked,
     interval: Interval | None,
     why: str,
     null: Array | None,
-    sure: Sureness,
+    interval_spec: Sureness,
     how: str | None,
     *,
     notes: list[Note],
     clustered: bool = False,
 ) -> Estimate:
     """The estimate of one question from its value, interval (or why there is none) and null draws."""
-    estimator, bare = asked.estimator, sure.interval is None
-    value = float(asked.combined(asked.values))
+    estimator, bare = estimand.estimator, interval_spec.interval is None
+    value = float(estimand.combined(estimand.values))
     if interval is not None and np.isnan(value):  # of a debiased error, whose interval is that of its plug-in
         interval, why = None, UNDEFINED
-    settings = estimator.said(asked.views[0])
-    parts = {} if bare and len(asked.views) == 1 else parts_of(asked)
-    if len(asked.views) > 1:
+    settings = estimator.said(estimand.views[0])
+    parts = {} if bare and len(estimand.views) == 1 else parts_of(estimand)
+    if len(estimand.views) > 1:
         settings = {
-            key: kept for key, kept in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
+            key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
-        settings["aggregate"] = asked.aggregate
-    floor = None if bare else _floor(asked, null)
+        settings["aggregate"] = estimand.aggregate
+    noise_floor = None if bare else _floor(estimand, null)
     if interval:
-        settings |= {"interval": interval.method, "level": sure.level}
-        if asked.aggregate != "sum":
-            interval = intervals.below(interval, estimator.most, asked.views[0].worth)
-        if sure.interval not in RAW:
+        settings |= {"interval": interval.method, "level": interval_spec.level}
+        if estimand.aggregate != "sum":
+            interval = intervals.below(interval, estimator.most, estimand.views[0].worth)
+        if interval_spec.interval not in RAW:
             interval = intervals.including(interval, value)
     elif why and not bare:
         notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
-        settings |= {"resamples": sure.resamples, "resample": how}
-        if sure.resamples < FEW:
+        settings |= {"resamples": interval_spec.resamples, "resample": how}
+        if interval_spec.resamples < FEW:
             notes = [
                 *notes,
-                Note("TN211", f"{sure.resamples} resamples do not tell the ends of an interval; give more."),
+                Note("TN211", f"{interval_spec.resamples} resamples do not tell the ends of an interval; give more."),
             ]
     if null is not None:
         settings["redraws"] = null.shape[-1]
     return Estimate(
-        estimator.name, str(asked.lens), value, asked.n_rows, interval, floor, _debiased(asked, value, floor, clustered=clustered),
+        estimator.name, str(estimand.lens), value, estimand.n_rows, interval, noise_floor, _debiased(estimand, value, noise_floor, clustered=clustered),
         parts, settings, tuple(notes),
     )  # fmt: skip
 
 
-def parts_of(asked: Asked) -> dict[str, float]:
+def parts_of(estimand: Asked) -> dict[str, float]:
     """The parts of one view; of several the value of each, and a score's terms put together like the score."""
-    if len(asked.views) == 1:
-        return asked.estimator.parts(asked.views[0])
-    parts = {view.name: float(each) for view, each in zip(asked.views, asked.values, strict=True)}
-    if isinstance(asked.estimator, ProperScore) and asked.aggregate != "max":  # the largest terms are of several views
-        each = [asked.estimator.parts(view) for view in asked.views]
-        parts |= {term: float(asked.combined(np.array([one[term] for one in each]))) for term in each[0]}
+    if len(estimand.views) == 1:
+        return estimand.estimator.parts(estimand.views[0])
+    parts = {view.name: float(value) for view, value in zip(estimand.views, estimand.values, strict=True)}
+    if (
+        isinstance(estimand.estimator, ProperScore) and estimand.aggregate != "max"
+    ):  # the largest terms are of several views
+        view_terms = [estimand.estimator.parts(view) for view in estimand.views]
+        parts |= {term: float(estimand.combined(np.array([one[term] for one in view_terms]))) for term in view_terms[0]}
     return parts
 
 
-def _floor(asked: Asked, null: Array | None) -> float | None:
+def _floor(estimand: Asked, null: Array | None) -> float | None:
     """The mean statistic of a calibrated model: the mean of the draws, or what is known without them."""
     if null is not None:
-        return float(asked.combined(null).mean())
-    known = [asked.estimator.expected(view) for view in asked.views]
-    return None if any(each is None for each in known) else float(asked.combined(np.array(known)))
+        return float(estimand.combined(null).mean())
+    known = [estimand.estimator.expected(view) for view in estimand.views]
+    return None if any(expectation is None for expectation in known) else float(estimand.combined(np.array(known)))
 
 
-def _debiased(asked: Asked, value: float, floor: float | None, *, clustered: bool) -> float | None:
+def _debiased(estimand: Asked, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
     """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor.
 
     The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
     """
-    if is_root_mean_square(asked) and not clustered:  # pairs of rows of one cluster are no independent pairs
-        assert asked.linear is not None
-        view, one = asked.views[0], asked.linear[0]
+    if is_root_mean_square(estimand) and not clustered:  # pairs of rows of one cluster are no independent pairs
+        assert estimand.linear is not None
+        view, one = estimand.views[0], estimand.linear[0]
         t, _ = intervals.squared_error(pooled_of(view, one))
         return float(np.sign(t) * np.sqrt(abs(t)))
     # A mean, which a calibrated model need not bring to 0, or debiased by itself.
-    settled = asked.estimator.interval in ("bca", "debiased")
-    if settled or floor is None or not 0 <= value:
+    settled = estimand.estimator.interval in ("bca", "debiased")
+    if settled or noise_floor is None or not 0 <= value:
         return None
-    less = float(less_floor(value, floor, asked.estimator.power))
+    less = float(less_floor(value, noise_floor, estimand.estimator.power))
     return None if np.isnan(less) else less
 
 
 def interval_of(
     preds: Predictions | None,
-    asked: Asked,
+    estimand: Asked,
     method: str | None,
-    sure: Sureness,
+    interval_spec: Sureness,
     resampled: Resampled | None,
     null: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
     """The interval of one question by the chosen method, or why there is none."""
-    value = float(asked.combined(asked.values))
+    value = float(estimand.combined(estimand.values))
     if not np.isfinite(value):
         return None, UNDEFINED
     if method is None:
         return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
     if preds is not None and units_of(preds) < 2:
         return None, "one row or cluster tells nothing of how rows vary"
-    if _is_drawn(asked, method) and resampled is None:
+    if _is_drawn(estimand, method) and resampled is None:
         return None, "beyond 200,000 rows the joint law of the classes is not resampled; resample='rows' does it"
-    interval = _made(preds, asked, method, sure, resampled, null, rng, value)
+    interval = _made(preds, estimand, method, interval_spec, resampled, null, rng, value)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
@@ -274,80 +293,85 @@ def units_of(preds: Predictions) -> int:
 
 def _made(
     preds: Predictions | None,
-    asked: Asked,
+    estimand: Asked,
     method: str,
-    sure: Sureness,
+    interval_spec: Sureness,
     resampled: Resampled | None,
     null: Array | None,
     rng: np.random.Generator,
     value: float,
 ) -> Interval:
-    if method == "sun" or (method == "debiased" and is_root_mean_square(asked)):
-        assert asked.linear is not None
-        view, one = asked.views[0], asked.linear[0]
-        pooled = pooled_of(view, one)
+    if method == "sun" or (method == "debiased" and is_root_mean_square(estimand)):
+        assert estimand.linear is not None
+        view, one = estimand.views[0], estimand.linear[0]
+        binned = pooled_of(view, one)
         if method == "sun":
-            return intervals.sun(pooled, sure.level)
+            return intervals.sun(binned, interval_spec.level)
         assert preds is not None
-        t, _ = intervals.squared_error(pooled)
-        draws = squared_error_draws(preds, view, one.index, one.size, sure.resamples, rng)
-        return intervals.root(intervals.debiased(t, float(asked.values[0]) ** 2, draws, sure.level))
+        t, _ = intervals.squared_error(binned)
+        draws = squared_error_draws(preds, view, one.index, one.size, interval_spec.resamples, rng)
+        return intervals.root(intervals.debiased(t, float(estimand.values[0]) ** 2, draws, interval_spec.level))
     assert resampled is not None
-    draws = asked.combined(resampled.values)
+    draws = estimand.combined(resampled.values)
     if method == "percentile":
-        return intervals.percentile(draws, sure.level)
+        return intervals.percentile(draws, interval_spec.level)
     if method == "basic":
-        return intervals.basic(value, draws, sure.level)
+        return intervals.basic(value, draws, interval_spec.level)
     if method == "bca":
         assert preds is not None
-        return intervals.bca(value, draws, asked.combined(jackknife(preds, asked)), sure.level)
+        return intervals.bca(value, draws, estimand.combined(jackknife(preds, estimand)), interval_spec.level)
     if method == "debiased":
-        plug_in = asked.combined(np.array([asked.estimator.plug_in(view) for view in asked.views]))
-        return intervals.of_pairs(value, float(plug_in), draws, sure.level)
+        plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
+        return intervals.of_pairs(value, float(plug_in), draws, interval_spec.level)
     assert null is not None
-    n = asked.views[0].worth if preds is None or preds.cluster is None else units_of(preds)
+    n = estimand.views[0].worth if preds is None or preds.cluster is None else units_of(preds)
     if method == "noise-floor":
-        return intervals.noise_floor(value, draws, asked.combined(null), sure.level, n, asked.estimator.power)
+        return intervals.noise_floor(
+            value, draws, estimand.combined(null), interval_spec.level, n, estimand.estimator.power
+        )
     if method == "floor-bounds":
-        each = null.mean(axis=-1)
+        null_means = null.mean(axis=-1)
         parts = [
-            asked.estimator.noise_share(view, float(one)) * one for view, one in zip(asked.views, each, strict=True)
+            estimand.estimator.noise_share(view, float(one)) * one
+            for view, one in zip(estimand.views, null_means, strict=True)
         ]
-        floor = asked.combined(np.array(parts))
-        return intervals.floor_bounds(value, draws, float(floor), asked.combined(null), sure.level, n)
+        noise_floor = estimand.combined(np.array(parts))
+        return intervals.floor_bounds(value, draws, float(noise_floor), estimand.combined(null), interval_spec.level, n)
     if method == "folded-normal":
-        drawn = asked.combined(null)
-        bias = bias_of(gaps_of(asked, preds), float(drawn.mean()), float(draws.mean()) - value)
-        return folded_normal(value, float(draws.std(ddof=1)), bias, drawn, sure.level, n, reach_of(asked))
+        drawn = estimand.combined(null)
+        bias = bias_of(gaps_of(estimand, preds), float(drawn.mean()), float(draws.mean()) - value)
+        return folded_normal(value, float(draws.std(ddof=1)), bias, drawn, interval_spec.level, n, reach_of(estimand))
     assert resampled.spread is not None
-    spread, floors = asked.combined(resampled.spread), asked.combined(null)
+    centered_norms, floors = estimand.combined(resampled.spread), estimand.combined(null)
     smooth = (
-        asked.estimator.smooth and asked.aggregate != "max" and not np.isinf(getattr(asked.estimator, "order", 1.0))
+        estimand.estimator.smooth
+        and estimand.aggregate != "max"
+        and not np.isinf(getattr(estimand.estimator, "order", 1.0))
     )
-    return intervals.residual_norm(value, draws, spread, floors, sure.level, n, smooth=smooth)
+    return intervals.residual_norm(value, draws, centered_norms, floors, interval_spec.level, n, smooth=smooth)
 
 
-def notes_of(preds: Predictions, asked: Asked) -> list[Note]:
+def notes_of(preds: Predictions, estimand: Asked) -> list[Note]:
     """What the data, the lens and the estimator have to say."""
-    views, estimator = asked.views, asked.estimator
+    views, estimator = estimand.views, estimand.estimator
     own = estimator.notes(views[0]) if len(views) == 1 else estimator.notes_together(views)
-    return [*preds.notes, *asked.lens.notes(preds), *own]
+    return [*preds.notes, *estimand.lens.notes(preds), *own]
 
 
-def cells_lack(asked: Asked) -> str:
+def cells_lack(estimand: Asked) -> str:
     """Why the cells of a tally do not tell how sure a value is; empty where they do."""
-    if len(asked.views) > 1:
+    if len(estimand.views) > 1:
         return "a tally does not keep the joint law of several views under resampling"
-    if asked.views[0].joint:
+    if estimand.views[0].joint:
         return "a tally does not keep how the residuals of a vector vary together"
-    if isinstance(asked.estimator, Mean):
+    if isinstance(estimand.estimator, Mean):
         return "a tally keeps the spread of the whole score only, not of this lens"
     return ""
 
 
 def estimate_from_cells(
-    asked: Asked,
-    sure: Sureness,
+    estimand: Asked,
+    interval_spec: Sureness,
     rng: np.random.Generator,
     null: Array | None,
     notes: list[Note],
@@ -357,16 +381,16 @@ def estimate_from_cells(
 
     `theirs` are the null draws of the estimator whose interval is shown, where that is another one.
     """
-    if sure.resample == "rows":
+    if interval_spec.resample == "rows":
         raise InputError(
             "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
         )
-    judge = asked.judge
-    method = method_for(judge, sure, clustered=False, cells=True)
+    reported = estimand.judge
+    method = method_for(reported, interval_spec, clustered=False, cells=True)
     resampled = None
-    if sure.interval is None:
+    if interval_spec.interval is None:
         interval, why = None, ""
-    elif len(asked.views) > 1:
+    elif len(estimand.views) > 1:
         notes = [
             *notes,
             Note(
@@ -375,9 +399,11 @@ def estimate_from_cells(
             ),
         ]
         interval, why = None, ""
-    elif why := cells_lack(asked):
+    elif why := cells_lack(estimand):
         interval = None
     else:
-        resampled = from_cells(judge, sure.resamples, rng) if method in DRAWN else None
-        interval, why = interval_of(None, judge, method, sure, resampled, null if judge is asked else theirs, rng)
-    return answer(asked, interval, why, null, sure, resampled.how if resampled else None, notes=notes)
+        resampled = from_cells(reported, interval_spec.resamples, rng) if method in DRAWN else None
+        interval, why = interval_of(
+            None, reported, method, interval_spec, resampled, null if reported is estimand else theirs, rng
+        )
+    return answer(estimand, interval, why, null, interval_spec, resampled.how if resampled else None, notes=notes)

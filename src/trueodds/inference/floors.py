@@ -19,7 +19,7 @@ VOTES_DRAWN = 4_000_000
 
 
 def floors(
-    rows: Predictions, asked: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
+    rows: Predictions, estimands: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
 ) -> list[Array | None]:
     """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
 
@@ -28,24 +28,24 @@ def floors(
     least 20.
     """
 
-    def drawable(each: Asked) -> bool:
-        countless = each.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
-        if not each.is_mean_of_views:  # the mean of the largest is not the largest mean
+    def drawable(estimand: Asked) -> bool:
+        countless = estimand.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
+        if not estimand.is_mean_of_views:  # the mean of the largest is not the largest mean
             return not countless
         # What is unbiased for independent rows is not for the rows of clusters.
-        known = rows.cluster is None and each.estimator.expected(each.views[0]) is not None
-        return not isinstance(each.estimator, ProperScore) and not known and not countless
+        known = rows.cluster is None and estimand.estimator.expected(estimand.views[0]) is not None
+        return not isinstance(estimand.estimator, ProperScore) and not known and not countless
 
-    voted = [each for each in asked if drawable(each) and each.estimator.redraws == "votes"]
-    others = [each for each in asked if drawable(each) and each.estimator.redraws != "votes"]
-    few = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
-    found = {
-        id(each): draws
-        for drawn, count in ((others, redraws), (voted, few))
+    voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws == "votes"]
+    others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws != "votes"]
+    vote_redraws = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
+    by_id = {
+        id(estimand): draws
+        for drawn, count in ((others, redraws), (voted, vote_redraws))
         if drawn
-        for each, draws in zip(drawn, null_draws(rows, drawn, count, rng, together=False), strict=True)
+        for estimand, draws in zip(drawn, null_draws(rows, drawn, count, rng, joint=False), strict=True)
     }
-    return [found.get(id(each)) for each in asked]
+    return [by_id.get(id(estimand)) for estimand in estimands]
 
 
 def less_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
@@ -57,6 +57,6 @@ def less_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
     [0.03, 0.0, nan]
     """
     values, floors, root = np.asarray(values, dtype=np.float64), np.asarray(floors, dtype=np.float64), 1 / power
-    e, floor = np.maximum(values, 0), np.maximum(floors, 0)
-    less = np.maximum(e ** (2 * root) - floor ** (2 * root), 0) ** (1 / (2 * root))
-    return np.where((values >= 0) & (e**root < 2 * floor**root), less, np.nan)
+    e, noise_floor = np.maximum(values, 0), np.maximum(floors, 0)
+    less = np.maximum(e ** (2 * root) - noise_floor ** (2 * root), 0) ** (1 / (2 * root))
+    return np.where((values >= 0) & (e**root < 2 * noise_floor**root), less, np.nan)

@@ -67,20 +67,20 @@ def excess(z: Array) -> Array:
     return np.asarray(math.sqrt(2 / math.pi) * np.exp(-z * z / 2) - 2 * z * ndtr(-z))
 
 
-def has_gaps(asked: Asked) -> bool:
+def has_gaps(estimand: Asked) -> bool:
     """Whether the value is a weighted mean of absolute gaps in cells fixed without the labels."""
-    if asked.linear is None or asked.aggregate == "max" or any(view.joint for view in asked.views):
+    if estimand.linear is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
         return False
-    return all(_gap_weights(one) is not None for one in asked.linear)
+    return all(_gap_weights(one) is not None for one in estimand.linear)
 
 
-def gaps_of(asked: Asked, preds: Predictions | None) -> Gaps:
+def gaps_of(estimand: Asked, preds: Predictions | None) -> Gaps:
     """The gaps of all views, weighted as the views are."""
-    assert asked.linear is not None
+    assert estimand.linear is not None
     cluster = None if preds is None else preds.cluster
     cells = [
         _cells(view, one, weight, cluster)
-        for view, one, weight in zip(asked.views, asked.linear, _weights(asked), strict=True)
+        for view, one, weight in zip(estimand.views, estimand.linear, _weights(estimand), strict=True)
         if weight > 0
     ]
     return Gaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
@@ -92,30 +92,30 @@ def bias_of(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
     `null_mean` is the mean error of null draws, which small cells lift above the normal law's, and `resampled` the bias
     of the resamples, which is at most that of the value.
     """
-    most = np.maximum(gaps.sampling, gaps.null)
-    floor = float(excess(np.zeros(1))[0] * np.sqrt(most).sum())
-    if floor == 0:
+    variance = np.maximum(gaps.sampling, gaps.null)
+    noise_floor = float(excess(np.zeros(1))[0] * np.sqrt(variance).sum())
+    if noise_floor == 0:
         return Bias(0.0, 0.0)
     # A model whose outcomes vary less than it says has less bias than the null variance implies. That is
     # credited only where a cell, or the whole, is clearly off: elsewhere a cell may look quiet by chance.
     mixed = over(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
-    whole = float(np.clip((gaps.gap.sum() / floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
-    clear = np.maximum(whole, np.clip(over(gaps.gap, np.sqrt(most)) - 1, 0.0, 1.0))
-    s = np.sqrt((1 - clear) * most + clear * mixed)
+    overall = float(np.clip((gaps.gap.sum() / noise_floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
+    clear = np.maximum(overall, np.clip(over(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
+    s = np.sqrt((1 - clear) * variance + clear * mixed)
     z, total = over(gaps.gap, s), float(s.sum())
     null = float(excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
     lift = max(1.0, null_mean / null) if null > 0 else 1.0
     # One row of probability .5 is always one standard error off: of few rows no gap can be told from chance.
-    told = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
-    low, high = KEPT * float(s @ excess(z)), float(s @ excess(np.maximum(told - SHRINK, 0.0)))
+    shrunk_z = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
+    low, high = KEPT * float(s @ excess(z)), float(s @ excess(np.maximum(shrunk_z - SHRINK, 0.0)))
     many = float(np.clip((total**2 / float(s @ s) - MANY[0]) / (MANY[1] - MANY[0]), 0.0, 1.0))
     if many == 0:
         return Bias(low, max(lift * high, resampled))
-    least = mean_excess(z, s)
-    most_of_all = least if np.array_equal(told, z) else mean_excess(told, s)
-    low += many * (BELOW * least * total - low)
-    high += many * (ABOVE * most_of_all * total - high)
-    below, above = 1 + many * ALSO[0] * most_of_all, 1 + many * ALSO[1] * least
+    lower_excess = mean_excess(z, s)
+    upper_excess = lower_excess if np.array_equal(shrunk_z, z) else mean_excess(shrunk_z, s)
+    low += many * (BELOW * lower_excess * total - low)
+    high += many * (ABOVE * upper_excess * total - high)
+    below, above = 1 + many * ALSO[0] * upper_excess, 1 + many * ALSO[1] * lower_excess
     return Bias(low, max(lift * high, resampled), (below, above))
 
 
@@ -134,16 +134,16 @@ def mean_excess(z: Array, s: Array) -> float:
     left = at.astype(np.int64)
     size = len(observed)
     mass = np.bincount(left, s * (left + 1 - at), size) + np.bincount(left + 1, s * (at - left), size)
-    held = np.flatnonzero(mass)
-    mass, x = mass[held] / mass.sum(), observed[held, None]
+    occupied = np.flatnonzero(mass)
+    mass, x = mass[occupied] / mass.sum(), observed[occupied, None]
     likelihood = np.exp(-((x - true) ** 2) / 2) + np.exp(-((x + true) ** 2) / 2)
-    law = np.full(len(true), 1 / len(true))
+    distribution = np.full(len(true), 1 / len(true))
     for _ in range(STEPS):
-        law = law * ((mass / (likelihood @ law)) @ likelihood)
-    return float(law @ excess(true))
+        distribution = distribution * ((mass / (likelihood @ distribution)) @ likelihood)
+    return float(distribution @ excess(true))
 
 
-def folded_normal(value: float, sd: float, bias: Bias, null: Array, level: float, n: float, reach: float) -> Interval:
+def folded_normal(value: float, sd: float, bias: Bias, null: Array, level: float, n: float, bound: float) -> Interval:
     r"""[V − b_high − z sd, V − b_low + m]: the value less the bounds of its bias, with the spread of the resamples.
 
     Of few cells the upper bound of the bias has every gap drawn 1.1 standard errors toward 0, where its excess is
@@ -153,13 +153,13 @@ def folded_normal(value: float, sd: float, bias: Bias, null: Array, level: float
     .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
         e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
-    with h the most by which one row can move the value n times over (`reach`): it keeps its length where outcomes are
+    with h the most by which one row can move the value n times over (`bound`): it keeps its length where outcomes are
     so rare that no resample varies. Where the value is that of many a calibrated model, the lower end is at most V less
     the upper quantile of the null draws, which is exact at 0. The interval is extended to the value. Coverage: study
     `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
-    extra = z**2 * extra_of(sd, n, reach)
+    extra = z**2 * extra_of(sd, n, bound)
     below, above = bias.margins
     high = value - bias.low + extra + math.hypot(above * z * sd, extra)
     low = near_null(max(0.0, value - bias.high - below * z * sd), value, null, level)
@@ -192,49 +192,49 @@ def difference(a: Side, b: Side, correlation: float, level: float) -> Interval:
     return Interval(middle - margin, middle + margin, level, "folded-normal")
 
 
-def extra_of(sd: float, n: float, reach: float) -> float:
-    """Wilson's shift over z²: 0 where a mean of n numbers up to `reach` varies as much as one can."""
-    return reach / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / reach) ** 2))
+def extra_of(sd: float, n: float, bound: float) -> float:
+    """Wilson's shift over z²: 0 where a mean of n numbers up to `bound` varies as much as one can."""
+    return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
 
 
-def reach_of(asked: Asked) -> float:
+def reach_of(estimand: Asked) -> float:
     """The most by which one row can move the value n times over: 1 for one view, two classes' shares for several.
 
     A row's label moves from one class to another, of which each has its share of the whole.
     """
-    weights = _weights(asked)
-    together = weights if len(weights) == 1 or _independent(asked) else np.sort(weights)[-2:]
-    return max(float(together.sum()), 1e-12)
+    weights = _weights(estimand)
+    combined = weights if len(weights) == 1 or _independent(estimand) else np.sort(weights)[-2:]
+    return max(float(combined.sum()), 1e-12)
 
 
-def _weights(asked: Asked) -> Array:
+def _weights(estimand: Asked) -> Array:
     """The weight of each view in the whole."""
-    return np.ones(1) if len(asked.views) == 1 else shares(asked.views, asked.aggregate)
+    return np.ones(1) if len(estimand.views) == 1 else shares(estimand.views, estimand.aggregate)
 
 
-def _independent(asked: Asked) -> bool:
+def _independent(estimand: Asked) -> bool:
     """Whether a row may have the events of several views at once, or none."""
-    total = sum(float(view.w @ view.p) for view in asked.views)
-    return not math.isclose(total, asked.views[0].total, rel_tol=1e-3)
+    total = sum(float(view.w @ view.p) for view in estimand.views)
+    return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
 
 
 def _gap_weights(one: Linear) -> Array | None:
-    found = getattr(one, "gap_weights", None)
-    return None if found is None else found()
+    gap_weights = getattr(one, "gap_weights", None)
+    return None if gap_weights is None else gap_weights()
 
 
 def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
     """|gap|, both variances and the number of rows of one view's cells."""
     weights = _gap_weights(one)
     assert weights is not None
-    pooled = pooled_of(view, one)
-    assert pooled.slot is not None
-    share, w = weight * weights[pooled.slot], pooled.w
-    gap, scale = pooled.y - pooled.p, (share / w) ** 2
+    binned = pooled_of(view, one)
+    assert binned.slot is not None
+    share, w = weight * weights[binned.slot], binned.w
+    gap, scale = binned.y - binned.p, (share / w) ** 2
     if cluster is None:
-        ww = pooled.sums("ww")
-        scatter = np.maximum(pooled.sums("wwr") - gap**2 * ww, 0.0)
-        null = np.maximum(pooled.sums("wwv"), 0.0)
+        ww = binned.sums("ww")
+        scatter = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
+        null = np.maximum(binned.sums("wwv"), 0.0)
         return share * np.abs(gap), scale * scatter, scale * null, w**2 / ww
     # Whole clusters vary: their sums of residuals within a cell, whose signs the null draws flip.
     code = cluster.astype(np.int64) * one.size + one.index
@@ -242,8 +242,8 @@ def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tup
     cell = one.index[first]
     mass, total = np.bincount(at, view.w), np.bincount(at, view.w * (view.y - view.p))
     means = np.zeros(one.size)
-    means[pooled.slot] = gap
-    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[pooled.slot]
-    null = np.bincount(cell, total**2, one.size)[pooled.slot]
-    rows = over(w**2, np.bincount(cell, mass**2, one.size)[pooled.slot])
+    means[binned.slot] = gap
+    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[binned.slot]
+    null = np.bincount(cell, total**2, one.size)[binned.slot]
+    rows = over(w**2, np.bincount(cell, mass**2, one.size)[binned.slot])
     return share * np.abs(gap), scale * scatter, scale * null, rows

@@ -54,7 +54,7 @@ def bca(value: float, draws: Array, jackknife: Array, level: float) -> Interval:
 
 
 def residual_norm(
-    value: float, draws: Array, spread: Array, null: Array, level: float, n: float, *, smooth: bool = True
+    value: float, draws: Array, centered_norms: Array, null: Array, level: float, n: float, *, smooth: bool = True
 ) -> Interval:
     r"""[max(0, V − q), V + m]: q is the quantile of the norm of the residuals' own noise, m a margin above.
 
@@ -71,11 +71,11 @@ def residual_norm(
     as the weights are worth, or of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no
     interval can cover from both sides.
     """
-    q = max(float(np.quantile(spread, (1 + level) / 2)), float(np.quantile(null, (1 + level) / 2)))
+    q = max(float(np.quantile(centered_norms, (1 + level) / 2)), float(np.quantile(null, (1 + level) / 2)))
     z = float(ndtri((1 + level) / 2))
     margin = z * float(draws.std(ddof=1))
     low = max(0.0, value - q)
-    noise = max(float(spread.mean()), float(null.mean()))
+    noise = max(float(centered_norms.mean()), float(null.mean()))
     if smooth and value > 2.5 * noise:
         clear = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # a step would make the end jump from seed to seed
         low += clear * max(0.0, value - max(0.0, float(draws.mean()) - value) - margin - low)
@@ -90,11 +90,11 @@ def noise_floor(value: float, draws: Array, null: Array, level: float, n: float,
     the study `estimators`.
     """
     v, d, z = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null))
-    found = residual_norm(float(v), d, z, z, level, n)
-    return Interval(found.low**power, found.high**power, level, "noise-floor")
+    interval = residual_norm(float(v), d, z, z, level, n)
+    return Interval(interval.low**power, interval.high**power, level, "noise-floor")
 
 
-def floor_bounds(value: float, draws: Array, floor: float, null: Array, level: float, n: float) -> Interval:
+def floor_bounds(value: float, draws: Array, noise_floor: float, null: Array, level: float, n: float) -> Interval:
     r"""[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V whose refitted curve follows noise worth φ.
 
     What the refit gains from noise is at most about the noise floor, and falls where the outcomes vary less than the
@@ -105,8 +105,8 @@ def floor_bounds(value: float, draws: Array, floor: float, null: Array, level: f
     z = float(ndtri((1 + level) / 2))
     sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
     extra *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
-    high = value - FLOOR_SHARES[0] * floor + extra + math.hypot(z * sd, extra)
-    low = near_null(max(0.0, value - FLOOR_SHARES[1] * floor - z * sd), value, null, level)
+    high = value - FLOOR_SHARES[0] * noise_floor + extra + math.hypot(z * sd, extra)
+    low = near_null(max(0.0, value - FLOOR_SHARES[1] * noise_floor - z * sd), value, null, level)
     return Interval(low, max(high, value), level, "floor-bounds")
 
 
@@ -119,11 +119,11 @@ def near_null(low: float, value: float, null: Array, level: float) -> float:
     >>> near_null(0.5, 1.0, np.array([0.9]), 0.95), near_null(0.5, 2.0, np.array([0.9]), 0.95)
     (0.09999999999999998, 0.5)
     """
-    most = float(np.quantile(null, (1 + level) / 2))
-    if value >= NEAR[1] * most:
+    upper_quantile = float(np.quantile(null, (1 + level) / 2))
+    if value >= NEAR[1] * upper_quantile:
         return low
-    share = min(1.0, (NEAR[1] - value / most) / (NEAR[1] - NEAR[0]))
-    return low - share * max(0.0, low - max(0.0, value - most))
+    share = min(1.0, (NEAR[1] - value / upper_quantile) / (NEAR[1] - NEAR[0]))
+    return low - share * max(0.0, low - max(0.0, value - upper_quantile))
 
 
 def normal(value: float, se: float, level: float) -> Interval:
@@ -146,7 +146,7 @@ def welch(value: float, se: float, degrees: float, level: float) -> Interval:
     return replace(student(value, se, degrees, level), method="welch")
 
 
-def squared_error(pooled: View) -> tuple[float, float]:
+def squared_error(binned: View) -> tuple[float, float]:
     r"""T_mn and the variance of its influence, from a binary view's bins.
 
     .. math:: T = \sum_b \frac{w_b}{w} \frac{(\sum wU)^2 - \sum w^2U^2}{(\sum w)^2 - \sum w^2}, \quad U = y - p
@@ -154,23 +154,23 @@ def squared_error(pooled: View) -> tuple[float, float]:
     is unbiased for the weighted mean of squared expected residuals per bin; bins of one row carry no
     information on it and add nothing. Source: Sun et al. (2024); weights by the same algebra.
     """
-    w, ww = pooled.w, pooled.sums("ww")
-    residual = w * (pooled.y - pooled.p)
+    w, ww = binned.w, binned.sums("ww")
+    residual = w * (binned.y - binned.p)
     share = w / w.sum()
     mean = residual / w
-    second = (pooled.sums("wyy") - 2 * pooled.sums("wpy") + pooled.sums("wpp")) / w
-    spread = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
-    return float(mean_square(w, residual, pooled.sums("wwr"), ww)), max(spread, 0.0)
+    second = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
+    variance = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
+    return float(mean_square(w, residual, binned.sums("wwr"), ww)), max(variance, 0.0)
 
 
-def sun(pooled: View, level: float) -> Interval:
+def sun(binned: View, level: float) -> Interval:
     """The interval of Sun et al. (2024) for the root of the squared error on these bins.
 
     Its target is the error of the binned predictions; near zero the lower end moves smoothly to 0.
     """
-    t, spread = squared_error(pooled)
+    t, variance = squared_error(binned)
     t = max(t, 0.0)
-    se = float(np.sqrt(spread / pooled.worth))
+    se = float(np.sqrt(variance / binned.worth))
     both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
     if t >= 2 * both:
         low = t - both
@@ -200,18 +200,18 @@ def of_pairs(t: float, v: float, draws: Array, level: float) -> Interval:
     return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
 
 
-def below(interval: Interval, most: float, n: float) -> Interval:
+def below(interval: Interval, upper_bound: float, n: float) -> Interval:
     """An interval that does not reach above the largest value there is; one of that value alone begins where Wilson's does.
 
     >>> found = below(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
     >>> round(found.low, 4), found.high
     (0.8865, 1.0)
     """
-    if interval.low > most:
+    if interval.low > upper_bound:
         return interval
     z = float(ndtri((1 + interval.level) / 2))
-    low = most * n / (n + z**2) if interval.low == most < interval.high else interval.low
-    return replace(interval, low=low, high=min(interval.high, most))
+    low = upper_bound * n / (n + z**2) if interval.low == upper_bound < interval.high else interval.low
+    return replace(interval, low=low, high=min(interval.high, upper_bound))
 
 
 def including(interval: Interval, value: float) -> Interval:

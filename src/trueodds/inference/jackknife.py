@@ -22,23 +22,23 @@ Array = NDArray[Any]
 EVALUATIONS_AT_MOST = 5_000  # a statistic without bins is evaluated afresh for each row left out
 
 
-def jackknife(preds: Predictions, asked: Asked) -> Array:
+def jackknife(preds: Predictions, estimand: Asked) -> Array:
     """The statistic of each view with one row (or one cluster) left out, (views, n or clusters)."""
     unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
-    if isinstance(asked.estimator, Mean):
-        return np.stack([_mean(asked.estimator.rows(view), view.w, unit) for view in asked.views])
-    if asked.linear is not None:
-        return np.stack([_bins(view, one, unit) for view, one in zip(asked.views, asked.linear, strict=True)])
+    if isinstance(estimand.estimator, Mean):
+        return np.stack([_mean(estimand.estimator.rows(view), view.w, unit) for view in estimand.views])
+    if estimand.linear is not None:
+        return np.stack([_bins(view, one, unit) for view, one in zip(estimand.views, estimand.linear, strict=True)])
     units = int(np.max(unit)) + 1
     if units > EVALUATIONS_AT_MOST:
         raise InputError(
             "TO205",
-            f"BCa leaves out each of {units:,} rows, and {asked.estimator.name} has no short cut here.",
+            f"BCa leaves out each of {units:,} rows, and {estimand.estimator.name} has no short cut here.",
             "interval='bca'",
             "Use interval='percentile' or 'basic'.",
         )
-    kept = [np.flatnonzero(unit != g) for g in range(units)]
-    return np.array([asked.estimator.each(Selections(view, kept)) for view in asked.views])
+    remaining = [np.flatnonzero(unit != g) for g in range(units)]
+    return np.array([estimand.estimator.each(Selections(view, remaining)) for view in estimand.views])
 
 
 def _mean(score: Array, w: Array, unit: Array) -> Array:
@@ -63,13 +63,13 @@ def _bins(view: View, one: Linear, unit: Array) -> Array:
         rows = order[first[start] : first[stop]]
         cell = (unit[rows] - start) * one.size + one.index[rows]
         left = []
-        for whole, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
+        for full_sum, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
             gone = _sums(cell, (stop - start) * one.size, x[rows]).reshape(stop - start, one.size, -1)
-            left.append(whole[None] - gone)
+            left.append(full_sum[None] - gone)
         # What is left of an emptied bin is rounding; it counts as empty.
         mass = np.where(left[0][..., 0] > 1e-12 * w.sum(), left[0][..., 0], 0.0)
-        said, seen = (x.reshape(stop - start, *shape) for x in left[1:])
-        out[start:stop] = one.statistic(mass, said, seen)
+        predicted, observed = (x.reshape(stop - start, *shape) for x in left[1:])
+        out[start:stop] = one.statistic(mass, predicted, observed)
     return out
 
 

@@ -16,11 +16,16 @@ from trueodds.tally.tally import Tally
 
 
 def measured(
-    rows: Predictions | Tally, error: Estimator, lens: Lens, aggregate: str, sure: Sureness, rng: np.random.Generator
+    rows: Predictions | Tally,
+    error: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: Sureness,
+    rng: np.random.Generator,
 ) -> Estimate:
     """The value with its interval and its noise floor."""
     if isinstance(rows, Tally):
-        return tallied.estimate(rows, error, lens, aggregate, sure, REDRAWS, rng)
-    asked = [Asked.of(error, lens, rows, aggregate)]
-    (found,) = estimates(rows, asked, sure, rng, lambda every: floors(rows, every, rng))
-    return found
+        return tallied.estimate(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
+    estimands = [Asked.of(error, lens, rows, aggregate)]
+    (estimate,) = estimates(rows, estimands, interval_spec, rng, lambda every: floors(rows, every, rng))
+    return estimate

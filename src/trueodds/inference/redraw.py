@@ -40,14 +40,14 @@ def null_of(preds: Predictions, redraw: str = "labels") -> str:
 
 def null_draws(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     rng: np.random.Generator,
     redraw: str = "labels",
     progress: Callable[[float], None] | None = None,
     share: float | None = None,
     *,
-    together: bool = True,
+    joint: bool = True,
 ) -> list[Array]:
     """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
 
@@ -59,20 +59,20 @@ def null_draws(
     """
     key = stream_key(rng)
     if redraw == "both":
-        return _both(preds, asked, resamples, rng, progress)
+        return _both(preds, estimands, resamples, rng, progress)
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
-    out: list[Array | None] = [None] * len(asked)
+    out: list[Array | None] = [None] * len(estimands)
     if share is None:
-        for i, each in enumerate(asked):
-            if by_bins(preds, asked if together else [each], together=together):
-                out[i] = bin_draws(preds, each, resamples, rng)
-    voted = [i for i, each in enumerate(asked) if out[i] is None and each.estimator.redraws == "votes"]
-    left = [i for i in range(len(asked)) if out[i] is None and i not in voted]
-    labeled = [] if flip else [i for i in left if _by_label(preds, asked[i])]
-    on_bins = [i for i in left if i not in labeled and asked[i].linear is not None]
-    by_rows = [i for i in left if asked[i].linear is None]
+        for i, estimand in enumerate(estimands):
+            if by_bins(preds, estimands if joint else [estimand], joint=joint):
+                out[i] = bin_draws(preds, estimand, resamples, rng)
+    voted = [i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.redraws == "votes"]
+    left = [i for i in range(len(estimands)) if out[i] is None and i not in voted]
+    labeled = [] if flip else [i for i in left if _by_label(preds, estimands[i])]
+    on_bins = [i for i in left if i not in labeled and estimands[i].linear is not None]
+    by_rows = [i for i in left if estimands[i].linear is None]
     # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
-    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in asked[i].linear or ()) > LIGHT]
+    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].linear or ()) > LIGHT]
     light = [i for i in on_bins if i not in heavy]
     drawn = _flipped if flip else _redrawn
     parts = [
@@ -84,9 +84,9 @@ def null_draws(
     ]
     parts = [(chosen, work) for chosen, work in parts if chosen]
     for number, (chosen, work) in enumerate(parts):
-        told = None if progress is None else _part_of(progress, number, len(parts))
-        found = work(preds, [asked[i] for i in chosen], resamples, key, told, share)
-        for i, values in zip(chosen, found, strict=True):
+        part_progress = None if progress is None else _part_of(progress, number, len(parts))
+        statistics = work(preds, [estimands[i] for i in chosen], resamples, key, part_progress, share)
+        for i, values in zip(chosen, statistics, strict=True):
             out[i] = values
     return [values for values in out if values is not None]
 
@@ -97,15 +97,15 @@ def _part_of(progress: Callable[[float], None], number: int, count: int) -> Call
 
 def _redrawn(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
-    layout = Layout(asked)
-    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, asked)
-    tables = _tables(layout, outcomes, preds, asked)
+    layout = Layout(estimands)
+    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, estimands)
+    tables = _tables(layout, outcomes, preds, estimands)
     w, wp, _ = layout.observed()
 
     P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
@@ -131,62 +131,62 @@ def _redrawn(
             share=share or 0.0,
         )
 
-    return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
+    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
 
 
-def _by_label(preds: Predictions, asked: Asked) -> bool:
+def _by_label(preds: Predictions, estimand: Asked) -> bool:
     """Whether the statistic reads which label each row has, instead of sums."""
-    if preds.kind == "multilabel" or asked.linear is None:
+    if preds.kind == "multilabel" or estimand.linear is None:
         return False
-    return all(getattr(one, "of_labels", None) is not None for one in asked.linear)
+    return all(getattr(one, "of_labels", None) is not None for one in estimand.linear)
 
 
 def _labeled(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
     """The same labels for statistics that read them as they are."""
-    found: list[list[list[Array]]] = [[[] for _ in each.views] for each in asked]
-    outcomes = [each.lens.outcomes(preds) for each in asked]
+    statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
+    outcomes = [estimand.lens.outcomes(preds) for estimand in estimands]
     block = max(1, LABELS_HELD // preds.n)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         labels = by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)
-        for i, each in enumerate(asked):
-            for v, one in enumerate(each.linear or ()):
-                found[i][v].append(one.of_labels(outcomes[i][v].numbers(labels)))  # type: ignore[attr-defined]
+        for i, estimand in enumerate(estimands):
+            for v, one in enumerate(estimand.linear or ()):
+                statistics[i][v].append(one.of_labels(outcomes[i][v].numbers(labels)))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
-    return [np.array([np.concatenate(values) for values in each]) for each in found]
+    return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]
 
 
 def _flipped(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
     _share: float | None,
 ) -> list[Array]:
-    layout = Layout(asked)
+    layout = Layout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     slots = layout.slots()
-    said, seen = layout.said_and_seen()
+    predicted, observed = layout.said_and_seen()
     w, wp, _ = layout.observed()
-    base = np.bincount(slots.ravel(), said.ravel(), layout.size)
+    base = np.bincount(slots.ravel(), predicted.ravel(), layout.size)
 
     def sums(start: int, stop: int) -> Array:
-        return base + flips.sums(cluster, slots, seen - said, layout.size, key, start, stop)
+        return base + flips.sums(cluster, slots, observed - predicted, layout.size, key, start, stop)
 
-    return _in_blocks(asked, layout, resamples, w, wp, sums, progress)
+    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
 
 
 def _in_blocks(
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     layout: Layout,
     resamples: int,
     w: list[Array],
@@ -198,24 +198,28 @@ def _in_blocks(
         drawn = layout.shaped(sums(start, stop))
         return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
 
-    found: list[list[Array]] = []
+    statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        found += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
+        statistics += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
-    return by_asked(asked, [np.concatenate(values) for values in zip(*found, strict=True)])
+    return by_asked(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
 
 
-def _outcomes(preds: Predictions, asked: Sequence[Asked]) -> list[Outcomes | None]:
-    return [outcome for each in asked for outcome in each.lens.outcomes(preds)]
+def _outcomes(preds: Predictions, estimands: Sequence[Asked]) -> list[Outcomes | None]:
+    return [outcome for estimand in estimands for outcome in estimand.lens.outcomes(preds)]
 
 
-def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, asked: Sequence[Asked]) -> Array:
+def _tables(
+    layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Asked]
+) -> Array:
     """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
     tables: list[Array] = []
-    taken: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
-    columns = [c for each in asked for c in (each.lens.columns(preds) if preds.kind == "multilabel" else [])]
+    readers: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
+    columns = [
+        c for estimand in estimands for c in (estimand.lens.columns(preds) if preds.kind == "multilabel" else [])
+    ]
     for v, (one, m, offset) in enumerate(zip(layout.linear, layout.widths, layout.offsets, strict=False)):
         outcome = outcomes[v]
         if outcome is None:
@@ -226,12 +230,12 @@ def _tables(layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predicti
             reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
         base = (offset + one.index * m)[:, None]
         counted = layout.views[v].w[:, None] > 0  # a row outside a subgroup adds nothing
-        table = next((t for t, used in enumerate(taken) if not any(_meet(counted, reads, *u) for u in used)), None)
+        table = next((t for t, used in enumerate(readers) if not any(_meet(counted, reads, *u) for u in used)), None)
         if table is None:
             tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
-            taken.append([])
+            readers.append([])
             table = len(tables) - 1
-        taken[table].append((counted, reads))
+        readers[table].append((counted, reads))
         if m > 1:
             tables[table] = np.where(counted, base + code, tables[table]).astype(np.int32)
         elif len(code) == 1:
@@ -249,41 +253,41 @@ def _meet(rows: Array, labels: set[int], other_rows: Array, other_labels: set[in
 
 def _row_by_row(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
     """Every draw as whole views, for statistics that need them."""
-    outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
-    found: list[list[list[float]]] = [[[] for _ in each.views] for each in asked]
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
         many = _drawn(preds, key, start, stop, flip, share or 0.0)
         for one in many:
-            for i, each in enumerate(asked):
-                for v, view in enumerate(each.views):
+            for i, estimand in enumerate(estimands):
+                for v, view in enumerate(estimand.views):
                     m = view.p.shape[1] if view.joint else 1
                     if flip:
                         s = one[:, None] if view.joint else one
                         y = view.p + s * (view.y - view.p)
                     elif preds.kind == "multilabel":
-                        y = one[:, each.lens.columns(preds)[v]]
+                        y = one[:, estimand.lens.columns(preds)[v]]
                     else:
                         codes = outcomes[i]
                         assert codes is not None
                         y = codes[v].of_labels(one, m)
-                    found[i][v].append(each.estimator.value(view.with_y(y)))
+                    statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
         if progress:
             progress(stop / resamples)
-    return [np.array(values) for values in found]
+    return [np.array(values) for values in statistics]
 
 
 def _votes(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -300,8 +304,8 @@ def _votes(
             "votes as shares",
             "Pass the votes as whole counts.",
         )
-    outcomes = [None if preds.kind == "multilabel" else each.lens.outcomes(preds) for each in asked]
-    found = [np.empty((len(each.views), resamples)) for each in asked]
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
     rng = np.random.default_rng(key)
     P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     if preds.kind != "multilabel":
@@ -309,14 +313,14 @@ def _votes(
     count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)
     for r in range(resamples):
         shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
-        for each, codes, values in zip(asked, outcomes, found, strict=True):
-            for v, view in enumerate(each.views):
+        for estimand, codes, values in zip(estimands, outcomes, statistics, strict=True):
+            for v, view in enumerate(estimand.views):
                 m = view.p.shape[1] if view.joint else 1
-                y = shares[:, each.lens.columns(preds)[v]] if codes is None else codes[v].of_shares(shares, m)
-                values[v, r] = each.estimator.value(view.with_y(y))
+                y = shares[:, estimand.lens.columns(preds)[v]] if codes is None else codes[v].of_shares(shares, m)
+                values[v, r] = estimand.estimator.value(view.with_y(y))
         if progress and r % 32 == 0:
             progress(r / resamples)
-    return found
+    return statistics
 
 
 def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:
@@ -325,45 +329,45 @@ def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, shar
             return flips.signs(preds.n, key, start, stop)
         return flips.signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
     if preds.kind == "multilabel":
-        each = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
-        return np.stack(each)
+        labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
+        return np.stack(labels)
     return draws.labels(preds.P, key, start, stop, cluster=preds.cluster, share=share)
 
 
 def _both(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     resamples: int,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    found: list[list[Array]] = [[] for _ in asked]
+    statistics: list[list[Array]] = [[] for _ in estimands]
     preds = preds if preds.weight is None else preds[preds.weight > 0]  # a row of weight 0 is no row
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
         sample = sample.with_labels(_drawn(sample, stream_key(rng), 0, 1, flip=False)[0])
-        for i, each in enumerate(asked):
-            views = each.lens.views(sample)
-            found[i].append(np.array([each.estimator.value(view) for view in views]))
+        for i, estimand in enumerate(estimands):
+            views = estimand.lens.views(sample)
+            statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))
         if progress and r % 32 == 0:
             progress(r / resamples)
-    return [np.stack(values, axis=1) for values in found]
+    return [np.stack(values, axis=1) for values in statistics]
 
 
-def within_clusters(preds: Predictions, asked: Sequence[Asked]) -> float:
+def within_clusters(preds: Predictions, estimands: Sequence[Asked]) -> float:
     """How much of the largest possible correlation the residuals within clusters show, from 0 to 1.
 
     The variance of cluster sums over that of independent rows, against the variance that rows with one common
     random number would have; of all views the largest. Miscalibration adds to it, so it errs on the safe side.
     """
     assert preds.cluster is not None
-    found = 0.0
-    for view in (view for each in asked for view in each.views if not view.joint):
+    correlation = 0.0
+    for view in (view for estimand in estimands for view in estimand.views if not view.joint):
         v = np.maximum(view.sums("wwv"), 0.0)
-        apart = float(v.sum())
-        seen = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
-        at_most = float((np.bincount(preds.cluster, np.sqrt(v)) ** 2).sum())
-        if at_most > apart * (1 + 1e-9):
-            found = max(found, (seen - apart) / (at_most - apart))
-    return min(max(found, 0.0), 1.0)
+        independent = float(v.sum())
+        observed = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
+        largest = float((np.bincount(preds.cluster, np.sqrt(v)) ** 2).sum())
+        if largest > independent * (1 + 1e-9):
+            correlation = max(correlation, (observed - independent) / (largest - independent))
+    return min(max(correlation, 0.0), 1.0)

@@ -29,45 +29,45 @@ BINS_AT_MOST = 8192  # more bins than that hold a few rows each: a label per row
 CORRELATED_AT_MOST = 2000  # bins of all classes together whose covariance is made
 
 
-def by_bins(preds: Predictions, asked: Sequence[Asked], *, together: bool = True) -> bool:
+def by_bins(preds: Predictions, estimands: Sequence[Asked], *, joint: bool = True) -> bool:
     """Whether labels are drawn per bin rather than per row: many rows, and a question whose draws need no row.
 
     Several questions judged together need one label per row; and so do the views of one question then. Without
     that, views take part whose joint law is known: disjoint rows, independent labels, or classes with few bins.
     """
-    if preds.n <= ROWS_AT_MOST or preds.cluster is not None or preds.votes is not None or len(asked) > 1:
+    if preds.n <= ROWS_AT_MOST or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
-    (each,) = asked
-    views = each.views
-    if each.estimator.redraws == "votes" or any(view.joint for view in views) or each.linear is None:
+    (estimand,) = estimands
+    views = estimand.views
+    if estimand.estimator.redraws == "votes" or any(view.joint for view in views) or estimand.linear is None:
         return False
-    sizes = [one.size for one in each.linear]
+    sizes = [one.size for one in estimand.linear]
     if max(sizes) > BINS_AT_MOST:
         return False
     if len(views) > 1:
-        apart = preds.kind == "multilabel" or isinstance(each.lens, TopLabel)
-        if together or not (apart or (_classwise(preds, each) and len(sizes) * max(sizes) <= CORRELATED_AT_MOST)):
+        separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
+        if joint or not (separate or (_classwise(preds, estimand) and len(sizes) * max(sizes) <= CORRELATED_AT_MOST)):
             return False
     if preds.weight is None:
         return True
     # A sum of a few heavy rows is not normal: their labels are drawn one by one.
-    variances = [pooled_of(view, one).sums("wwv") for view, one in zip(views, each.linear, strict=True)]
+    variances = [pooled_of(view, one).sums("wwv") for view, one in zip(views, estimand.linear, strict=True)]
     return all(((v >= counts.AT_MOST * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
 
 
-def bin_draws(preds: Predictions, asked: Asked, resamples: int, rng: np.random.Generator) -> Array:
+def bin_draws(preds: Predictions, estimand: Asked, resamples: int, rng: np.random.Generator) -> Array:
     """The statistic of each view of these rows, (views, draws); classes hang together by their covariance."""
-    together = len(asked.views) > 1 and _classwise(preds, asked)
-    return cell_draws(asked, resamples, rng, null_covariance(asked) if together else None)
+    correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
+    return cell_draws(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
 
-def _classwise(preds: Predictions, asked: Asked) -> bool:
-    lens = asked.lens.lens if isinstance(asked.lens, Within) else asked.lens
+def _classwise(preds: Predictions, estimand: Asked) -> bool:
+    lens = estimand.lens.lens if isinstance(estimand.lens, Within) else estimand.lens
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
 def cell_draws(
-    asked: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None, *, voted: bool = False
+    estimand: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None, *, voted: bool = False
 ) -> Array:
     """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
 
@@ -76,26 +76,26 @@ def cell_draws(
     classes hang together as in the data (a normal copula), without it they are drawn apart. With votes the residuals
     of rows have their signs flipped: Σ±w(y − p) has variance Σw²(y − p)².
     """
-    if asked.linear is None:
+    if estimand.linear is None:
         raise InputError(
             "TO403",
-            f"{asked.estimator.name} with these settings needs the rows.",
+            f"{estimand.estimator.name} with these settings needs the rows.",
             "a tally",
             "Use mode='exact', or fixed bins.",
         )
-    if any(view.joint for view in asked.views):
+    if any(view.joint for view in estimand.views):
         return np.stack(
-            [_joint(view, one, resamples, rng) for view, one in zip(asked.views, asked.linear, strict=True)]
+            [_joint(view, one, resamples, rng) for view, one in zip(estimand.views, estimand.linear, strict=True)]
         )
     scores = None if covariance is None else _together(covariance, resamples, rng)
-    found, start = [], 0
-    for view, one in zip(asked.views, asked.linear, strict=True):
+    statistics, start = [], 0
+    for view, one in zip(estimand.views, estimand.linear, strict=True):
         z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
         start += one.size
-        pooled = pooled_of(view, one)
-        w, wp = (widened(x[None], pooled.slot, one.size) for x in (pooled.w, pooled.w * pooled.p))
-        found.append(one.statistic(w, wp, _outcomes(view, one, pooled, z, voted=voted)))
-    return np.stack(found)
+        binned = pooled_of(view, one)
+        w, wp = (widened(x[None], binned.slot, one.size) for x in (binned.w, binned.w * binned.p))
+        statistics.append(one.statistic(w, wp, _outcomes(view, one, binned, z, voted=voted)))
+    return np.stack(statistics)
 
 
 def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
@@ -111,16 +111,16 @@ def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Ar
     return scores
 
 
-def _outcomes(view: View, one: Linear, pooled: View, z: Array, *, voted: bool) -> Array:
+def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -> Array:
     """Σwy of each bin at the normal scores z (draws, size)."""
-    held = pooled.slot
-    variance = np.maximum(pooled.sums("wwr" if voted else "wwv"), 0.0)
+    bin_index = binned.slot
+    variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
     drawn = np.zeros(z.shape)
-    drawn[:, held] = pooled.w * pooled.p + np.sqrt(variance) * z[:, held]
-    if voted or not np.array_equal(pooled.w, pooled.n):
+    drawn[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
+    if voted or not np.array_equal(binned.w, binned.n):
         return drawn
     small = np.zeros(one.size, dtype=bool)
-    small[held] = variance < counts.AT_MOST
+    small[bin_index] = variance < counts.AT_MOST
     if small.any():
         bins, n, p = _fine(view, one, small)
         which, bins = np.unique(bins, return_inverse=True)
@@ -154,22 +154,22 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
     return one.statistic(w[None], wp, wy)
 
 
-def null_covariance(asked: Asked) -> Array:
+def null_covariance(estimand: Asked) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
-    assert asked.linear is not None
-    k, bins = len(asked.views), max(one.size for one in asked.linear)
-    n, first = len(asked.linear[0].index), asked.views[0]
+    assert estimand.linear is not None
+    k, bins = len(estimand.views), max(one.size for one in estimand.linear)
+    n, first = len(estimand.linear[0].index), estimand.views[0]
 
     def add(start: int, stop: int, out: Array) -> None:
-        P = np.stack([view.p[start:stop] for view in asked.views], axis=1)
+        P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first.plain else first.w[start:stop]
-        cells = np.stack([one.index[start:stop] for one in asked.linear or ()], axis=1).astype(np.uint16)
+        cells = np.stack([one.index[start:stop] for one in estimand.linear or ()], axis=1).astype(np.uint16)
         covariance(plain(P), plain(w), plain(cells), out)
 
-    found = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
+    blocks = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
     pairs = np.zeros((k, bins, k, bins))
     one, other = np.triu_indices(k)
-    pairs[one, :, other] = found
-    pairs[other, :, one] = found.transpose(0, 2, 1)
-    used = np.concatenate([c * bins + np.arange(each.size) for c, each in enumerate(asked.linear)])
+    pairs[one, :, other] = blocks
+    pairs[other, :, one] = blocks.transpose(0, 2, 1)
+    used = np.concatenate([c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.linear)])
     return pairs.reshape(k * bins, k * bins)[np.ix_(used, used)]

@@ -27,15 +27,15 @@ class CountTails:
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
-        pooled = view.pool(index, size)
-        self.slot, self.pooled = np.asarray(pooled.slot), pooled
-        hard = np.isclose(pooled.sums("wyy"), pooled.w * pooled.y, rtol=1e-9, atol=1e-9 * pooled.w)
-        variance = np.where(hard, pooled.sums("wwv"), pooled.sums("wwr"))
+        binned = view.pool(index, size)
+        self.slot, self.pooled = np.asarray(binned.slot), binned
+        hard = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
+        variance = np.where(hard, binned.sums("wwv"), binned.sums("wwr"))
         self.scale = np.sqrt(np.maximum(variance, 0.0))
         # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
-        alike = hard & np.isclose(pooled.w**2, pooled.n * pooled.sums("ww"), rtol=1e-9, atol=0)
-        self.unit = np.where(alike, pooled.w / np.maximum(pooled.n, 1.0), 1.0)
-        small = pooled.n <= EXACT_ROWS
+        alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
+        self.unit = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
+        small = binned.n <= EXACT_ROWS
         rare = ~small & (variance <= AT_MOST * self.unit**2)
         self.exact = np.flatnonzero(alike & (small | rare))
         self.large = np.flatnonzero(alike & ~small & ~rare)
@@ -72,10 +72,10 @@ class CountTails:
                 tables.append(_two_sided(poisson_binomial(np.repeat(p, n.astype(np.int64)))))
                 lowest.append(0)
             else:
-                ((_, low, law),) = laws(np.zeros(len(p), dtype=np.int64), n, p, 1)
-                tables.append(np.maximum(_two_sided(law[0]), np.log(LEAST)))
+                ((_, low, pmf),) = laws(np.zeros(len(p), dtype=np.int64), n, p, 1)
+                tables.append(np.maximum(_two_sided(pmf[0]), np.log(LEAST)))
                 lowest.append(int(low[0]))
-        self.length = np.array([len(each) for each in tables], dtype=np.int64)
+        self.length = np.array([len(table) for table in tables], dtype=np.int64)
         self.first = np.cumsum(self.length) - self.length
         self.lowest = np.array(lowest, dtype=np.int64)
         self.table = np.concatenate(tables) if tables else np.empty(0)
@@ -91,8 +91,8 @@ class CountTails:
         above, below = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
         with np.errstate(divide="ignore"):
             tails = np.log(np.minimum(_upper(above, self.skewness), _upper(-below, -self.skewness)))
-        far = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
-        return np.asarray(np.where(np.isfinite(tails), np.log(2) + tails, far))
+        normal = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
+        return np.asarray(np.where(np.isfinite(tails), np.log(2) + tails, normal))
 
 
 class VectorTails:
@@ -103,8 +103,8 @@ class VectorTails:
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
-        pooled = view.pool(index, size)
-        self.slot, self.pooled = np.asarray(pooled.slot), pooled
+        binned = view.pool(index, size)
+        self.slot, self.pooled = np.asarray(binned.slot), binned
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
         root = np.sqrt(view.sums("ww"))[rows]
@@ -115,38 +115,40 @@ class VectorTails:
         for c, (start, stop) in enumerate(pairwise(stops)):
             wp = root[start:stop, None] * P[start:stop]
             covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
-        likeliest = np.argmax(pooled.p, axis=1)
+        likeliest = np.argmax(binned.p, axis=1)
         variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
         self.fixed = variances <= 0
         scale = np.where(self.fixed, 0.0, 1 / np.sqrt(np.where(self.fixed, 1.0, variances)))
         scale[np.arange(cells), likeliest] = 0.0
         values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
-        kept = values > 1e-10
-        self.df = kept.sum(axis=1)
-        self.root = scale[:, :, None] * vectors * np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None]
+        positive = values > 1e-10
+        self.df = positive.sum(axis=1)
+        self.root = (
+            scale[:, :, None] * vectors * np.where(positive, 1 / np.sqrt(np.where(positive, values, 1.0)), 0.0)[:, None]
+        )
 
     def statistic(self, wy: Array) -> Array:
         """X² of each cell from Σwy (…, cells, m)."""
         d = wy - self.pooled.w[:, None] * self.pooled.p
         shape = d.shape[:-1]
         turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.root
-        found = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
+        chi2 = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
         missed = ((np.abs(d) > 1e-9 * self.pooled.w[:, None]) & self.fixed).any(axis=-1)
-        return np.asarray(np.where(missed, np.inf, found))
+        return np.asarray(np.where(missed, np.inf, chi2))
 
     def log_p(self, wy: Array) -> Array:
         """log p of each cell from Σwy (…, cells, m)."""
         x, a = self.statistic(wy) / 2, np.maximum(self.df, 1) / 2
         with np.errstate(divide="ignore"):
             near = np.log(chdtrc(2 * a, 2 * x))
-            far = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
-        return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(near), near, far)))
+            asymptotic = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
+        return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(near), near, asymptotic)))
 
 
-def _two_sided(law: Array) -> Array:
+def _two_sided(pmf: Array) -> Array:
     """log of twice the smaller tail at each count of a law; each tail is summed from its own end."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(2 * np.minimum(np.cumsum(law), np.cumsum(law[::-1])[::-1])))
+        return np.asarray(np.log(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1])))
 
 
 def _upper(x: Array, skewness: Array) -> Array:

@@ -54,8 +54,8 @@ class Costs:
 
     def __init__(self, cost: Cost | None, P: Array, view: View, name: str, row: Array | None = None) -> None:
         n, m = P.shape
-        given: Any = 1 - np.eye(m) if cost is None else call("cost", cost, P) if callable(cost) else cost
-        self.table = np.asarray(given, dtype=np.float64)  # (A, m) or (n, A, m)
+        table: Any = 1 - np.eye(m) if cost is None else call("cost", cost, P) if callable(cost) else cost
+        self.table = np.asarray(table, dtype=np.float64)  # (A, m) or (n, A, m)
         if row is not None and not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w):
             self.table = self.table[row]
         good = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
@@ -76,8 +76,8 @@ class Costs:
     def called_for(self, P: Array, instead_of: Array | None = None) -> Array:
         """The action of least expected cost, the lowest of several; `instead_of` is kept where it is one of them."""
         expected = self._mixed(P)
-        least = expected.min(axis=1, keepdims=True)
-        tied = expected <= least + self.tie
+        min_cost = expected.min(axis=1, keepdims=True)
+        tied = expected <= min_cost + self.tie
         action = tied.argmax(axis=1)
         if instead_of is None:
             return action
@@ -96,20 +96,20 @@ class Costs:
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
         low, rise = self.table[:, 0], self.table[:, 1] - self.table[:, 0]  # the expected cost of a at p: low + p rise
-        found: list[tuple[float, int, int]] = []
+        changes: list[tuple[float, int, int]] = []
         at = 0.0
         action = int(self.called_for(np.array([[1.0, 0.0]]))[0])
         while True:
             flatter = np.flatnonzero(rise < rise[action])
             if not len(flatter):
-                return found
+                return changes
             where = (low[flatter] - low[action]) / (rise[action] - rise[flatter])
             first = max(float(where.min()), at)
             if first >= 1:
-                return found
+                return changes
             tied = flatter[where <= first + 1e-12]
             following = int(tied[rise[tied].argmin()])
-            found.append((first, action, following))
+            changes.append((first, action, following))
             at, action = first, following
 
     def _mixed(self, P: Array) -> Array:

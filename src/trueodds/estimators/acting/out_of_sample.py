@@ -76,43 +76,43 @@ class OutOfSample(Mean):
     def judged(self, view: View) -> Judged:
         """Every row of weight that a fit without it judges; the value, its parts and its test share the fits."""
         single_rows(view, self.name)
-        rule = self.rule(view)
-        return view.once((rule, int(self.folds), self.fit_on, int(self.rng)), lambda: self._dealt(view, rule))
+        spec = self.rule(view)
+        return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._dealt(view, spec))
 
-    def _dealt(self, view: View, rule: Rule) -> Judged:
+    def _dealt(self, view: View, spec: Rule) -> Judged:
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
         rows: Probabilities = P
         if view.has_logs:
-            rows, rule = LogProbabilities(view.log_P[row]), for_logs(rule)
+            rows, spec = LogProbabilities(view.log_P[row]), for_logs(spec)
         folds = min(int(self.folds), len(row))
         fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
-        Q, seen = np.empty(P.shape), np.zeros(len(row), dtype=bool)
+        Q, mask = np.empty(P.shape), np.zeros(len(row), dtype=bool)
         for f in range(folds):
             out = fold == f
             fit = fold < f if self.fit_on == "earlier" else ~out
             if fit.any():
                 # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
                 scaled = w[fit] * (fit.sum() / w[fit].sum())
-                Q[out] = applied(rule, rows[fit], Y[fit], scaled, rows[out])
-                seen |= out
-        scale = float(w.sum() / w[seen].sum()) if seen.any() else 1.0
-        return Judged(row[seen], P[seen], Y[seen], Q[seen], scale)
+                Q[out] = applied(spec, rows[fit], Y[fit], scaled, rows[out])
+                mask |= out
+        scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
+        return Judged(row[mask], P[mask], Y[mask], Q[mask], scale)
 
-    def by_outcome(self, judged: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
         """What the calibrator would recover of each judged row with each outcome, (j, m)."""
         raise NotImplementedError
 
-    def gained(self, judged: Judged, view: View) -> Array:
+    def gained(self, out_of_fold: Judged, view: View) -> Array:
         """What the calibrator recovers of each judged row, (j,)."""
-        return (self.by_outcome(judged, view) * judged.Y).sum(axis=1)
+        return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
     def rows(self, view: View) -> Array:
         """What is recovered of each row; judged rows count for the others too, which are 0."""
-        judged = self.judged(view)
-        found = np.zeros(len(view.w))
-        found[judged.row] = judged.scale * self.gained(judged, view)
-        return found
+        out_of_fold = self.judged(view)
+        recovered = np.zeros(len(view.w))
+        recovered[out_of_fold.row] = out_of_fold.scale * self.gained(out_of_fold, view)
+        return recovered
 
     def said(self, view: View) -> dict[str, Any]:
         """Calibrator and folds as used."""
@@ -126,12 +126,12 @@ class OutOfSample(Mean):
     def notes(self, view: View) -> list[Note]:
         """What the interval is for, and a word where nothing can be fitted."""
         text = f"The interval is for what this recalibrator recovers: a lower bound on the full {self.recovers}. Of a calibrated model it recovers {self.at_calibration} in expectation."
-        said = [Note("TN135", text)]
+        note_list = [Note("TN135", text)]
         if self.fit_on == "others":
             text = "With fit_on='others' the interval takes for independent what is not: 95 % intervals were seen to cover 80 to 89 %. fit_on='earlier' gives one that covers."
-            said.append(Note("TN137", text))
+            note_list.append(Note("TN137", text))
         if view.n_rows < 2:
-            said.append(
+            note_list.append(
                 Note("TN136", "One row leaves no other to fit on: nothing can be recovered, and the value is 0.")
             )
-        return said
+        return note_list

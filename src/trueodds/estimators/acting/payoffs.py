@@ -46,10 +46,10 @@ def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) ->
         costs = Costs(cost, P, view, name)
         return {"cost": -costs.of(costs.called_for(P))}
     if callable(utility):
-        found = np.asarray(call("utility", utility, P), dtype=np.float64)
-        if found.shape != P.shape or not np.isfinite(found).all():
-            raise _unfit(view, m, f"a function that returns shape {found.shape}", f"Return finite payoffs {P.shape}.")
-        return {"utility": found}
+        values = np.asarray(call("utility", utility, P), dtype=np.float64)
+        if values.shape != P.shape or not np.isfinite(values).all():
+            raise _unfit(view, m, f"a function that returns shape {values.shape}", f"Return finite payoffs {P.shape}.")
+        return {"utility": values}
     if isinstance(utility, str):
         return {utility: _named(utility, P, view)}
     table = np.asarray(utility)

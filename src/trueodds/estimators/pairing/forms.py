@@ -98,9 +98,9 @@ class Gram:
             rows, earlier, k = strip = self.strip(a)
             return product(k, eT[:, earlier], rows.start - earlier.start), strip if self.kept else None
 
-        found = in_blocks(work, len(self.spans), 1)
-        self._similar = [strip for _, strip in found if strip is not None]
-        return np.array([2 * sum(total for total, _ in found)])
+        strip_sums = in_blocks(work, len(self.spans), 1)
+        self._similar = [strip for _, strip in strip_sums if strip is not None]
+        return np.array([2 * sum(total for total, _ in strip_sums)])
 
     def counted(self, c: Array) -> Array:
         """All blocks together: the vectors are multiplied once, so that each draw costs one number per pair."""
@@ -114,24 +114,24 @@ class Gram:
 
     def by_block(self) -> Array:
         """Each block's sum for the first e."""
-        found = np.zeros(len(self.P))
+        row_sums = np.zeros(len(self.P))
         for rows, _, h in self._products():
-            found[rows] = h.sum(axis=1)
-        return 2 * np.add.reduceat(found, self.edges[:-1])
+            row_sums[rows] = h.sum(axis=1)
+        return 2 * np.add.reduceat(row_sums, self.edges[:-1])
 
     @cached_property
     def spans(self) -> list[Span]:
         """The strips: each row meets the rows before it in its own block, and short blocks share a strip."""
         first = self.block_starts
-        found: list[Span] = []
+        strips: list[Span] = []
         top, n = 0, len(self.P)
         while top < n:
             bottom = min(top + STRIP, n)
             if first[bottom - 1] > top:  # the strip ends where its last block begins, unless that began before it
                 bottom = int(first[bottom - 1])
-            found.append((top, bottom, int(first[top])))
+            strips.append((top, bottom, int(first[top])))
             top = bottom
-        return found
+        return strips
 
     @cached_property
     def block_starts(self) -> Array:

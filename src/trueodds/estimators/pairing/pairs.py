@@ -23,9 +23,9 @@ class ByBin:
         self.of = of
         self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
         self.size = self.frozen.size
-        pooled = view.binned(self.frozen)
+        binned = view.binned(self.frozen)
         sums = np.zeros((4, self.size))
-        sums[:, pooled.slot] = pooled.w, pooled.w * pooled.p, pooled.w * pooled.y, pooled.sums("ww")
+        sums[:, binned.slot] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
         self.sums = tuple(sums)
         self.each = over(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
 

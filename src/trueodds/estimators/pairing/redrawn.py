@@ -17,7 +17,7 @@ Array = NDArray[Any]
 WHOLE_VECTORS = 8  # draws are filled up to a multiple, so that few stand alone behind the last vector
 
 
-def beyond(gram: Gram, P: Array, w: Array, own: Array, seen: Array, labels: Array) -> Array:
+def beyond(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
     r"""Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, less the same for the labels seen.
 
     The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j: only which labels are equal has to be asked of every
@@ -25,20 +25,20 @@ def beyond(gram: Gram, P: Array, w: Array, own: Array, seen: Array, labels: Arra
     label is the one seen in every draw go into that table too, so that sure predictions cost little. Equal labels give
     exactly 0, and the rounding is that of similarities at 2⁻⁴³ of the largest weights.
 
-    `labels` (n, draws) and `seen` (n,) are numbers of columns of P (n, m), similarities lie in [0, 1], and `own` (n,)
+    `labels` (n, draws) and `observed` (n,) are numbers of columns of P (n, m), similarities lie in [0, 1], and `own` (n,)
     is that of a row with itself where it counts as a pair, else 0.
     """
     heaviest = float(w.max())
     v = w / heaviest
     even = bool((v == 1).all())
     ends = -(1 + labels.shape[1]) % WHOLE_VECTORS
-    first = seen[:, None].astype(labels.dtype)
+    first = observed[:, None].astype(labels.dtype)
     joined = np.concatenate([first, labels, np.repeat(first, ends, axis=1)], axis=1)
     moving = (labels != first).any(axis=1)
     every = bool(moving.all())
     rank = np.concatenate([[0], np.cumsum(moving)])  # how many moving rows come before each
     among, blocks = (joined, gram.block_starts) if every else (joined[moving], rank[gram.block_starts[moving]])
-    XT = np.ascontiguousarray((P - np.where(moving[:, None], 0, seen[:, None] == np.arange(P.shape[1]))).T)
+    XT = np.ascontiguousarray((P - np.where(moving[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T)
 
     def work(a: int, _b: int) -> tuple[Array, Array, slice]:
         rows, earlier, k = gram.strip(a)
@@ -56,5 +56,5 @@ def beyond(gram: Gram, P: Array, w: Array, own: Array, seen: Array, labels: Arra
     for matched, pulled, of in in_blocks(work, len(gram.spans), 1):
         sums += matched
         table[of] += pulled.T
-    found = differences(sums) - read(table, joined)
-    return np.asarray(2 * heaviest**2 * found[: labels.shape[1]])
+    change = differences(sums) - read(table, joined)
+    return np.asarray(2 * heaviest**2 * change[: labels.shape[1]])

@@ -46,8 +46,8 @@ class RowPairs:
     def kernel(self) -> Kernel:
         """The kernel with its bandwidth."""
         error, view = self.error, self.view
-        asked = ("kernel", error.kernel, error.bandwidth)
-        return view.once(asked, lambda: kernels.chosen(error.kernel, error.bandwidth, view))
+        key = ("kernel", error.kernel, error.bandwidth)
+        return view.once(key, lambda: kernels.chosen(error.kernel, error.bandwidth, view))
 
     @property
     def on_line(self) -> bool:
@@ -129,8 +129,8 @@ class RowPairs:
     def _relabeled(self, labels: Array) -> Array:
         assert isinstance(self.forms, Gram)
         own = self.own if self.form == "biased" else np.zeros(len(self.rows))
-        kept = labels if len(self.rows) == len(labels) else labels[self.rows]
-        more = beyond(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), kept)
+        row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
+        more = beyond(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), row_labels)
         return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -148,25 +148,25 @@ class RowPairs:
         """None: the square of a norm has no norm of its noise."""
         return None
 
-    def _error(self, form: str, w: Array, apart: Array, squares: Array) -> Array:
+    def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
         """From the pairs of two rows and the squares |w (y − p)|² of each (draws, n)."""
         if form == "biased":
-            apart = apart + squares @ self.own
+            pair_sums = pair_sums + squares @ self.own
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
             with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.where(w > 0, squares * self.w / w, 0.0)
-            apart = apart + (squares - single) @ self.own
-        return self.twice * apart / self._pairs(form, w)
+            pair_sums = pair_sums + (squares - single) @ self.own
+        return self.twice * pair_sums / self._pairs(form, w)
 
     def _pairs(self, form: str, w: Array) -> Array:
         """The weight of all pairs that count; NaN where there are none."""
         if form == "biased":
-            found = w.sum(axis=-1) ** 2
+            pair_weight = w.sum(axis=-1) ** 2
         elif form == "unbiased":
-            found = w.sum(axis=-1) ** 2 - w @ self.w
+            pair_weight = w.sum(axis=-1) ** 2 - w @ self.w
         else:
-            found = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
-        return np.asarray(np.where(found > 0, found, np.nan))
+            pair_weight = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
+        return np.asarray(np.where(pair_weight > 0, pair_weight, np.nan))
 
     def blocks_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
@@ -182,9 +182,9 @@ class RowPairs:
             return np.full(resamples, np.nan)
         n, lengths = len(self.index), (self.residual**2).sum(axis=-1)
         block = max(1, min(256, DRAWN // n))
-        found = []
+        errors = []
         for start in range(0, resamples, block):
             drawn = rng.integers(0, n, (min(block, resamples - start), n))
             times = np.stack([np.bincount(one, minlength=n)[self.rows] for one in drawn]).astype(np.float64)
-            found.append(self._error(self.form, times * self.w, self.forms.counted(times), times**2 * lengths))
-        return np.concatenate(found)
+            errors.append(self._error(self.form, times * self.w, self.forms.counted(times), times**2 * lengths))
+        return np.concatenate(errors)

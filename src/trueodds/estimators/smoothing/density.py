@@ -83,11 +83,11 @@ class Mirrored:
         out = np.zeros((*mass.shape[:-1], size + 2))
         if mass.ndim == 1:
             half = (self.high - self.low) / size / 2
-            held = moments(
+            cell_moments = moments(
                 self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
             )
-            out[:-1] = held[:, 0] - held[:, 1]
-            out[1:] += held[:, 1]
+            out[:-1] = cell_moments[:, 0] - cell_moments[:, 1]
+            out[1:] += cell_moments[:, 1]
         else:
             cell, starts, upper = self._sharing
             above = mass * upper
@@ -112,13 +112,13 @@ class Mirrored:
 
     def at(self, places: Array, mass: Array) -> Array:
         """The kernel sums themselves (…, places), per unit of score: a place and its mirror images, score by score."""
-        length, reach = self.high - self.low, self.kernel.reach * self.width
-        images = math.ceil((reach + length) / (2 * length))
+        length, radius = self.high - self.low, self.kernel.reach * self.width
+        images = math.ceil((radius + length) / (2 * length))
         shifts = 2 * length * np.arange(-images, images + 1)
         out = np.zeros((*mass.shape[:-1], len(places)))
         for i, s in enumerate(places):
             centers = np.concatenate([s + shifts, 2 * self.low - s + shifts])
-            spans = np.searchsorted(self.scores, [centers - reach, centers + reach])
+            spans = np.searchsorted(self.scores, [centers - radius, centers + radius])
             for center, start, stop in zip(centers, *spans, strict=True):
                 if start < stop:
                     near = self.kernel.profile((self.scores[start:stop] - center) / self.width)
@@ -178,5 +178,5 @@ class Beta:
 
 def cells(width: float, grid: tuple[int, int] = FINE) -> int:
     """The cells of a grid on [0, 1] for a kernel of this standard deviation: a power of 2."""
-    least, by_width = grid
-    return max(least, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))
+    min_cells, by_width = grid
+    return max(min_cells, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))

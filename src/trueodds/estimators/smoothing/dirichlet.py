@@ -28,9 +28,9 @@ class DirichletKernel:
     One column p is the pair (p, 1 − p): the beta kernel.
     """
 
-    def __init__(self, P: Array, bandwidth: float, floor: float) -> None:
+    def __init__(self, P: Array, bandwidth: float, min_prob: float) -> None:
         self.P, self.bandwidth = _pairs(P), bandwidth
-        self.log = np.log(np.maximum(self.P, floor))
+        self.log = np.log(np.maximum(self.P, min_prob))
 
     def constants(self, bandwidth: float) -> Array:
         """What a bandwidth adds to the logarithm of each kernel, (n,)."""
@@ -56,16 +56,16 @@ class DirichletKernel:
             yield at, k
 
 
-def below(P: Array, floor: float) -> int:
+def below(P: Array, min_prob: float) -> int:
     """Rows with a probability under the floor."""
-    return int((_pairs(P) < floor).any(axis=1).sum())
+    return int((_pairs(P) < min_prob).any(axis=1).sum())
 
 
 def _pairs(P: Array) -> Array:
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 
-def likeliest(P: Array, w: Array, floor: float) -> float:
+def likeliest(P: Array, w: Array, min_prob: float) -> float:
     """The bandwidth under which the rows, each left out of its own density, are the likeliest.
 
     Above 1,000 rows judged by 1,000 of them, whatever the order of the rows.
@@ -73,7 +73,7 @@ def likeliest(P: Array, w: Array, floor: float) -> float:
     if len(P) > JUDGED:
         rows = hashed_order(P, w)[evenly(len(P), JUDGED)]
         P, w = P[rows], w[rows]
-    kernel = DirichletKernel(P, 1.0, floor)
+    kernel = DirichletKernel(P, 1.0, min_prob)
     products = kernel.log @ np.maximum(kernel.P, 0.0).T
     others = np.log(w.sum() - w)
     scores = []
@@ -83,7 +83,7 @@ def likeliest(P: Array, w: Array, floor: float) -> float:
         np.fill_diagonal(k, -np.inf)
         top = k.max(axis=1)
         scores.append(float(w @ (top + np.log(np.exp(k - top[:, None]).sum(axis=1)) - others)))
-    best = max(scores)
+    max_score = max(scores)
     # The smallest of those that rounding cannot tell apart, so that no order of the rows can.
-    slack = 1e-9 * float(w.sum())
-    return float(BANDWIDTHS[next(i for i, score in enumerate(scores) if score >= best - slack)])
+    tolerance = 1e-9 * float(w.sum())
+    return float(BANDWIDTHS[next(i for i, score in enumerate(scores) if score >= max_score - tolerance)])

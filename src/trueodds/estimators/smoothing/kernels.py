@@ -83,17 +83,17 @@ def median_distance(view: View, shape: str = "exponential") -> float:
     Above 1,000 rows from 1,000 of them that stand evenly in the weight, whatever the order of the rows. Where most
     pairs are equal the median of those that differ; 1 where none do.
     """
-    kept = view.w > 0
-    P, w = matrix(view)[kept], view.w[kept]
+    mask = view.w > 0
+    P, w = matrix(view)[mask], view.w[mask]
     if len(P) > ROWS:
         order = hashed_order(P)
         P = P[order[evenly_by_weight(w[order], ROWS)]]
         w = np.ones(ROWS)
     d = _distances(P, P, shape).ravel()
     mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
-    found = _median(d, mass)
-    if found > 0:
-        return found
+    median = _median(d, mass)
+    if median > 0:
+        return median
     positive = d > 0
     return _median(d[positive], None if mass is None else mass[positive]) if positive.any() else 1.0
 
@@ -104,8 +104,8 @@ def _median(d: Array, mass: Array | None) -> float:
         return float(np.median(d))
     order = np.argsort(d)
     reached = np.cumsum(mass[order])
-    half, slack = reached[-1] / 2, 1e-9 * reached[-1]  # scaled weights round, and must not move a tie
-    return float(d[order[np.searchsorted(reached, [half - slack, half + slack])]].mean())
+    half, tolerance = reached[-1] / 2, 1e-9 * reached[-1]  # scaled weights round, and must not move a tie
+    return float(d[order[np.searchsorted(reached, [half - tolerance, half + tolerance])]].mean())
 
 
 def _distances(P: Array, Q: Array, shape: str) -> Array:

@@ -42,10 +42,10 @@ class LocalFit:
 
     def __init__(self, smoother: Smoother, s: Array, share: Array, unit: float) -> None:
         self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
-        reach = smoother.span
+        span = smoother.span
         if unit > 0:  # weights that count rows: a whole number of them, as in R
-            reach = np.floor(smoother.span / unit + 1e-5) * unit
-        self.reach = reach - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
+            span = np.floor(smoother.span / unit + 1e-5) * unit
+        self.reach = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
         self.degree, self.flat = smoother.degree, smoother.flat * float(s[-1] - s[0])
         self.at = _evaluated(self.s, self.share, smoother.step)
         self.left = np.clip(np.searchsorted(s[self.at], s, "right") - 1, 0, max(len(self.at) - 2, 0))
@@ -105,14 +105,14 @@ def _stepped(s: Array, delta: float) -> Array:
 
 
 @compiled
-def _local_weights(s, share, at, reach, degree, flat, out):  # type: ignore[no-untyped-def]
+def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-untyped-def]
     m = s.shape[0]
     kernel = np.empty(m)
     for e in range(at.shape[0]):
         i = at[e]
         x = s[i]
         first, last, mass, h = i, i, share[i], 0.0
-        while mass < reach and (first > 0 or last < m - 1):
+        while mass < span and (first > 0 or last < m - 1):
             if last == m - 1 or (first > 0 and x - s[first - 1] <= s[last + 1] - x):
                 first -= 1
                 h = x - s[first]
@@ -133,28 +133,28 @@ def _local_weights(s, share, at, reach, degree, flat, out):  # type: ignore[no-u
             mean += share[j] * tricube * (s[j] - x) / h
         mean /= total
         # Polynomials that are orthogonal in the window, one degree after the other: nothing ill-conditioned is solved.
-        spread = skew = 0.0
+        sum_squares = skew = 0.0
         for j in range(first, last + 1):
             q = (s[j] - x) / h - mean
             weight = share[j] * kernel[j] * q * q
-            spread += weight
+            sum_squares += weight
             skew += weight * (q + mean)
-        line = spread > 1e-20 * total and spread > (flat / h) ** 2 * total
+        line = sum_squares > 1e-20 * total and sum_squares > (flat / h) ** 2 * total
         curve = 0.0
         turn, level = 0.0, 0.0
         if line and degree == 2:
-            turn, level = skew / spread, spread / total
+            turn, level = skew / sum_squares, sum_squares / total
             for j in range(first, last + 1):
                 u = (s[j] - x) / h
                 q = (u - turn) * (u - mean) - level
                 curve += share[j] * kernel[j] * q * q
-        bend = curve > 1e-20 * total
+        quadratic = curve > 1e-20 * total
         for j in range(first, last + 1):
             u = (s[j] - x) / h
             pull = 1.0 / total
             if line:
-                pull -= mean * (u - mean) / spread
-            if bend:
+                pull -= mean * (u - mean) / sum_squares
+            if quadratic:
                 pull += (turn * mean - level) * ((u - turn) * (u - mean) - level) / curve
             out[j, e] = kernel[j] * pull
 

@@ -75,48 +75,48 @@ class Neighbors:
         if self.lonely:
             return float("nan")
         w = self.w / self.w.sum()
-        seen = w[:, None] * self.y
-        found = 0.0
+        outcomes = w[:, None] * self.y
+        error = 0.0
         for at, k in self.kernel.strips():
-            found += float(w[at] @ self._off((k @ seen) / (k @ w)[:, None], at))
-        return found
+            error += float(w[at] @ self._off((k @ outcomes) / (k @ w)[:, None], at))
+        return error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw; the copies of a row are left out of its estimate with it."""
         n, m = self.P.shape
         if self.lonely:
             return np.full(len(wy), np.nan)
-        seen = wy[:, :n].reshape(len(wy), n, m)
+        outcomes = wy[:, :n].reshape(len(wy), n, m)
         mass = w[:, :n] / w[:, :n].sum(axis=1, keepdims=True)
-        seen = seen / w[:, :n].sum(axis=1)[:, None, None]
+        outcomes = outcomes / w[:, :n].sum(axis=1)[:, None, None]
         step = max(1, NUMBERS // (n * m))
         parts = [
-            self._errors(mass if len(w) == 1 else mass[a : a + step], seen[a : a + step])
+            self._errors(mass if len(w) == 1 else mass[a : a + step], outcomes[a : a + step])
             for a in range(0, len(wy), step)
         ]
         return np.concatenate(parts)
 
-    def _errors(self, w: Array, seen: Array) -> Array:
-        draws, n, m = seen.shape
-        told = max(1, m - 1)  # the last class has what the others leave
-        flat: Array = np.ascontiguousarray(seen[:, :, :told].transpose(1, 0, 2), dtype=self.kind).reshape(
-            n, draws * told
+    def _errors(self, w: Array, outcomes: Array) -> Array:
+        draws, n, m = outcomes.shape
+        n_free = max(1, m - 1)  # the last class has what the others leave
+        flat: Array = np.ascontiguousarray(outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.kind).reshape(
+            n, draws * n_free
         )
         mass: Array = np.ascontiguousarray(w.T, dtype=self.kind)
-        found = np.zeros(draws)
+        errors = np.zeros(draws)
         for at, k in self.strips or self.kernel.strips():
             with np.errstate(invalid="ignore"):  # a draw of one row alone tells nothing
-                r = (k @ flat).reshape(-1, draws, told) / (k @ mass)[:, :, None]
+                r = (k @ flat).reshape(-1, draws, n_free) / (k @ mass)[:, :, None]
             if m > 1:
                 r = np.concatenate([r, 1 - r.sum(axis=2, keepdims=True)], axis=2)
-            found += (self._off(r, at) * w.T[at]).sum(axis=0)
-        return found
+            errors += (self._off(r, at) * w.T[at]).sum(axis=0)
+        return errors
 
     def _off(self, r: Array, at: slice) -> Array:
         """The error of each row, from estimates (rows, m) or (rows, draws, m)."""
         p = self.P[at] if r.ndim == 2 else self.P[at, None, :]
-        off = np.abs(r - p)
-        return np.asarray((off if self.error.order == 1 else off**self.error.order).sum(axis=-1))
+        gap = np.abs(r - p)
+        return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
 
     def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the estimates are ratios."""
@@ -126,9 +126,9 @@ class Neighbors:
         """The error when the rows of the sample are drawn with replacement."""
         n = len(self.rows)
         block = max(1, NUMBERS // (n * self.P.shape[1]))
-        found = []
+        errors = []
         for start in range(0, resamples, block):
             drawn = rng.integers(0, n, (min(block, resamples - start), n))
             w = np.stack([np.bincount(one, minlength=n) for one in drawn]) * self.w
-            found.append(self.statistic(w, w, w[..., None] * self.y))
-        return np.concatenate(found)
+            errors.append(self.statistic(w, w, w[..., None] * self.y))
+        return np.concatenate(errors)

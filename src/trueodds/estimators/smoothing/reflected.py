@@ -26,25 +26,25 @@ def left_over(s: Array, residual: Array, sigma: float) -> Array:
     line, length = _without_gaps(s, sigma)
     scaled = np.array([sigma / length])
     grid = next((g for g in GRIDS if scaled[0] * g >= FINE), GRIDS[-1])
-    found = np.empty(len(residual))
+    norms = np.empty(len(residual))
     for rows in _in_turn(np.arange(len(residual)), max(len(s), 2 * grid)):
-        found[rows] = _norms(_cosines(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
-    return found
+        norms[rows] = _norms(_cosines(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
+    return norms
 
 
 def fixed_point(s: Array, residual: Array) -> Array:
     """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
-    found, most = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
-    some = np.flatnonzero(most > found * (1 + CLOSE))  # the others have residuals of one sign
-    reach = 4 ** np.ceil(np.log2(np.maximum(most[some], NARROWEST)) / 2)  # above σ, and the same for many rows
-    for each in np.unique(reach):
-        left = some[reach == each]
-        line, length = _without_gaps(s, each)
+    sigma, upper = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
+    some = np.flatnonzero(upper > sigma * (1 + CLOSE))  # the others have residuals of one sign
+    bounds = 4 ** np.ceil(np.log2(np.maximum(upper[some], NARROWEST)) / 2)  # above σ, and the same for many rows
+    for bound in np.unique(bounds):
+        left = some[bounds == bound]
+        line, length = _without_gaps(s, bound)
         for grid in GRIDS:  # a finer one where σ is small
             for rows in _in_turn(left, max(len(s), 2 * grid)):
-                found[rows] = _fixed_points(_cosines(line, residual[rows], grid), most[rows], length)
-            left = left[found[left] * grid < PER_SIGMA * length]
-    return found
+                sigma[rows] = _fixed_points(_cosines(line, residual[rows], grid), upper[rows], length)
+            left = left[sigma[left] * grid < PER_SIGMA * length]
+    return sigma
 
 
 def from_moments(moments: Array, sigma: float | None) -> float | None:
@@ -53,13 +53,13 @@ def from_moments(moments: Array, sigma: float | None) -> float | None:
     None where these cells are too coarse to tell.
     """
     cells = len(moments)
-    spread, pieces = np.zeros((1, cells + 3)), moments @ SPLINE.T
+    node_sums, pieces = np.zeros((1, cells + 3)), moments @ SPLINE.T
     for j in range(len(SPLINE)):
-        spread[0, j : j + cells] += pieces[:, j]
-    cosines = _transformed(spread)
+        node_sums[0, j : j + cells] += pieces[:, j]
+    cosines = _transformed(node_sums)
     if sigma is None:
-        found = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
-        return found if found * cells >= PER_SIGMA else None
+        solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
+        return solution if solution * cells >= PER_SIGMA else None
     return float(_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= FINE else None
 
 
@@ -82,22 +82,22 @@ def _without_gaps(s: Array, sigma: float) -> tuple[Array, float]:
     return line[:-1] / line[-1], float(line[-1])
 
 
-def _fixed_points(cosines: Array, most: Array, length: float) -> Array:
+def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
     """By secants in log σ, kept inside the bracket that every N_σ narrows from the other side.
 
-    N_σ never exceeds `most`, Σ|residual|, and never falls below |Σ residual|.
+    N_σ never exceeds `upper`, Σ|residual|, and never falls below |Σ residual|.
     """
-    low, high = np.abs(cosines[:, 0]), most.copy()
-    found = low.copy()
+    low, high = np.abs(cosines[:, 0]), upper.copy()
+    solution = low.copy()
     sigma = np.maximum(np.sqrt(np.maximum(low, 0.05 * high) * high), NARROWEST)
-    slope = np.full(len(most), -0.4)  # d log N / d log σ: −1/2 for noise, 0 where all residuals have one sign
-    x_before, y_before = np.full(len(most), np.nan), np.full(len(most), np.nan)
-    left, turn = np.arange(len(most)), 0
+    slope = np.full(len(upper), -0.4)  # d log N / d log σ: −1/2 for noise, 0 where all residuals have one sign
+    x_before, y_before = np.full(len(upper), np.nan), np.full(len(upper), np.nan)
+    left, turn = np.arange(len(upper)), 0
     while len(left):
         at = sigma[left]
         norm = np.maximum(_norms(cosines[left], at / length), low[left])
         x, y = np.log(at), np.log(np.maximum(norm, 1e-300))
-        found[left] = norm
+        solution[left] = norm
         low[left] = np.maximum(low[left], np.minimum(norm, at))
         high[left] = np.minimum(high[left], np.maximum(norm, at))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -111,7 +111,7 @@ def _fixed_points(cosines: Array, most: Array, length: float) -> Array:
         done = narrow | (np.abs(y - x) < CLOSE) | (high[left] <= low[left] * (1 + CLOSE))
         left = left[~done]
         turn += 1
-    return found
+    return solution
 
 
 def _cosines(s: Array, residual: Array, grid: int) -> Array:
@@ -124,18 +124,18 @@ def _cosines(s: Array, residual: Array, grid: int) -> Array:
     u = s * grid - cell
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     at = cell[first]
-    spread = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
+    node_sums = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
     for j, (a, b, c, d) in enumerate(SPLINE):
-        spread[:, at + j] += np.add.reduceat(residual * (a + u * (b + u * (c + u * d))), first, axis=1)
-    return _transformed(spread)
+        node_sums[:, at + j] += np.add.reduceat(residual * (a + u * (b + u * (c + u * d))), first, axis=1)
+    return _transformed(node_sums)
 
 
-def _transformed(spread: Array) -> Array:
+def _transformed(node_sums: Array) -> Array:
     """Σ residual cos(πks) from the residuals on the nodes −1 … grid + 1, (rows, grid + 3)."""
-    grid = spread.shape[1] - 3
-    spread[:, 2] += spread[:, 0]  # reflected at 0 and 1, as the Gaussians are
-    spread[:, grid] += spread[:, grid + 2]
-    return np.fft.rfft(spread[:, 1 : grid + 2], 2 * grid, axis=1).real / _of_spline(grid)
+    grid = node_sums.shape[1] - 3
+    node_sums[:, 2] += node_sums[:, 0]  # reflected at 0 and 1, as the Gaussians are
+    node_sums[:, grid] += node_sums[:, grid + 2]
+    return np.fft.rfft(node_sums[:, 1 : grid + 2], 2 * grid, axis=1).real / _of_spline(grid)
 
 
 @lru_cache(maxsize=2)
@@ -147,8 +147,8 @@ def _of_spline(grid: int) -> Array:
 def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
     """N_σ of each row at its own σ, a share of the line; rows of as many nodes go together, so none depends on others."""
     # The integral errs by about N (spacing / σ)³ / 100: small enough at a fixed point, where N is no more than σ.
-    needed = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
-    nodes = 2 ** np.ceil(np.log2(needed)).astype(np.int64)
+    required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
+    nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)
     out = np.empty(len(sigma))
     for count in set(nodes.tolist()):
         rows = np.flatnonzero(nodes == count)

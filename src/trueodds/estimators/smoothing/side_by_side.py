@@ -29,11 +29,11 @@ def side_by_side(of: Selections, kernel: Kernel, widths: Array, span: tuple[floa
     """
     low, high = span
     sizes = np.array([cells(width / (high - low) / kernel.finer) for width in widths])
-    found = np.empty(len(of))
+    values = np.empty(len(of))
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)
-        found[which] = _on_one_grid(of, which, kernel, widths[which], Waves(low, high, size), read)
-    return found
+        values[which] = _on_one_grid(of, which, kernel, widths[which], Waves(low, high, size), read)
+    return values
 
 
 def _on_one_grid(of: Selections, which: Array, kernel: Kernel, widths: Array, waves: Waves, read: Read) -> Array:
@@ -49,14 +49,14 @@ def _on_one_grid(of: Selections, which: Array, kernel: Kernel, widths: Array, wa
             out[start : start + block] = transformed(slice(start, start + block))
         return out
 
-    kept = of.once((Waves, waves.low, waves.size), every) if len(of) * waves.size <= HELD else None
+    cache = of.once((Waves, waves.low, waves.size), every) if len(of) * waves.size <= HELD else None
     same = bool((widths == widths[0]).all())
     damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
 
     def work(start: int, stop: int) -> Array:
         rows = slice(start, stop) if len(which) == len(of) else which[start:stop]
         own = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
-        smooth = waves.damped(transformed(rows) if kept is None else kept[rows], own)
+        smooth = waves.damped(transformed(rows) if cache is None else cache[rows], own)
         return read(smooth[:, 0], smooth[:, 1], waves)
 
     return np.concatenate(in_blocks(work, len(which), block))

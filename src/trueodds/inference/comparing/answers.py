@@ -59,37 +59,39 @@ class Contest(Settings):
         pairs = [Pair(a, b) for a, b in combinations(sides, 2)]
         joint = Joint(pairs)
         level = joint.level(self.sure.level)
-        told = [self._told(pair, seed, [], level, joint) for pair in pairs]
-        off = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
-        order = sorted(off, key=lambda name: (np.isnan(off[name]), off[name]))
-        notes += [note for each in told for note in each.notes]
-        settings = {key: kept for key, kept in told[0].settings.items() if key not in ("correlation", "standard_error")}
+        comparisons = [self._told(pair, seed, [], level, joint) for pair in pairs]
+        losses = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
+        order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
+        notes += [note for comparison in comparisons for note in comparison.notes]
+        settings = {
+            key: value for key, value in comparisons[0].settings.items() if key not in ("correlation", "standard_error")
+        }
         settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
-        settings["rows"] = "paired" if all(each.paired for each in told) else "unpaired"
-        if any(each.paired for each in told) and settings["rows"] == "unpaired":
+        settings["rows"] = "paired" if all(comparison.paired for comparison in comparisons) else "unpaired"
+        if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
             settings["rows"] = "paired where the rows are the same"
         return Ranking(
-            self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(told),
+            self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
             max(side.n_rows for side in sides), self.sure.level, self._null(pairs), settings,
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
     def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[Side], list[Note]]:
         """Each model's part; those of the same rows share the key of their resamples."""
-        rows = {name: each for name, each in models.items() if isinstance(each, Predictions)}
+        rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
         return self._sides_of_rows(rows, seed) if rows else self._sides_of_tallies(models, seed)
 
     def _sides_of_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[Side], list[Note]]:
         """Each model's part from its tally, as independent samples."""
         if self.null == "swap" or self.paired:
-            said = "null='swap'" if self.null == "swap" else "paired=True"
-            raise InputError("TO403", "Tallies keep no rows to compare row by row.", said, f"{UNPAIRED} {OF_ROWS}")
+            setting = "null='swap'" if self.null == "swap" else "paired=True"
+            raise InputError("TO403", "Tallies keep no rows to compare row by row.", setting, f"{UNPAIRED} {OF_ROWS}")
         sides = [
             side_of_tally(name, tally, self.estimator, self.lens, self.aggregate, self.sure, [seed, number])
             for number, (name, tally) in enumerate(models.items())
         ]
-        asked = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
-        return sides, asked
+        notes = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
+        return sides, notes
 
     def _sides_of_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[Side], list[Note]]:
         sides: list[Side] = []
@@ -98,12 +100,12 @@ class Contest(Settings):
             key = [seed] if number == 0 else [seed, number]
             for before in sides:
                 same, why = same_rows(before.preds, preds, self.paired)
-                pairing.see(before.name, name, same=same, why=why, asked=self.paired)
+                pairing.see(before.name, name, same=same, why=why, paired=self.paired)
                 if same:
                     key = list(before.key)
                     break
-            asked = Asked.of(self.estimator, self.lens, preds, self.aggregate)
-            sides.append(Side(name, preds, asked, self.sure, key, [2**20 + number]))
+            estimand = Asked.of(self.estimator, self.lens, preds, self.aggregate)
+            sides.append(Side(name, preds, estimand, self.sure, key, [2**20 + number]))
         return sides, pairing.notes()
 
     def _told(
@@ -111,22 +113,22 @@ class Contest(Settings):
     ) -> Comparison:
         a, b, bare = pair.a, pair.b, self.sure.interval is None
         interval = None if bare else pair.interval(self.sure.level if level is None else level)
-        p, floor = (None, None) if bare else (pair.pvalue, pair.floor)
+        p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.floor)
         notes = [*notes, *_own_notes(a, b)]
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
-        if floor is not None and self.sure.resamples < FEW:
+        if min_pvalue is not None and self.sure.resamples < FEW:
             text = f"{self.sure.resamples} resamples do not tell the ends of an interval; give more."
             notes.append(Note("TN211", text))
         if not bare and (note := _floors_apart(pair, self.estimator)):
             notes.append(note)
         if self.null == "swap":
-            p, floor = self._swapped(pair, seed)
+            p, min_pvalue = self._swapped(pair, seed)
             notes.append(Note("TN229", EXCHANGED))
         return Comparison(
             self.estimator.name, str(self.lens), pair.value, _rows(pair), pair.paired,
             {a.name: a.estimate, b.name: b.estimate}, self._null([pair]), interval,
-            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), floor, self._said(pair, interval is not None),
+            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), min_pvalue, self._said(pair, interval is not None),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
@@ -151,22 +153,22 @@ class Contest(Settings):
     def _said(self, pair: Pair, has_interval: bool) -> dict[str, Any]:
         """The settings of the estimator, of which those of one model's own bins are left out, and of the interval."""
         own, other = (side.estimate.settings for side in (pair.a, pair.b))
-        said = {key: value for key, value in own.items() if key in other and other[key] == value}
+        settings = {key: value for key, value in own.items() if key in other and other[key] == value}
         for key in ("interval", "level", "resamples", "resample", "redraws"):
-            said.pop(key, None)
+            settings.pop(key, None)
         if has_interval:
             assert pair.method is not None
-            said |= {"interval": pair.method, "level": self.sure.level, "resamples": self.sure.resamples}
+            settings |= {"interval": pair.method, "level": self.sure.level, "resamples": self.sure.resamples}
             if pair.method in ("mover", "folded-normal"):
-                said["correlation"] = pair.correlation
+                settings["correlation"] = pair.correlation
             if pair.by_error:
-                said["standard_error"] = pair.standard_error[0]
+                settings["standard_error"] = pair.standard_error[0]
         if self.estimator.best:
-            said["best"] = self.estimator.best
-        said["null"] = self.null
+            settings["best"] = self.estimator.best
+        settings["null"] = self.null
         if self.null == "swap":
-            said["swaps"] = self.swaps
-        return said
+            settings["swaps"] = self.swaps
+        return settings
 
 
 class _Pairing:
@@ -176,26 +178,26 @@ class _Pairing:
         self.agreed = False
         self.apart: dict[str, None] = {}
 
-    def see(self, first: str, second: str, *, same: bool, why: str, asked: bool | None) -> None:
+    def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
         """One pair that was looked at."""
-        if asked is None:
+        if paired is None:
             self.agreed |= same
             if not same:
                 self.apart[f"{first} and {second}: {why}"] = None
 
     def notes(self) -> list[Note]:
         """What was decided, and how to decide otherwise."""
-        said = []
+        note_list = []
         if self.agreed:
             text = "Compared row by row: the outcomes agree. If these are different rows, pass paired=False."
-            said.append(Note("TN226", text))
+            note_list.append(Note("TN226", text))
         if self.apart:
             text = (
                 f"Compared as samples of different rows ({'; '.join(self.apart)}). If these are the same rows, bring "
                 "them into the same order and pass paired=True: intervals for different rows are wrong for them."
             )
-            said.append(Note("TN227", text))
-        return said
+            note_list.append(Note("TN227", text))
+        return note_list
 
 
 INDEPENDENT = "Compared as independent samples: a tally keeps no rows, so pairing is lost."
@@ -232,6 +234,8 @@ def _floors_apart(pair: Pair, estimator: Estimator) -> Note | None:
     return Note("TN228", text)
 
 
-def completed(found: Comparison | Ranking, said: Mapping[str, Any], notes: Sequence[Note]) -> Comparison | Ranking:
+def completed(
+    comparison: Comparison | Ranking, settings: Mapping[str, Any], notes: Sequence[Note]
+) -> Comparison | Ranking:
     """The answer with what the call said beside the estimator's settings, and notes on the models before its own."""
-    return replace(found, settings=dict(found.settings) | dict(said), notes=(*notes, *found.notes))
+    return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))

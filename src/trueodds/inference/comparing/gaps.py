@@ -33,13 +33,13 @@ class Question:
     def side(self, preds: Predictions, group: Subgroup, number: int) -> Side:
         """The subgroup's own error, from its own rows."""
         rows = preds[group.rows(preds)]
-        asked = Asked.of(self.estimator, self.lens, rows, self.aggregate)
-        return Side(group.label, rows, asked, self.sure, [self.seed, number], [2**20 + number])
+        estimand = Asked.of(self.estimator, self.lens, rows, self.aggregate)
+        return Side(group.label, rows, estimand, self.sure, [self.seed, number], [2**20 + number])
 
     def among(self, preds: Predictions, group: Subgroup, number: int) -> Side:
         """The same error where clusters reach into other subgroups: they are resampled whole, for all alike."""
-        asked = Asked.of(self.estimator, group.of(self.lens), preds, self.aggregate)
-        return Side(group.label, preds, asked, self.sure, [self.seed, 2**30], [2**20 + number])
+        estimand = Asked.of(self.estimator, group.of(self.lens), preds, self.aggregate)
+        return Side(group.label, preds, estimand, self.sure, [self.seed, 2**30], [2**20 + number])
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ def every_two(
     question: Question, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[Side]
 ) -> list[Difference]:
     """The gap of every two subgroups of one partition, at a level at which all its intervals hold together."""
-    told = list(sides)
+    compared = list(sides)
     if straddled(preds, groups):
-        told = [question.among(preds, group, number) for number, group in enumerate(groups)]
+        compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
     places = list(combinations(range(len(groups)), 2))
-    return _told(question, places, [Pair(told[i], told[j]) for i, j in places])
+    return _told(question, places, [Pair(compared[i], compared[j]) for i, j in places])
 
 
 def from_the_rest(
@@ -87,16 +87,18 @@ def _told(question: Question, places: Sequence[tuple[int, int]], pairs: Sequence
     # A resample without a row of a subgroup has no error there; such a gap has no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
         level = Joint(pairs).level(question.sure.level)
-        found = [pair.interval(level) for pair in pairs]
-    return [Difference(i, j, pair.value, interval) for (i, j), pair, interval in zip(places, pairs, found, strict=True)]
+        intervals = [pair.interval(level) for pair in pairs]
+    return [
+        Difference(i, j, pair.value, interval) for (i, j), pair, interval in zip(places, pairs, intervals, strict=True)
+    ]
 
 
 def straddled(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
     """Whether rows of one cluster lie in several of these subgroups."""
     if preds.cluster is None:
         return False
-    held = [np.unique(preds.cluster[group.rows(preds)]) for group in groups]
-    return bool(held) and len(np.unique(np.concatenate(held))) < sum(map(len, held))
+    clusters = [np.unique(preds.cluster[group.rows(preds)]) for group in groups]
+    return bool(clusters) and len(np.unique(np.concatenate(clusters))) < sum(map(len, clusters))
 
 
 def widest(differences: Sequence[Difference], level: float) -> tuple[int, int, float, Interval] | None:
@@ -106,11 +108,11 @@ def widest(differences: Sequence[Difference], level: float) -> tuple[int, int, f
     their farthest end, whichever two subgroups it lies between: the choice of the two costs no coverage. Where no two
     are surely apart those of the largest difference are named. Subgroups without an interval have no part.
     """
-    told = [(each, each.interval) for each in differences if each.interval is not None]
-    if not told:
+    bounded = [(difference, difference.interval) for difference in differences if difference.interval is not None]
+    if not bounded:
         return None
-    apart = [max(0.0, ends.low, -ends.high) for _, ends in told]
-    high = max(max(abs(ends.low), abs(ends.high)) for _, ends in told)
-    most, _ = told[max(range(len(told)), key=lambda i: (apart[i], abs(told[i][0].value)))]
-    first, second = (most.first, most.second) if most.value >= 0 else (most.second, most.first)
-    return first, second, abs(most.value), Interval(max(apart), high, level, "simultaneous")
+    separations = [max(0.0, ends.low, -ends.high) for _, ends in bounded]
+    high = max(max(abs(ends.low), abs(ends.high)) for _, ends in bounded)
+    largest, _ = bounded[max(range(len(bounded)), key=lambda i: (separations[i], abs(bounded[i][0].value)))]
+    first, second = (largest.first, largest.second) if largest.value >= 0 else (largest.second, largest.first)
+    return first, second, abs(largest.value), Interval(max(separations), high, level, "simultaneous")

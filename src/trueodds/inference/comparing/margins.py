@@ -84,8 +84,8 @@ def of_roots(squares: Interval, a: Interval, b: Interval) -> Interval:
     An end that lies away from 0 is divided by the least possible s, one that lies toward 0 by the largest, so that 0
     is inside exactly where it is inside the interval of the squares.
     """
-    least, most = a.low + b.low, a.high + b.high
-    low, high = (_root(end, least if outward else most) for end, outward in _ends(squares))
+    min_sum, max_sum = a.low + b.low, a.high + b.high
+    low, high = (_root(end, min_sum if outward else max_sum) for end, outward in _ends(squares))
     if high > 0:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:

@@ -66,7 +66,7 @@ class Pair:
     @cached_property
     def why(self) -> str:
         """Why there is no interval."""
-        return next((why for _, why in (each.interval(each.sure.level) for each in (self.a, self.b)) if why), "")
+        return next((why for _, why in (side.interval(side.sure.level) for side in (self.a, self.b)) if why), "")
 
     def interval(self, level: float) -> Interval | None:
         """Where the difference of the true errors may lie."""
@@ -80,12 +80,12 @@ class Pair:
         if np.ptp(self.draws) == 0:  # equal predictions differ by nothing; else the outcomes do not vary
             same = self.paired and self.value == 0 and not self.draws.any()
             return Interval(0.0, 0.0, level, self.method) if same else None
-        found = self._made(level)
-        if found is not None and self.by_error and self._t_test > 1 - level:  # one claim, one answer
-            found = intervals.including(found, 0.0)
-        if found is not None and self.method not in RAW and np.isfinite(self.value):
-            found = intervals.including(found, self.value)
-        return found if found is not None and found.low <= found.high else None  # a resample may have no value
+        limits = self._made(level)
+        if limits is not None and self.by_error and self._t_test > 1 - level:  # one claim, one answer
+            limits = intervals.including(limits, 0.0)
+        if limits is not None and self.method not in RAW and np.isfinite(self.value):
+            limits = intervals.including(limits, self.value)
+        return limits if limits is not None and limits.low <= limits.high else None  # a resample may have no value
 
     def _made(self, level: float) -> Interval | None:
         assert self.draws is not None
@@ -181,8 +181,8 @@ def inverted(interval: Callable[[float], Interval | None]) -> float:
     """
 
     def excludes(level: float) -> bool:
-        found = interval(level)
-        return found is not None and not found.low <= 0 <= found.high
+        limits = interval(level)
+        return limits is not None and not limits.low <= 0 <= limits.high
 
     low, high = next((level for level in LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
     if not excludes(low):

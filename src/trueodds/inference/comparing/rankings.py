@@ -24,9 +24,11 @@ class Joint:
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.count = max(1, len(pairs))
-        told = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
-        cells = any(side.resampled is not None and side.resampled.how == "cells" for p in told for side in (p.a, p.b))
-        self.largest = None if cells or len(told) < len(pairs) else _largest([p.draws for p in told])
+        drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
+        cells = any(
+            side.resampled is not None and side.resampled.how == "cells" for p in drawn_pairs for side in (p.a, p.b)
+        )
+        self.largest = None if cells or len(drawn_pairs) < len(pairs) else _largest([p.draws for p in drawn_pairs])
 
     def level(self, level: float) -> float:
         """The level of each interval at which all of them hold together."""
@@ -50,7 +52,7 @@ class Joint:
 
 def _largest(draws: Sequence[Array | None]) -> Array | None:
     """The largest standardized deviation of each resample."""
-    spread = [each for each in draws if each is not None and np.ptp(each) > 0]
-    if not spread or len({len(each) for each in spread}) > 1:
+    varying = [values for values in draws if values is not None and np.ptp(values) > 0]
+    if not varying or len({len(values) for values in varying}) > 1:
         return None
-    return np.asarray(np.max([np.abs(each - each.mean()) / each.std(ddof=1) for each in spread], axis=0))
+    return np.asarray(np.max([np.abs(values - values.mean()) / values.std(ddof=1) for values in varying], axis=0))

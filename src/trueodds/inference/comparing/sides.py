@@ -46,13 +46,19 @@ class Side:
     """
 
     def __init__(
-        self, name: str, preds: Predictions, asked: Asked, sure: Sureness, key: Sequence[int], own: Sequence[int]
+        self,
+        name: str,
+        preds: Predictions,
+        estimand: Asked,
+        interval_spec: Sureness,
+        key: Sequence[int],
+        own: Sequence[int],
     ):
-        self.name, self.preds, self.asked, self.sure = name, preds, asked, sure
-        self.judge = asked.judge  # a debiased form is judged by its plug-in
+        self.name, self.preds, self.asked, self.sure = name, preds, estimand, interval_spec
+        self.judge = estimand.judge  # a debiased form is judged by its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
-        self.method = method_for(self.judge, sure, clustered=self.clustered, cells=False)
+        self.method = method_for(self.judge, interval_spec, clustered=self.clustered, cells=False)
 
     @cached_property
     def value(self) -> float:
@@ -144,9 +150,15 @@ class Side:
             t, v, drawn = self.squares
             return intervals.root(intervals.debiased(t, v, drawn, level)), ""
         drawn_by = self.resampled if self.method in DRAWN else None
-        sure = replace(self.sure, level=level)
+        interval_spec = replace(self.sure, level=level)
         return interval_of(
-            self.preds, self.judge, self.method, sure, drawn_by, self.nulls[-1], np.random.default_rng(self.key)
+            self.preds,
+            self.judge,
+            self.method,
+            interval_spec,
+            drawn_by,
+            self.nulls[-1],
+            np.random.default_rng(self.key),
         )
 
     def ends(self, level: float) -> Ends | None:

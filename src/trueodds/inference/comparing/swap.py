@@ -30,18 +30,18 @@ def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
         )
     cluster = a.preds.cluster
     units = a.preds.n if cluster is None else int(cluster.max()) + 1
-    found = np.empty(draws)
+    differences = np.empty(draws)
     for r in range(draws):
         exchanged = rng.random(units) < 0.5
         if cluster is not None:
             exchanged = exchanged[cluster]
-        found[r] = _value(a.asked, b.asked, exchanged) - _value(b.asked, a.asked, exchanged)
-    return found
+        differences[r] = _value(a.asked, b.asked, exchanged) - _value(b.asked, a.asked, exchanged)
+    return differences
 
 
-def _value(asked: Asked, other: Asked, exchanged: Array) -> float:
-    views = [_mixed(*two, exchanged) for two in zip(asked.views, other.views, strict=True)]
-    return float(asked.combined(asked.estimator.values(views)))
+def _value(estimand: Asked, other: Asked, exchanged: Array) -> float:
+    views = [_mixed(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
+    return float(estimand.combined(estimand.estimator.values(views)))
 
 
 def _mixed(own: View, other: View, exchanged: Array) -> View:

@@ -32,9 +32,11 @@ class ScoredSide(Side):
     draws = None
     resampled = None
 
-    def __init__(self, name: str, tally: Tally, score: ProperScore, lens: Lens, sure: Sureness, key: Sequence[int]):
-        self.name, self.sure, self.key = name, sure, tuple(key)
-        self.estimate = tallied.score_estimate(tally, score, lens, sure)
+    def __init__(
+        self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: Sureness, key: Sequence[int]
+    ):
+        self.name, self.sure, self.key = name, interval_spec, tuple(key)
+        self.estimate = tallied.score_estimate(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.of_judge = self.estimate.value
         self.n_rows = self.units = tally.n
@@ -58,15 +60,15 @@ class TalliedSide(Side):
     clustered = False
 
     def __init__(
-        self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness,
+        self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, interval_spec: Sureness,
         key: Sequence[int],
     ):  # fmt: skip
-        self.name, self.sure, self.key = name, sure, tuple(key)
+        self.name, self.sure, self.key = name, interval_spec, tuple(key)
         self.tally, self.asked = tally, tallied.asked_of(tally, estimator, lens, aggregate)
         self.judge = self.asked.judge
         self.n_rows = self.units = tally.n
         self.lack = cells_lack(self.judge)
-        chosen = method_for(self.judge, sure, clustered=False, cells=True)
+        chosen = method_for(self.judge, interval_spec, clustered=False, cells=True)
         self.method = None if self.lack else chosen
 
     @cached_property
@@ -83,15 +85,15 @@ class TalliedSide(Side):
         several = [self.asked] if self.judge is self.asked else [self.asked, self.judge]
         if isinstance(self.asked.estimator, ProperScore):
             return [None]
-        return [tallied.null_draws(self.tally, each, REDRAWS, rng)[0] for each in several]
+        return [tallied.null_draws(self.tally, estimand, REDRAWS, rng)[0] for estimand in several]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """The model's own interval at a level, or why there is none."""
         if self.lack:
             return None, self.lack
-        sure, rng = replace(self.sure, level=level), np.random.default_rng(self.key)
+        interval_spec, rng = replace(self.sure, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in DRAWN else None
-        return interval_of(None, self.judge, self.method, sure, drawn_by, self.nulls[-1], rng)
+        return interval_of(None, self.judge, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -105,9 +107,15 @@ class TalliedSide(Side):
 
 
 def side_of_tally(
-    name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, sure: Sureness, key: Sequence[int]
+    name: str,
+    tally: Tally,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: Sureness,
+    key: Sequence[int],
 ) -> Side:
     """The part of one model; refused (TO403, TO405, TO406) where the estimator needs more than the tally's cells."""
     if isinstance(estimator, ProperScore) and tallied.tally_scores(tally, lens):
-        return ScoredSide(name, tally, estimator, lens, sure, key)
-    return TalliedSide(name, tally, estimator, lens, aggregate, sure, key)
+        return ScoredSide(name, tally, estimator, lens, interval_spec, key)
+    return TalliedSide(name, tally, estimator, lens, aggregate, interval_spec, key)

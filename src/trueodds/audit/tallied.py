@@ -90,7 +90,7 @@ def _groups(
         "multicalibration) is unknown; mode='exact' (--mode exact) tells it.",
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
-    notes = (note, *notes_on(told, alpha, together=False))
+    notes = (note, *notes_on(told, alpha, joint=False))
     return Groups(tuple(told), right, judged.floor, HOLM, least, level, alpha, notes=notes)
 
 

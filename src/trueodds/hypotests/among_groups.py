@@ -58,8 +58,8 @@ class Claims:
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> Claims:
         """About these rows."""
-        asked = [Asked.of(estimator, group.of(lens), preds, aggregate) for group in groups]
-        return cls([group.label for group in groups], asked, cumulative_of(preds, lens, groups) if groups else [])
+        estimands = [Asked.of(estimator, group.of(lens), preds, aggregate) for group in groups]
+        return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
 
     @property
     def every(self) -> list[Asked]:
@@ -92,58 +92,65 @@ def judge(
             f"{hard.k} labels through {lens}",
             "Ask about one label: lens='class:NAME'.",
         )
-    laws = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
+    nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
-        laws.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.asked)))
-    return judged_on(hard, claims, laws, alpha, notes)
+        nulls.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.asked)))
+    return judged_on(hard, claims, nulls, alpha, notes)
 
 
 def judged_on(
-    hard: Predictions, claims: Claims, laws: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
+    hard: Predictions, claims: Claims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> Judged:
     """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
-    asked, cumulative, notes = claims.asked, claims.cumulative, list(notes)
-    off = asked[0].estimator.off
-    observed = np.array([float(each.combined(off(each.values))) for each in asked])
-    together = [
-        Together(observed, np.array([each.combined(off(drawn)) for each, drawn in zip(asked, law, strict=False)]))
-        for law in laws
+    estimands, cumulative, notes = claims.asked, claims.cumulative, list(notes)
+    as_loss = estimands[0].estimator.off
+    observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
+    joint_draws = [
+        Together(
+            observed,
+            np.array([estimand.combined(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]),
+        )
+        for null in nulls
     ]
-    floor = 1 / (1 + laws[0][0].shape[1])
+    min_pvalue = 1 / (1 + nulls[0][0].shape[1])
     if hard.cluster is not None:
-        floor = max(floor, 2.0 ** -float(hard.cluster.max()))
+        min_pvalue = max(min_pvalue, 2.0 ** -float(hard.cluster.max()))
     # Flipped residuals are no outcomes: an error that only they show is none that the rows can show.
-    by_labels = together[1:] if hard.cluster is not None else together
-    shown = [max(observed[i], *(each.largest(i) for each in by_labels)) for i in range(len(asked))]
+    by_labels = joint_draws[1:] if hard.cluster is not None else joint_draws
+    shown = [max(observed[i], *(joint.largest(i) for joint in by_labels)) for i in range(len(estimands))]
 
     @cache
-    def most(i: int) -> float:
-        return max(shown[i], largest(asked[i], hard))
+    def upper_bound(i: int) -> float:
+        return max(shown[i], largest(estimands[i], hard))
 
     def can_be(i: int, error: float | None) -> bool:
-        return error is not None and _smallest(hard, asked[i]) <= alpha and (error <= shown[i] or error <= most(i))
+        return (
+            error is not None
+            and _smallest(hard, estimands[i]) <= alpha
+            and (error <= shown[i] or error <= upper_bound(i))
+        )
 
-    seen = [each.seen_from(alpha, most) for each in together]
+    min_detectable = [joint.seen_from(alpha, upper_bound) for joint in joint_draws]
     error = None
     if cumulative:
-        error = multicalibration(cumulative, [law[len(asked) :] for law in laws], claims.labels)
+        error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
         if np.isinf(error.sigma):
             notes.append(Note("TN223", f"Chance has no part in {error.worst}: one outcome against it makes p = 0."))
     return Judged(
-        np.max([each.alone for each in together], axis=0).tolist(),
-        np.max([each.adjusted for each in together], axis=0).tolist(),
+        np.max([joint.alone for joint in joint_draws], axis=0).tolist(),
+        np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
         [
             max(x for x in some if x is not None) if all(can_be(i, x) for x in some) else None
-            for i, some in enumerate(zip(*seen, strict=True))
+            for i, some in enumerate(zip(*min_detectable, strict=True))
         ],
-        floor,
+        min_pvalue,
         error,
         null_of(hard),
         [*notes, *notes_on(hard)],
-        [float(each.combined(drawn).mean()) for each, drawn in zip(asked, laws[0], strict=False)],
+        [float(estimand.combined(drawn).mean()) for estimand, drawn in zip(estimands, nulls[0], strict=False)],
     )
 
 
-def _smallest(hard: Predictions, asked: Asked) -> float:
+def _smallest(hard: Predictions, estimand: Asked) -> float:
     """The smallest p there can be: with flipped signs half as much for every further cluster that the rows reach."""
-    return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[asked.views[0].w > 0])))
+    return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))

@@ -58,6 +58,6 @@ class HypothesisTest(Settings):
         """What labels are redrawn for, the predictions kept; None where the p-value comes in another way."""
         return None
 
-    def pvalue_of(self, asked: Asked, draws: NDArray[Any], *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Asked, draws: NDArray[Any], *, joint: bool) -> float:
         """The p-value of one lens among its draws; `joint` says whether the draws of its views hang together."""
         raise InputError("TO205", f"The test {self.name} redraws no labels.", self.name, "Use consistency.")

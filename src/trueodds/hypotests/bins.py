@@ -91,16 +91,16 @@ class BinByBin(ViewTest):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinByBin:
         """The test from the façade's settings, where bins and partition are words."""
-        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**asked), **settings)
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        return cls(partition=as_partition(**partition_settings), **settings)
 
     def on(self, view: View) -> Found:
         """Every bin by its own law, and the strongest of them."""
         frozen, tails = self._tails(view)
-        pooled = tails.pooled
-        wy = (pooled.w[:, None] if view.joint else pooled.w) * pooled.y
+        binned = tails.pooled
+        wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
         p = np.exp(tails.log_p(wy))
-        table = {**_gaps(pooled), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
+        table = {**_gaps(binned), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
         order = np.lexsort((-np.abs(table["statistic"]), tails.log_p(wy)))
         notes = []
         if len(order) > LISTED:
@@ -108,12 +108,12 @@ class BinByBin(ViewTest):
         if (p == 0).any() and np.isinf(table["statistic"]).any():
             text = "In a bin every probability is 0 or 1, so chance has no part: an outcome against them makes p = 0."
             notes.append(Note("TN223", text))
-        names, best = _names(frozen, tails.slot), order[0]
+        names, strongest = _names(frozen, tails.slot), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:LISTED])}
-        rule = self.partition or default_for(view)
-        said = {"partition": str(rule), "occupied_bins": len(order), "smallest_bin": int(pooled.n.min())}
+        partition = self.partition or default_for(view)
+        settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return Found(
-            float(table["statistic"][best]), float(table["holm"][best]), float(table["gap"][best]), parts, said,
+            float(table["statistic"][strongest]), float(table["holm"][strongest]), float(table["gap"][strongest]), parts, settings,
             tuple(notes), _doubts(tails),
         )  # fmt: skip
 
@@ -127,17 +127,17 @@ class BinByBin(ViewTest):
 
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
-    def among(self, found: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
         """Each bin among the most surprising bins of the draws."""
         parts: dict[str, Mapping[str, float]] = {}
-        for name, part in found.parts.items():
+        for name, part in result.parts.items():
             surprise = -np.log(part["pvalue"]) if part["pvalue"] > 0 else np.inf
-            parts[name] = {**part, "joint": max(pvalue(float(surprise), each) for each in draws)}
-        return replace(found, parts=parts)
+            parts[name] = {**part, "joint": max(pvalue(float(surprise), null_draws) for null_draws in draws)}
+        return replace(result, parts=parts)
 
     def _tails(self, view: View) -> tuple[Frozen, CountTails | VectorTails]:
-        rule = self.partition or default_for(view)
-        frozen = view.once(rule, lambda: rule.freeze(view))
+        partition = self.partition or default_for(view)
+        frozen = view.once(partition, lambda: partition.freeze(view))
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
             raise InputError(
                 "TO205",
@@ -149,36 +149,40 @@ class BinByBin(ViewTest):
         return frozen, make(view, frozen.index(view.at), frozen.size)
 
 
-def _gaps(pooled: View) -> dict[str, Array]:
+def _gaps(binned: View) -> dict[str, Array]:
     """n, what was said and seen, and the gap of each bin; of vectors those of the class farthest off."""
-    p, y = pooled.p, pooled.y
+    p, y = binned.p, binned.y
     which = {}
-    if pooled.joint:
-        far = np.argmax(np.abs(y - p), axis=1)
-        which = {"class": far}
-        p, y = (np.take_along_axis(x, far[:, None], axis=1)[:, 0] for x in (p, y))
-    return {"n": pooled.n, **which, "said": p, "seen": y, "gap": y - p}
+    if binned.joint:
+        worst_class = np.argmax(np.abs(y - p), axis=1)
+        which = {"class": worst_class}
+        p, y = (np.take_along_axis(x, worst_class[:, None], axis=1)[:, 0] for x in (p, y))
+    return {"n": binned.n, **which, "said": p, "seen": y, "gap": y - p}
 
 
-def _names(frozen: Frozen, slot: Array) -> dict[int, str]:
+def _names(frozen: Frozen, bin_index: Array) -> dict[int, str]:
     """The interval of each bin, or the number of each cell."""
     if not isinstance(frozen, Bins):
-        return {b: f"cell {s}" for b, s in enumerate(slot)}
+        return {b: f"cell {s}" for b, s in enumerate(bin_index)}
     names, (first, last) = {}, ("(", "]") if frozen.closed == "right" else ("[", ")")
-    for b, s in enumerate(slot):
+    for b, s in enumerate(bin_index):
         open_, shut = ("[" if s == 0 else first), ("]" if s == frozen.size - 1 else last)
         names[b] = f"{open_}{frozen.edges[s]:.6g}, {frozen.edges[s + 1]:.6g}{shut}"
     return names
 
 
 def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
-    pooled = tails.pooled
+    binned = tails.pooled
     if isinstance(tails, VectorTails):
-        expected = np.where(tails.fixed, np.inf, pooled.p) * (pooled.w**2 / pooled.sums("ww"))[:, None]
-        few = int((expected.min(axis=1) < FEW).sum())
-        said = f"{few} of {len(pooled.w)} cells expect fewer than 5 rows of some class, and their χ² laws are coarse."
+        expected = np.where(tails.fixed, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
+        n_small = int((expected.min(axis=1) < FEW).sum())
+        text = (
+            f"{n_small} of {len(binned.w)} cells expect fewer than 5 rows of some class, and their χ² laws are coarse."
+        )
     else:
-        worth = pooled.w**2 / pooled.sums("ww") * np.minimum(pooled.p, 1 - pooled.p)
-        few = int((worth[tails.normal] < FEW).sum())
-        said = f"{few} of {len(pooled.w)} bins expect fewer than 5 weighted rows of a kind, too few for a normal law."
-    return (said,) if few else ()
+        effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
+        n_small = int((effective_n[tails.normal] < FEW).sum())
+        text = (
+            f"{n_small} of {len(binned.w)} bins expect fewer than 5 weighted rows of a kind, too few for a normal law."
+        )
+    return (text,) if n_small else ()

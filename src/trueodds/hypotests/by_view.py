@@ -87,7 +87,7 @@ class ViewTest(HypothesisTest):
         """The same by an asymptotic law for which only the clusters, (n,) numbers of them, are independent."""
         raise NotImplementedError
 
-    def null_law(self, found: Sequence[Sequence[Found]], *, clustered: bool) -> str:
+    def null_law(self, results: Sequence[Sequence[Found]], *, clustered: bool) -> str:
         """The asymptotic law of what was found on each view of each lens, in the words of `law`."""
         return self.clustered if clustered else self.law
 
@@ -103,9 +103,9 @@ class ViewTest(HypothesisTest):
         """
         raise NotImplementedError
 
-    def among(self, found: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
         """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
-        return found
+        return result
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
@@ -119,10 +119,10 @@ class ViewTest(HypothesisTest):
         """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
         summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
         if preds.cluster is not None and self.null != "redraw" and summed is None:
-            law = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
+            null_text = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
             raise InputError(
                 "TO205",
-                f"{law} of {self.name} takes rows as independent, and these come in clusters.",
+                f"{null_text} of {self.name} takes rows as independent, and these come in clusters.",
                 f"cluster= with null={self.null!r}",
                 "Use null='redraw': the signs of whole clusters are flipped."
                 if "redraw" in self.nulls
@@ -132,40 +132,48 @@ class ViewTest(HypothesisTest):
         notes = [*preds.notes, *notes, *(note for lens in lenses for note in lens.notes(preds)), *notes_on(preds)]
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null != "redraw":
-            asked, found = self._by_law(preds, lenses, rng, summed)
-            law = f"{LABELS if summed is None else APART}, so that {self.null_law(found, clustered=summed is not None)}"
-            law += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
-            return [self._verdict(asked[some], found[some], None, law, notes) for some in families]
-        asked = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
-        sets = self._draws(preds, asked, rng, progress)
+            estimands, results = self._by_law(preds, lenses, rng, summed)
+            null_text = (
+                f"{LABELS if summed is None else APART}, so that {self.null_law(results, clustered=summed is not None)}"
+            )
+            null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
+            return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
+        estimands = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
+        sets = self._draws(preds, estimands, rng, progress)
         joint = preds.kind != "multilabel"
-        least = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
-        found = self._told(asked, self._found(asked, rng), sets)
+        null_min_pvalue = (
+            0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
+        )  # of G clusters: 2^(1 − G)
+        results = self._told(estimands, self._found(estimands, rng), sets)
         null = null_of(preds, self.redraw) + self.jointly
 
         def verdict(some: slice) -> Verdict:
-            judged = [self.judged(asked[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets]
-            return self._verdict(asked[some], found[some], judged, null, notes, least, sets[0][0].shape[1])
+            pvalue_sets = [
+                self.judged(estimands[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets
+            ]
+            return self._verdict(
+                estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
+            )
 
         return [verdict(some) for some in families]
 
     def _draws(
-        self, preds: Predictions, asked: Sequence[Asked], rng: np.random.Generator, progress: Progress | None
+        self, preds: Predictions, estimands: Sequence[Asked], rng: np.random.Generator, progress: Progress | None
     ) -> list[list[Array]]:
         """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
-        laws = [functools.partial(null_draws, redraw=self.redraw)]
+        samplers = [functools.partial(null_draws, redraw=self.redraw)]
         if preds.cluster is not None and preds.kind != "multilabel":
             # Flipped signs do not know a bin where nothing came: labels redrawn with correlation do.
-            laws.append(functools.partial(null_draws, share=within_clusters(preds, asked)))
+            samplers.append(functools.partial(null_draws, share=within_clusters(preds, estimands)))
         first = self.resamples or RESAMPLES
-        sets = [law(preds, asked, first, rng, progress=progress) for law in laws]
+        sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
         more = 0 if self.resamples else min(MOST, DRAWN // max(1, preds.n)) - first
         if more > 0:
             joint = preds.kind != "multilabel"
-            p = max(self.judged(asked, draws, joint_views=joint, joint_lenses=joint).whole for draws in sets)
+            p = max(self.judged(estimands, draws, joint_views=joint, joint_lenses=joint).whole for draws in sets)
             if NEAR[0] <= p <= NEAR[1]:
-                for draws, law in zip(sets, laws, strict=True):
-                    added = law(preds, asked, more, rng, progress=progress)
+                for draws, sampler in zip(sets, samplers, strict=True):
+                    added = sampler(preds, estimands, more, rng, progress=progress)
                     draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
         return sets
 
@@ -176,12 +184,15 @@ class ViewTest(HypothesisTest):
         sets = [preds] if preds.votes is None or cluster is not None else labeled(preds, rng)
         every = []
         for rows in sets:
-            asked = [Asked(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
-            every.append(self._found(asked, rng, cluster))
+            estimands = [Asked(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
+            every.append(self._found(estimands, rng, cluster))
         if len(every) == 1:
-            return asked, every[0]
-        views = [[[found[i][v] for found in every] for v in range(len(each.views))] for i, each in enumerate(asked)]
-        return asked, [[over_votes(one) for one in each] for each in views]
+            return estimands, every[0]
+        views = [
+            [[results[i][v] for results in every] for v in range(len(estimand.views))]
+            for i, estimand in enumerate(estimands)
+        ]
+        return estimands, [[over_votes(one) for one in lens_views] for lens_views in views]
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells, each taken as rows of its mean prediction."""
@@ -201,22 +212,22 @@ class ViewTest(HypothesisTest):
                 "votes with null='asymptotic'",
                 "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
             )
-        asked = [tallied.asked_of(tally, _Surprise(self), lens) for lens in lenses]
-        found = self._found(asked, rng)
-        notes = list(dict.fromkeys(note for each in asked for note in tallied.notes_of(tally, each)))
+        estimands = [tallied.asked_of(tally, _Surprise(self), lens) for lens in lenses]
+        results = self._found(estimands, rng)
+        notes = list(dict.fromkeys(note for estimand in estimands for note in tallied.notes_of(tally, estimand)))
         if self.null != "redraw":
-            law = f"{LABELS}, so that {self.null_law(found, clustered=False)}"
-            return self._verdict(asked, found, None, law, notes)
-        drawn = [tallied.null_draws(tally, each, self.resamples or RESAMPLES, rng) for each in asked]
+            null_text = f"{LABELS}, so that {self.null_law(results, clustered=False)}"
+            return self._verdict(estimands, results, None, null_text, notes)
+        drawn = [tallied.null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
         notes.append(
             Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         )
-        judged = self.judged(
-            asked, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
+        pvalues = self.judged(
+            estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
-        found = self._told(asked, found, [[draws for draws, _ in drawn]])
-        return self._verdict(asked, found, [judged], null + self.jointly, notes)
+        results = self._told(estimands, results, [[draws for draws, _ in drawn]])
+        return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 
     def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
         """The statistic of each view, where labels are redrawn."""
@@ -224,90 +235,104 @@ class ViewTest(HypothesisTest):
             return None
         return Asked(_Surprise(self), lens, lens.views(preds))
 
-    def pvalue_of(self, asked: Asked, draws: Array, *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Asked, draws: Array, *, joint: bool) -> float:
         """The smallest p of the views, adjusted."""
-        return self.judged([asked], [draws], joint_views=joint, joint_lenses=joint).whole
+        return self.judged([estimand], [draws], joint_views=joint, joint_lenses=joint).whole
 
     def judged(
-        self, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """The p-values of every view, every lens and of all of them, from the draws of each view."""
-        return PValues.by_draws(asked, draws, joint_views=joint_views, joint_lenses=joint_lenses)
+        return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
 
     def _found(
-        self, asked: Sequence[Asked], rng: np.random.Generator, cluster: Array | None = None
+        self, estimands: Sequence[Asked], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[Found]]:
-        for view in (view for each in asked for view in each.views):
+        for view in (view for estimand in estimands for view in estimand.views):
             if not self.vectors:
                 one_score(view, self.name)
             if self.needs_rows:
                 single_rows(view, self.name)
         if cluster is not None:
-            return [[self.by_clusters(view, cluster) for view in each.views] for each in asked]
-        return [[self.look(view, rng) for view in each.views] for each in asked]
+            return [[self.by_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
+        return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _told(
-        self, asked: Sequence[Asked], found: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
+        self, estimands: Sequence[Asked], results: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
     ) -> list[list[Found]]:
         return [
             [
-                self.among(one, each.views[v], each.values[v], [draws[i][v] for draws in sets])
-                for v, one in enumerate(found[i])
+                self.among(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
+                for v, one in enumerate(results[i])
             ]
-            for i, each in enumerate(asked)
+            for i, estimand in enumerate(estimands)
         ]
 
     def _verdict(
         self,
-        asked: Sequence[Asked],
-        found: Sequence[Sequence[Found]],
-        judged: Sequence[PValues] | None,
+        estimands: Sequence[Asked],
+        results: Sequence[Sequence[Found]],
+        pvalue_sets: Sequence[PValues] | None,
         null: str,
         notes: Sequence[Note],
-        least: float = 0.0,
+        null_min_pvalue: float = 0.0,
         resamples: int | None = None,
     ) -> Verdict:
         """From what was found and, where labels were redrawn, how the draws judge it."""
-        by_law = judged is None
-        if judged is None:
-            judged = [PValues.by_law([[one.pvalue for one in each] for each in found])]
-        pvalues = [np.max([np.maximum(one.pvalues[i], least) for one in judged], axis=0) for i in range(len(asked))]
-        of_lens = [float(np.max([least, *(one.of_lens[i] for one in judged)])) for i in range(len(asked))]
-        whole = float(np.max([least, *(one.whole for one in judged)]))
-        floor, resamples = None, resamples or self.resamples or RESAMPLES
+        asymptotic = pvalue_sets is None
+        if pvalue_sets is None:
+            pvalue_sets = [PValues.by_law([[one.pvalue for one in lens_results] for lens_results in results])]
+        pvalues = [
+            np.max([np.maximum(one.pvalues[i], null_min_pvalue) for one in pvalue_sets], axis=0)
+            for i in range(len(estimands))
+        ]
+        of_lens = [
+            float(np.max([null_min_pvalue, *(one.of_lens[i] for one in pvalue_sets)])) for i in range(len(estimands))
+        ]
+        family_pvalue = float(np.max([null_min_pvalue, *(one.whole for one in pvalue_sets)]))
+        min_pvalue, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
-            least = max(least, *(one.least for one in judged))
-            floor = min(1.0, max(1 / (1 + resamples), least) * (1 if by_law else judged[0].claims))
-        every = [one for each in found for one in each]
+            null_min_pvalue = max(null_min_pvalue, *(one.least for one in pvalue_sets))
+            min_pvalue = min(
+                1.0, max(1 / (1 + resamples), null_min_pvalue) * (1 if asymptotic else pvalue_sets[0].claims)
+            )
+        every = [one for lens_results in results for one in lens_results]
         notes = [*notes, *(note for one in every for note in one.notes)]
-        if by_law:
+        if asymptotic:
             doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
             notes += [Note("TN212", f"{doubt} {self.instead} keeps its level there.") for doubt in doubts]
         settings: dict[str, Any] = {"null": self.null}
-        if not by_law:
+        if not asymptotic:
             settings["redraw"] = self.redraw
         if self.null in self.drawing:
             settings["resamples"] = resamples
         settings |= every[0].said if len(every) == 1 else _shared([one.said for one in every])
-        name, n, told = self.name, asked[0].n_rows, tuple(dict.fromkeys(notes))
-        if len(asked) == 1:
-            (each,), (lens,) = found, asked
-            best = int(np.argmin(np.nan_to_num(pvalues[0], nan=2.0)))
-            strongest = each[best]
-            parts = strongest.parts if len(each) == 1 else _parts([v.name for v in lens.views], each, pvalues[0])
-            family_p = of_lens[0] if len(each) > 1 else None
-            if len(each) == 1 and strongest.summary:
+        name, n, unique_notes = self.name, estimands[0].n_rows, tuple(dict.fromkeys(notes))
+        if len(estimands) == 1:
+            (view_results,), (estimand,) = results, estimands
+            strongest_at = int(np.argmin(np.nan_to_num(pvalues[0], nan=2.0)))
+            strongest = view_results[strongest_at]
+            parts = (
+                strongest.parts
+                if len(view_results) == 1
+                else _parts([v.name for v in estimand.views], view_results, pvalues[0])
+            )
+            family_p = of_lens[0] if len(view_results) > 1 else None
+            if len(view_results) == 1 and strongest.summary:
                 settings["summary"] = strongest.summary
             return Verdict(
-                name, str(lens.lens), strongest.statistic, of_lens[0], n, null, floor, family_p, strongest.effect,
-                parts, settings, told,
+                name, str(estimand.lens), strongest.statistic, of_lens[0], n, null, min_pvalue, family_p, strongest.effect,
+                parts, settings, unique_notes,
             )  # fmt: skip
-        best = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
-        leaders = [each[int(np.argmin(np.nan_to_num(p, nan=2.0)))] for each, p in zip(found, pvalues, strict=True)]
-        parts = _parts([str(each.lens) for each in asked], leaders, np.array(of_lens))
+        strongest_at = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
+        leaders = [
+            lens_results[int(np.argmin(np.nan_to_num(p, nan=2.0)))]
+            for lens_results, p in zip(results, pvalues, strict=True)
+        ]
+        parts = _parts([str(estimand.lens) for estimand in estimands], leaders, np.array(of_lens))
         return Verdict(
-            name, "family", leaders[best].statistic, whole, n, null, floor, whole, leaders[best].effect,
-            parts, settings, told,
+            name, "family", leaders[strongest_at].statistic, family_pvalue, n, null, min_pvalue, family_pvalue, leaders[strongest_at].effect,
+            parts, settings, unique_notes,
         )  # fmt: skip
 
 
@@ -337,13 +362,13 @@ class _Surprise(Estimator):
         return self.test.cells(view)
 
 
-def _parts(names: Sequence[str], found: Sequence[Found], pvalues: Array) -> dict[str, dict[str, float]]:
+def _parts(names: Sequence[str], results: Sequence[Found], pvalues: Array) -> dict[str, dict[str, float]]:
     return {
         name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
-        for name, one, p, h in zip(names, found, pvalues, holm([float(p) for p in pvalues]), strict=True)
+        for name, one, p, h in zip(names, results, pvalues, holm([float(p) for p in pvalues]), strict=True)
     }
 
 
-def _shared(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _shared(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The settings on which all views agree."""
-    return {key: value for key, value in said[0].items() if all(each.get(key) == value for each in said)}
+    return {key: value for key, value in settings[0].items() if all(other.get(key) == value for other in settings)}

@@ -99,8 +99,10 @@ class MeanEmbedding(ViewTest):
         elif rank < count:
             text = f"{count} test locations tell {rank} things apart: so many are the degrees of freedom."
             notes.append(Note("TN220", text))
-        if self.null == "asymptotic" and (each := near.rows_worth() / count) < ROWS_EACH:
-            doubts.append(f"What chance does at a test location is worth {each:.2g} rows: χ² rejects too often.")
+        if self.null == "asymptotic" and (rows_per_location := near.rows_worth() / count) < ROWS_EACH:
+            doubts.append(
+                f"What chance does at a test location is worth {rows_per_location:.2g} rows: χ² rejects too often."
+            )
         parts = {"ucme": {"squared": ucme, "df": float(rank)}}
         return Found(q, p, float(np.sqrt(ucme)), parts, self._said(view, count), tuple(notes), tuple(doubts))
 
@@ -110,8 +112,8 @@ class MeanEmbedding(ViewTest):
         return Embedding(view, places, self._kernel(view).of(matrix(view), places.at))
 
     def _kernel(self, view: View) -> Kernel:
-        asked = ("kernel", self.kernel, self.bandwidth)
-        return view.once(asked, lambda: kernels.chosen(self.kernel, self.bandwidth, view))
+        key = ("kernel", self.kernel, self.bandwidth)
+        return view.once(key, lambda: kernels.chosen(self.kernel, self.bandwidth, view))
 
     def _said(self, view: View, count: int) -> dict[str, Any]:
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")

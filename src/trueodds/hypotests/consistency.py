@@ -79,7 +79,7 @@ class Consistency(HypothesisTest):
     def accepts(cls) -> tuple[str, ...]:
         """The test's own settings and those of any statistic."""
         own = settings_of(cls)
-        of_statistics = [name for member in ESTIMATORS.names() for name in _accepted(member)]
+        of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted(estimator_name)]
         return tuple(dict.fromkeys([*own, *of_statistics]))
 
     @classmethod
@@ -104,15 +104,15 @@ class Consistency(HypothesisTest):
         """The verdict on one lens, or on a family of several judged on the same draws."""
         preds, notes = prepared(preds, self.redraw)
         statistic = self._statistic()
-        asked = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
-        said = self._said(statistic, asked)
+        estimands = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
+        settings = self._said(statistic, estimands)
         if self.redraw == "all":
-            said.pop("resamples")
-            return of_all(preds, asked, said)
-        if self.redraw == "labels" and by_bins(preds, asked):
-            said["drawn"] = "bins"
-        draws = null_draws(preds, asked, self.resamples, rng, self.redraw, progress)
-        return verdict_on(preds, asked, draws, rng, null_of(preds, self.redraw), said, notes)
+            settings.pop("resamples")
+            return of_all(preds, estimands, settings)
+        if self.redraw == "labels" and by_bins(preds, estimands):
+            settings["drawn"] = "bins"
+        draws = null_draws(preds, estimands, self.resamples, rng, self.redraw, progress)
+        return verdict_on(preds, estimands, draws, rng, null_of(preds, self.redraw), settings, notes)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
@@ -124,13 +124,13 @@ class Consistency(HypothesisTest):
                 "Leave redraw out, or use mode='exact'.",
             )
         statistic = self._statistic()
-        asked = [tallied.asked_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
-        drawn = [tallied.null_draws(tally, each, self.resamples, rng) for each in asked]
+        estimands = [tallied.asked_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
+        drawn = [tallied.null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
-        notes = [*(note for each in asked for note in tallied.notes_of(tally, each)), note]
+        notes = [*(note for estimand in estimands for note in tallied.notes_of(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return judged(
-            asked, [draws for draws, _ in drawn], null, self._said(statistic, asked), notes,
+            estimands, [draws for draws, _ in drawn], null, self._said(statistic, estimands), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
 
@@ -144,23 +144,23 @@ class Consistency(HypothesisTest):
             return None
         return Asked.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
 
-    def pvalue_of(self, asked: Asked, draws: Array, *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Asked, draws: Array, *, joint: bool) -> float:
         """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
-        if len(asked.views) > 1 and not joint:
-            return claim_on(asked, draws, joint=False).pvalue
-        off = asked.estimator.off
-        return pvalue(float(asked.combined(off(asked.values))), asked.combined(off(draws)))
+        if len(estimand.views) > 1 and not joint:
+            return claim_on(estimand, draws, joint=False).pvalue
+        as_loss = estimand.estimator.off
+        return pvalue(float(estimand.combined(as_loss(estimand.values))), estimand.combined(as_loss(draws)))
 
     def _statistic(self) -> Estimator:
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
 
-    def _said(self, statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:
-        said = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
-        if any(len(each.views) > 1 for each in asked):
-            said["aggregate"] = self.aggregate or asked[0].lens.aggregate
-        return said | settings_said(statistic, asked)
+    def _said(self, statistic: Estimator, estimands: Sequence[Asked]) -> dict[str, Any]:
+        settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
+        if any(len(estimand.views) > 1 for estimand in estimands):
+            settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate
+        return settings | settings_said(statistic, estimands)
 
 
-def _accepted(member: str) -> tuple[str, ...]:
-    found = ESTIMATORS.load(member)
-    return found.accepts() if hasattr(found, "accepts") else settings_of(found)
+def _accepted(estimator_name: str) -> tuple[str, ...]:
+    estimator = ESTIMATORS.load(estimator_name)
+    return estimator.accepts() if hasattr(estimator, "accepts") else settings_of(estimator)

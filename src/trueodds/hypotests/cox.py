@@ -94,9 +94,9 @@ class Cox(ViewTest):
             "in-the-large": line.mean(view.y - view.p),
             "slope": line.mean(np.abs(line.fitted - line.shifted)),
         }
-        said: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.floor}
+        settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.floor}
         return Found(
-            tested["statistic"], tested["pvalue"], effect[self.part], parts, said,
+            tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
             (*line.logits.notes(view, self.floor), *line.notes), line.doubts(self.part, self._form),
             _summary(parts),
         )  # fmt: skip
@@ -138,13 +138,13 @@ class Cox(ViewTest):
 def _summary(parts: dict[str, dict[str, float]]) -> str:
     """Calibration in the large, intercept and slope with 95 % intervals."""
     z = float(ndtri(0.975))
-    told = []
+    texts = []
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
         value, error = parts[part][name], parts[part][f"{name}_se"]
         if np.isfinite(value) and np.isfinite(error):
             ends = f"{figure(value - z * error)}, {figure(value + z * error)}"
-            told.append(f"{name.replace('_', ' ')} {figure(value)} [{ends}]")
-    return f"{', '.join(told)} 95%" if told else ""
+            texts.append(f"{name.replace('_', ' ')} {figure(value)} [{ends}]")
+    return f"{', '.join(texts)} 95%" if texts else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +158,8 @@ class _Line:
     both: Fit  # intercept and slope; the shift again where there is no slope
 
     @classmethod
-    def of(cls, view: View, floor: float) -> _Line:
-        logits = Logits.of(view, floor, "cox")
+    def of(cls, view: View, min_prob: float) -> _Line:
+        logits = Logits.of(view, min_prob, "cox")
         powers, wy = Powers.of(logits, 1), (view.w * view.y)[None]
         shift, both = (highest(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
         return cls(logits, powers, wy, shift, both)
@@ -196,25 +196,25 @@ class _Line:
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
-        told = meat > 1e-12 * unit_of(logits.w)  # the columns are in units of 1/√w
+        identified = meat > 1e-12 * unit_of(logits.w)  # the columns are in units of 1/√w
         if form == "score":
-            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=told)
+            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=identified)
         more = highest(columns, logits.x, logits.w, wy).gain - shift.gain
-        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=told)
+        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:
         """Statistic, degrees of freedom, p-value and estimates of each part."""
-        found: dict[str, dict[str, float]] = {}
+        by_part: dict[str, dict[str, float]] = {}
         for part, df in zip(PARTS, (1 + self.powers.degree, 1, self.powers.degree), strict=True):
             statistic = float(self.statistic(part, form, self.wy)[0])
             pvalue = float(chdtrc(df, max(statistic, 0.0))) if df else float("nan")
-            found[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
+            by_part[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
         (a, b), (a_se, b_se) = self.estimates(self.both)
         (large, _), (large_se, _) = self.estimates(self.shift)
-        found["joint"] |= {"intercept": a, "intercept_se": a_se, "slope": b, "slope_se": b_se}
-        found["in-the-large"] |= {"in_the_large": large, "in_the_large_se": large_se}
-        found["slope"] |= {"slope": b, "slope_se": b_se}
-        return found
+        by_part["joint"] |= {"intercept": a, "intercept_se": a_se, "slope": b, "slope_se": b_se}
+        by_part["in-the-large"] |= {"in_the_large": large, "in_the_large_se": large_se}
+        by_part["slope"] |= {"slope": b, "slope_se": b_se}
+        return by_part
 
     def estimates(self, fit: Fit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
         """Coefficients with their standard errors; NaN where no finite ones are best, or of as few clusters as those.
@@ -247,15 +247,17 @@ class _Line:
 
     def doubts(self, part: str, form: str) -> tuple[str, ...]:
         """Whether so little can be told that χ² is not to be trusted."""
-        told = {"joint": self.powers.tosses, "in-the-large": self.powers.tosses[:1], "slope": self.powers.tosses[1:]}[
+        tosses = {"joint": self.powers.tosses, "in-the-large": self.powers.tosses[:1], "slope": self.powers.tosses[1:]}[
             part
         ]
-        least, worst = SAFE[part if part == "in-the-large" else form]
-        found = []
-        if len(told) and told.min() < least:
-            found.append(
-                f"What is tested rests on as much as {told.min():.2g} tosses of a fair coin would tell; below {least}, up to {worst} % of calibrated models were rejected at 5 %."
+        min_tosses, worst = SAFE[part if part == "in-the-large" else form]
+        reasons = []
+        if len(tosses) and tosses.min() < min_tosses:
+            reasons.append(
+                f"What is tested rests on as much as {tosses.min():.2g} tosses of a fair coin would tell; below {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if form == "likelihood-ratio" and not (self.shift if part == "in-the-large" else self.both).finite[0]:
-            found.append("The likelihood ratio is a limit that no finite coefficients reach, and χ² is no law for it.")
-        return tuple(found)
+            reasons.append(
+                "The likelihood ratio is a limit that no finite coefficients reach, and χ² is no law for it."
+            )
+        return tuple(reasons)

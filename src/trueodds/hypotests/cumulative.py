@@ -230,14 +230,16 @@ def _stretch(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str
 
 
 def _doubts(view: View) -> tuple[str, ...]:
-    said, v = [], np.maximum(view.sums("wwv"), 0.0)
-    worth = float(v.sum()) / float((np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(v)))).max())
-    if worth < FEW:
-        said.append(
-            f"The outcomes vary by {worth:.2g} rows' worth of variance, too few for the law of Brownian motion."
+    reasons, v = [], np.maximum(view.sums("wwv"), 0.0)
+    effective_n = float(v.sum()) / float(
+        (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(v)))).max()
+    )
+    if effective_n < FEW:
+        reasons.append(
+            f"The outcomes vary by {effective_n:.2g} rows' worth of variance, too few for the law of Brownian motion."
         )
     _, at = np.unique(view.p, return_inverse=True)
-    most = float(np.bincount(at, v).max() / v.sum())
-    if most > COARSE:
-        said.append(f"{most:.0%} of the variance lies at one score, so that this p is too large.")
-    return tuple(said)
+    largest_share = float(np.bincount(at, v).max() / v.sum())
+    if largest_share > COARSE:
+        reasons.append(f"{largest_share:.0%} of the variance lies at one score, so that this p is too large.")
+    return tuple(reasons)

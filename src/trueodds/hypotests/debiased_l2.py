@@ -87,36 +87,36 @@ class DebiasedL2Test(ViewTest):
     def on(self, view: View) -> Found:
         """z, its one-sided p, and the signed root of T."""
         error = self.error()
-        theta, said = error.signed(view), error.said(view)
-        del said["form"]
+        theta, settings = error.signed(view), error.said(view)
+        del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "No bin holds two rows, and one row cannot tell noise from error: z is undefined.")
-            return Found(theta, theta, theta, said=said, notes=(note,))
+            return Found(theta, theta, theta, said=settings, notes=(note,))
         effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._spreads(view)
         parts = {"error": error.parts(view)}
         if not (spreads > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
             note = Note("TN223", "Every probability is 0 or 1, so chance has no part: an error beyond it makes p = 0.")
-            return Found(z, float(theta <= 0), effect, parts, said, (note,))
+            return Found(z, float(theta <= 0), effect, parts, settings, (note,))
         unit = float(np.sqrt(2 * (spreads**2).sum()))
-        return Found(theta / unit, float(ndtr(-theta / unit)), effect, parts, said, doubts=_doubts(spreads))
+        return Found(theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_doubts(spreads))
 
     def cells(self, view: View) -> Scaled:
         """T over its standard error, on rows in the order of their bins."""
-        pooled, unit = self.error().pooled(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
-        if not several(pooled.w, pooled.sums("ww")).any():
+        binned, unit = self.error().pooled(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
+        if not several(binned.w, binned.sums("ww")).any():
             unit = float("nan")
         return Scaled(Pairs(view, self.partition, mean_square), unit)
 
     def _spreads(self, view: View) -> Array:
         """Of each bin the λ such that its part of T varies as λ(χ² − 1): its variance is 2λ²."""
-        pooled = self.error().pooled(view)
+        binned = self.error().pooled(view)
         frozen = view.once(self.partition, lambda: self.partition.freeze(view))
         v = np.maximum(view.sums("wwv"), 0.0)
         alike = over(v * v, view.n)  # Σw⁴v² of rows; in a cell of a tally all rows vary alike
-        whole, squares = (np.bincount(frozen.index(view.at), x, frozen.size)[pooled.slot] for x in (v, alike))
-        w, ww = pooled.w, pooled.sums("ww")
-        pairs = np.where(several(w, ww), np.sqrt(np.maximum(whole**2 - squares, 0.0)), 0.0)
+        total_variance, squares = (np.bincount(frozen.index(view.at), x, frozen.size)[binned.slot] for x in (v, alike))
+        w, ww = binned.w, binned.sums("ww")
+        pairs = np.where(several(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)
         return w / w.sum() * over(pairs, w**2 - ww)
 
 

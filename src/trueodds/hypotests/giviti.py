@@ -121,10 +121,10 @@ class GiViTI(ViewTest):
             statistic, pvalue = curve.reached, float(curve.law.beyond(curve.reached))
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
-        said: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "floor": self.floor
         }  # fmt: skip
-        return Found(statistic, pvalue, effect, curve.parts, said, self._notes(view, curve), self._doubts(curve))
+        return Found(statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve))
 
     def cells(self, view: View) -> Cells:
         """How small the p-value is of the degree that each draw selects, each row by itself: −log p."""
@@ -134,12 +134,12 @@ class GiViTI(ViewTest):
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             degrees, reached = climbed(logits, powers, wy, start, self._form)
-            found = np.full(len(wy), np.nan)
+            surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
                 of = self.law_of(start, int(degree))
-                here = degrees == degree
-                found[here] = np.nan if of is None else of.surprise(reached[here])
-            return found
+                mask = degrees == degree
+                surprise[mask] = np.nan if of is None else of.surprise(reached[mask])
+            return surprise
 
         return Cells.of_rows(view, reader)
 
@@ -151,12 +151,12 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _doubts(self, curve: Curve) -> tuple[str, ...]:
-        told, (least, worst) = curve.powers.tosses[: self.start + 2].min(), SAFE[self._form]
-        found = []
-        if told < least:
-            found.append(
-                f"The first powers rest on as much as {told:.2g} tosses of a fair coin would tell; below {least}, up to {worst} % of calibrated models were rejected at 5 %."
+        tosses, (min_tosses, worst) = curve.powers.tosses[: self.start + 2].min(), SAFE[self._form]
+        reasons = []
+        if tosses < min_tosses:
+            reasons.append(
+                f"The first powers rest on as much as {tosses:.2g} tosses of a fair coin would tell; below {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if self._form == "likelihood-ratio" and not curve.fit.finite[0]:
-            found.append("D is a limit that no finite coefficients reach, and χ² is no law for it.")
-        return tuple(found)
+            reasons.append("D is a limit that no finite coefficients reach, and χ² is no law for it.")
+        return tuple(reasons)

@@ -101,10 +101,10 @@ class HosmerLemeshow(ViewTest):
     def on(self, view: View) -> Found:
         """X², its chi-square p, the gap beyond chance, and the table of groups."""
         groups, form = self._groups(view), self._form(view)
-        pooled = view.pool(groups.index, groups.size)
-        mass = pooled.w[:, None] if view.joint else pooled.w
-        wp, wy = (mass * pooled.p)[None], (mass * pooled.y)[None]
-        x = float(groups.statistic(pooled.w[None], wp, wy)[0])
+        binned = view.pool(groups.index, groups.size)
+        mass = binned.w[:, None] if view.joint else binned.w
+        wp, wy = (mass * binned.p)[None], (mass * binned.y)[None]
+        x = float(groups.statistic(binned.w[None], wp, wy)[0])
         d = groups.residuals(wp, wy)[0]
         outcomes = groups.said.shape[1]
         df = groups.df - 2 * (outcomes - 1) * self.fitted
@@ -115,15 +115,21 @@ class HosmerLemeshow(ViewTest):
                 f"{groups.size} groups",
                 "Ask for more bins.",
             )
-        said: dict[str, Any] = {"bins": self.bins, "form": form, "groups": groups.size, "df": df, "fitted": self.fitted}
+        settings: dict[str, Any] = {
+            "bins": self.bins,
+            "form": form,
+            "groups": groups.size,
+            "df": df,
+            "fitted": self.fitted,
+        }
         if view.joint:
-            said["baseline"] = self._baseline(view)
+            settings["baseline"] = self._baseline(view)
         return Found(
             x,
             _tail(df, x),
             groups.excess(d),
             groups.table(d, self._baseline(view) if view.joint else None),
-            said,
+            settings,
             self._notes(view, groups, x),
             self._doubts(view, groups, form),
         )
@@ -161,8 +167,8 @@ class HosmerLemeshow(ViewTest):
     def _notes(self, view: View, groups: GroupResiduals, x: float) -> tuple[Note, ...]:
         notes = []
         if missed(view).any():
-            whole = ", and X² is infinite" if np.isinf(x) else ""
-            notes.append(Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{whole}."))
+            suffix = ", and X² is infinite" if np.isinf(x) else ""
+            notes.append(Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{suffix}."))
         if groups.size < self.bins:
             text = f"Equal scores, or few rows, leave {groups.size} groups where {self.bins} were asked for."
             notes.append(Note("TN216", text))

@@ -26,15 +26,15 @@ REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
 
 
-def settings_said(statistic: Estimator, asked: Sequence[Asked]) -> dict[str, Any]:
+def settings_said(statistic: Estimator, estimands: Sequence[Asked]) -> dict[str, Any]:
     """The statistic's settings; what depends on one view's bins only where there is one view."""
-    said = statistic.said(asked[0].views[0])
-    if len(asked) == 1 and len(asked[0].views) == 1:
-        return said
-    same = all(each.views[0].joint == asked[0].views[0].joint for each in asked)
+    settings = statistic.said(estimands[0].views[0])
+    if len(estimands) == 1 and len(estimands[0].views) == 1:
+        return settings
+    same = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
     return {
         key: value
-        for key, value in said.items()
+        for key, value in settings.items()
         if not key.endswith(("_bins", "_bin")) and (same or key != "partition")
     }
 
@@ -58,28 +58,39 @@ def notes_on(preds: Predictions) -> list[Note]:
 
 def verdict_on(
     preds: Predictions,
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     draws: Sequence[Array],
     rng: np.random.Generator,
     null: str,
     settings: dict[str, Any],
     notes: Sequence[Note] = (),
-    again: Sequence[Array] | None = None,
+    cluster_draws: Sequence[Array] | None = None,
 ) -> Verdict:
     """The verdict on rows from their null draws; with clusters the larger p of two nulls counts.
 
-    `again` are the draws of the second null, made here where they are not given. Flipped signs cannot tell a bin where nothing came, although something should have, from a sure one: there the
+    `cluster_draws` are the draws of the second null, made here where they are not given. Flipped signs cannot tell a bin where nothing came, although something should have, from a sure one: there the
     labels redrawn with the correlation seen within clusters are the stricter judge.
     """
     joint, notes = preds.kind != "multilabel", [*notes, *notes_on(preds)]
-    floor = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
-    found = judged(asked, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, least=floor)
+    null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+    verdict = judged(
+        estimands, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, null_min_pvalue=null_min_pvalue
+    )
     if preds.cluster is None or not joint:
-        return found
-    if again is None:
-        again = null_draws(preds, asked, draws[0].shape[1], rng, share=within_clusters(preds, asked))
-    other = judged(asked, again, null, settings, notes, joint_views=True, joint_lenses=True, least=floor)
-    return _larger(found, other)
+        return verdict
+    if cluster_draws is None:
+        cluster_draws = null_draws(preds, estimands, draws[0].shape[1], rng, share=within_clusters(preds, estimands))
+    other = judged(
+        estimands,
+        cluster_draws,
+        null,
+        settings,
+        notes,
+        joint_views=True,
+        joint_lenses=True,
+        null_min_pvalue=null_min_pvalue,
+    )
+    return _larger(verdict, other)
 
 
 def _larger(a: Verdict, b: Verdict) -> Verdict:
@@ -93,7 +104,7 @@ def _larger(a: Verdict, b: Verdict) -> Verdict:
 
 
 def judged(
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     draws: Sequence[Array],
     null: str,
     settings: dict[str, Any],
@@ -101,93 +112,98 @@ def judged(
     *,
     joint_views: bool,
     joint_lenses: bool,
-    least: float = 0.0,
+    null_min_pvalue: float = 0.0,
 ) -> Verdict:
     """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit.
 
     `joint_views` and `joint_lenses` say whether the draws of a lens's views, and of the lenses, hang together
-    as the data do; where they do not, the family-wise p is Holm's. `least` is the smallest p that the null can
+    as the data do; where they do not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p that the null can
     give where that is more than 1/(1 + B).
     """
-    claims = [claim_on(each, drawn, joint=joint_views) for each, drawn in zip(asked, draws, strict=True)]
-    floor = max(1 / (1 + draws[0].shape[1]), least)
+    claims = [claim_on(estimand, drawn, joint=joint_views) for estimand, drawn in zip(estimands, draws, strict=True)]
+    min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
     notes = [
         *notes,
         *(
             note
-            for each in asked
-            if len(each.views) == 1
-            for note in each.estimator.notes(each.views[0])
+            for estimand in estimands
+            if len(estimand.views) == 1
+            for note in estimand.estimator.notes(estimand.views[0])
             if note.code == "TN107"
         ),
     ]
-    most = max(len(asked), *(len(each.views) for each in asked))
-    if most * floor > 0.05:
-        text = f"Holm's correction of {most:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, most * floor):.2g}: single ones cannot be named. Give more resamples."
+    n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
+    if n_claims * min_pvalue > 0.05:
+        text = f"Holm's correction of {n_claims:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, n_claims * min_pvalue):.2g}: single ones cannot be named. Give more resamples."
         notes = [*notes, Note("TN209", text)]
-    if len(asked) == 1:
-        lowest = floor if joint_views else min(1.0, floor * len(asked[0].views))
-        return told(asked, claims, claims[0].pvalue, lowest, null, settings, notes)
+    if len(estimands) == 1:
+        lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
+        return told(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
     joint = min(holm([claim.pvalue for claim in claims]))
     if joint_lenses:
         # Every view of every lens is a claim of the family: one class far off is not averaged away.
         observed = np.concatenate([claim.values for claim in claims])
         joint = family(observed, np.concatenate([claim.draws for claim in claims]))
     else:
-        floor = min(1.0, floor * sum(len(each.views) for each in asked))
-    return told(asked, claims, joint, floor, null, settings, notes)
+        min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
+    return told(estimands, claims, joint, min_pvalue, null, settings, notes)
 
 
 def told(
-    asked: Sequence[Asked],
+    estimands: Sequence[Asked],
     claims: Sequence[Claim],
     pvalue: float,
-    floor: float | None,
+    min_pvalue: float | None,
     null: str,
     settings: dict[str, Any],
     notes: Sequence[Note],
 ) -> Verdict:
     """The verdict on one lens, or on a family of several, of which the strongest gives statistic and effect."""
-    n, kept = asked[0].n_rows, tuple(dict.fromkeys(notes))
-    if len(asked) == 1:
+    n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
+    if len(estimands) == 1:
         (claim,) = claims
         return Verdict(
-            "consistency", str(asked[0].lens), claim.statistic, pvalue, n, null, floor, claim.family,
-            claim.statistic - claim.mean, claim.parts, settings, kept,
+            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, unique_notes,
         )  # fmt: skip
     adjusted = holm([claim.pvalue for claim in claims])
     parts = {
-        str(each.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
-        for each, claim, p in zip(asked, claims, adjusted, strict=True)
+        str(estimand.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
+        for estimand, claim, p in zip(estimands, claims, adjusted, strict=True)
     }
     strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
     return Verdict(
-        "consistency", "family", strongest.statistic, pvalue, n, null, floor, pvalue,
-        strongest.statistic - strongest.mean, parts, settings, kept,
+        "consistency", "family", strongest.statistic, pvalue, n, null, min_pvalue, pvalue,
+        strongest.statistic - strongest.mean, parts, settings, unique_notes,
     )  # fmt: skip
 
 
-def of_all(preds: Predictions, asked: Sequence[Asked], settings: dict[str, Any]) -> Verdict:
+def of_all(preds: Predictions, estimands: Sequence[Asked], settings: dict[str, Any]) -> Verdict:
     """The verdict of all labellings: p is exact, and has no floor."""
-    values, chances = enumerated(preds, asked)
-    claims = [_exact_claim(each, found, chances) for each, found in zip(asked, values, strict=True)]
-    seen, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
-    _, joint = exact(seen, drawn, chances)
-    whole = claims[0].pvalue if len(claims) == 1 else joint
-    return told(asked, claims, whole, None, ALL, settings, notes_on(preds))
+    values, chances = enumerated(preds, estimands)
+    claims = [
+        _exact_claim(estimand, estimand_values, chances)
+        for estimand, estimand_values in zip(estimands, values, strict=True)
+    ]
+    observed, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
+    _, joint = exact(observed, drawn, chances)
+    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint
+    return told(estimands, claims, overall_pvalue, None, ALL, settings, notes_on(preds))
 
 
-def _exact_claim(asked: Asked, values: Array, chances: Array) -> Claim:
-    raw, off = asked.values, asked.estimator.off
-    mean = float(asked.combined(values) @ chances)
-    (whole,), _ = exact(np.array([asked.combined(off(raw))]), asked.combined(off(values))[None], chances)
-    singles, joint = exact(off(raw), off(values), chances)
+def _exact_claim(estimand: Asked, values: Array, chances: Array) -> Claim:
+    raw, as_loss = estimand.values, estimand.estimator.off
+    mean = float(estimand.combined(values) @ chances)
+    (overall_pvalue,), _ = exact(
+        np.array([estimand.combined(as_loss(raw))]), estimand.combined(as_loss(values))[None], chances
+    )
+    singles, joint = exact(as_loss(raw), as_loss(values), chances)
     parts = {
         view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn @ chances)}
-        for view, value, p, h, drawn in zip(asked.views, raw, singles, holm(singles), values, strict=True)
+        for view, value, p, h, drawn in zip(estimand.views, raw, singles, holm(singles), values, strict=True)
     }
-    family_p, parts = (joint, parts) if len(asked.views) > 1 else (None, {})
-    return Claim(float(asked.combined(raw)), whole, mean, off(raw), off(values), family_p, parts)
+    family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
+    return Claim(float(estimand.combined(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts)
 
 
 @dataclass(frozen=True)
@@ -203,21 +219,21 @@ class Claim:
     parts: dict[str, dict[str, float]]
 
 
-def claim_on(asked: Asked, draws: Array, *, joint: bool) -> Claim:
+def claim_on(estimand: Asked, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
-    raw = asked.values
-    statistic, mean = float(asked.combined(raw)), float(asked.combined(draws).mean())
-    values, draws = asked.estimator.off(raw), asked.estimator.off(draws)
-    combined, judged_by = asked.combined(draws), float(asked.combined(values))
-    if len(asked.views) == 1:
-        return Claim(statistic, pvalue(judged_by, combined), mean, values, draws, None, {})
+    raw = estimand.values
+    statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
+    values, draws = estimand.estimator.off(raw), estimand.estimator.off(draws)
+    combined, observed = estimand.combined(draws), float(estimand.combined(values))
+    if len(estimand.views) == 1:
+        return Claim(statistic, pvalue(observed, combined), mean, values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
     adjusted = holm(singles)
     parts = {
         view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn.mean())}
-        for view, value, p, h, drawn in zip(asked.views, values, singles, adjusted, draws, strict=True)
+        for view, value, p, h, drawn in zip(estimand.views, values, singles, adjusted, draws, strict=True)
     }
     everything = family(values, draws) if joint else min(adjusted)
     # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
-    whole = pvalue(judged_by, combined) if joint else everything
-    return Claim(statistic, whole, mean, values, draws, everything, parts)
+    overall_pvalue = pvalue(observed, combined) if joint else everything
+    return Claim(statistic, overall_pvalue, mean, values, draws, everything, parts)

@@ -70,14 +70,14 @@ def judged_by(
     Within: the whole interval lies at or below the margin. Beyond: the whole interval lies above it. The interval is
     the one that `measure` gives with the same seed; where there is none nothing is decided.
     """
-    together = getattr(test, "aggregate", None) or lens.aggregate
-    found = measured(rows, error, lens, together, Sureness(level=level), rng)
-    low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+    aggregate = getattr(test, "aggregate", None) or lens.aggregate
+    estimate = measured(rows, error, lens, aggregate, Sureness(level=level), rng)
+    low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
     decision = decided(low, high, margin)
     settings = dict(verdict.settings) | {
         "margin": float(margin), "decision": decision, "low": low, "high": high, "level": level,
     }  # fmt: skip
-    return replace(verdict, settings=settings, notes=(*verdict.notes, Note("TN230", _said(found, margin, decision))))
+    return replace(verdict, settings=settings, notes=(*verdict.notes, Note("TN230", _said(estimate, margin, decision))))
 
 
 def decided(low: float | None, high: float | None, margin: float) -> str:
@@ -91,11 +91,11 @@ def decided(low: float | None, high: float | None, margin: float) -> str:
     return "within" if high <= margin else "beyond" if low > margin else "undecided"
 
 
-def _said(found: Estimate, margin: float, decision: str) -> str:
-    if found.interval is None:
-        why = next((note.text for note in found.notes if note.code in ("TN201", "TN402")), "There is no interval.")
-        return f"Whether {found.estimator} exceeds the margin of {margin:g} cannot be told. {why}"
-    where = f"The interval of {found.estimator}, {found.interval},"
+def _said(result: Estimate, margin: float, decision: str) -> str:
+    if result.interval is None:
+        why = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
+        return f"Whether {result.estimator} exceeds the margin of {margin:g} cannot be told. {why}"
+    where = f"The interval of {result.estimator}, {result.interval},"
     if decision == "within":
         return f"{where} ends at or below the margin of {margin:g}: what error there may be is small enough, whatever p is."
     if decision == "beyond":

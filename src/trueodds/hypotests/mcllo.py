@@ -139,9 +139,9 @@ class Mcllo(ViewTest):
         which = "Hotelling's T² of rows" if self.variance == "empirical" else "χ²"
         return f"the statistic is {which}"
 
-    def null_law(self, found: Sequence[Sequence[Found]], *, clustered: bool) -> str:
+    def null_law(self, results: Sequence[Sequence[Found]], *, clustered: bool) -> str:
         """The same with its degrees of freedom, where all views have as many."""
-        df = {float(one.parts["joint"]["df"]) for each in found for one in each}
+        df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
         turned = clustered or self.variance == "empirical"
         return with_degrees(
             self.clustered if clustered else self.law, df, "dimension" if turned else "degree of freedom"
@@ -198,11 +198,11 @@ class Mcllo(ViewTest):
 
         return Cells.of_rows(view, reader)
 
-    def _judged(self, view: View, units: Units | None, said: dict[str, Any]) -> Found:
+    def _judged(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> Found:
         odds = Odds.of(view, self.baseline, self.floor, self.name, units)
         refuse_own_outcomes(odds, view, self.name)
         if self.prior != EVEN and not (odds.even and units is None):
-            why = "weights" if units is None else str(said["variance"])
+            why = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
                 f"prior={self.prior!r} with {why}", "Leave prior out.",
@@ -210,7 +210,7 @@ class Mcllo(ViewTest):
         form, every = self._form(odds), statistics(odds)
         df = odds.identified if form == "likelihood-ratio" else odds.rank
         joint = {"statistic": every[form], "df": float(df), "pvalue": tail(odds, df, every[form], form)}
-        joint |= {name.replace("-", "_"): each for name, each in every.items()}
+        joint |= {name.replace("-", "_"): value for name, value in every.items()}
         if odds.scatter is not None and odds.scatter.units is not None:
             joint["units"] = odds.scatter.units
         if odds.even and units is None:
@@ -218,17 +218,23 @@ class Mcllo(ViewTest):
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         against = partial(Odds.of, view, min_prob=self.floor, name=self.name, units=units)
         at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
-        spread, range_of_p = over_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
+        by_baseline, range_of_p = over_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
         parts = {
             "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
-            **over_floors(odds, at, self.floor, form), **spread,
+            **over_floors(odds, at, self.floor, form), **by_baseline,
         }  # fmt: skip
         effect = float(odds.w @ np.abs(odds.fitted - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
-        said_of_fit = too_good(odds, every[form], df, units_of(odds, form))
-        settings = {"form": form, "baseline": odds.baseline, "floor": self.floor, **said, "prior": self.prior}
+        fit_notes = too_good(odds, every[form], df, units_of(odds, form))
+        settings = {
+            "form": form,
+            "baseline": odds.baseline,
+            "floor": self.floor,
+            **variance_settings,
+            "prior": self.prior,
+        }
         return Found(
             joint["statistic"], joint["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*notes(odds, view, self.floor, form), *said_of_fit, *range_of_p), doubts(odds, form),
+            (*notes(odds, view, self.floor, form), *fit_notes, *range_of_p), doubts(odds, form),
         )  # fmt: skip
 
     def _form(self, odds: Odds) -> str:
@@ -237,5 +243,5 @@ class Mcllo(ViewTest):
             return self.form or "score"
         if odds.units is None or not odds.best.converged:
             return "likelihood-ratio"
-        told = units_of(odds, "wald")
-        return "score" if odds.spread is None or told is None or told <= odds.rank else "wald"
+        n_units = units_of(odds, "wald")
+        return "score" if odds.spread is None or n_units is None or n_units <= odds.rank else "wald"

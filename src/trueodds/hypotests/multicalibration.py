@@ -76,25 +76,25 @@ class MulticalibrationError:
 
 def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Asked]:
     """ECCE-R of the whole and of each group; nothing where the lens has several views, or vectors."""
-    whole = Asked.of(CumulativeRange(), lens, preds)
-    if len(whole.views) > 1 or whole.views[0].joint:
+    overall = Asked.of(CumulativeRange(), lens, preds)
+    if len(overall.views) > 1 or overall.views[0].joint:
         return []
-    return [whole, *(Asked.of(CumulativeRange(), group.of(lens), preds) for group in groups)]
+    return [overall, *(Asked.of(CumulativeRange(), group.of(lens), preds) for group in groups)]
 
 
 def multicalibration(
-    asked: Sequence[Asked], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
+    estimands: Sequence[Asked], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
     """The error from `cumulative_of` and its draws, (1, B) each; of several null laws the larger p counts."""
-    units = np.array([unit(each.views[0]) for each in asked])
-    observed = _over(np.array([each.values[0] for each in asked]), units)
-    largest = [_over(np.array([each[0] for each in draws]), units[:, None]).max(axis=0) for draws in nulls]
+    units = np.array([unit(estimand.views[0]) for estimand in estimands])
+    observed = _over(np.array([estimand.values[0] for estimand in estimands]), units)
+    largest = [_over(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
     worst = int(np.argmax(observed))
     named = dict(zip([WHOLE, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
         _times(float(observed[worst]), float(units[0])),
         float(observed[worst]),
-        max(pvalue(float(observed[worst]), each) for each in largest),
+        max(pvalue(float(observed[worst]), null_maxima) for null_maxima in largest),
         list(named)[worst],
         _times(float(largest[0].mean()), float(units[0])),
         named,
@@ -113,8 +113,8 @@ def unit(view: View) -> float:
 def _over(errors: Array, units: Array) -> Array:
     """Errors in standard errors; where nothing is left to chance any error is infinitely many."""
     some = np.broadcast_to(units > 0, errors.shape)
-    sure = np.where(errors > 1e-12, np.inf, 0.0)
-    return np.where(some, np.divide(errors, units, out=np.zeros_like(errors), where=some), sure)
+    certain = np.where(errors > 1e-12, np.inf, 0.0)
+    return np.where(some, np.divide(errors, units, out=np.zeros_like(errors), where=some), certain)
 
 
 def _times(sigma: float, one: float) -> float:

@@ -113,45 +113,45 @@ class Omnibus(ViewTest):
     def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
         return view.once(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
 
-    def among(self, found: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
         """log T and the p of each statistic among its draws, of two null laws the larger."""
-        members = _members(view)
-        evidence = min(float(_evidence(members, _pooled(values, each))[0]) for each in draws)
+        components = _members(view)
+        evidence = min(float(_evidence(components, _pooled(values, null_draws))[0]) for null_draws in draws)
         single = [
-            max(pvalue(float(_absolute(member, x)), _absolute(member, each[:, j])) for each in draws)
-            for j, (member, x) in enumerate(zip(members, values, strict=True))
+            max(pvalue(float(_absolute(component, x)), _absolute(component, null_draws[:, j])) for null_draws in draws)
+            for j, (component, x) in enumerate(zip(components, values, strict=True))
         ]
         parts = {
-            member.name: {"statistic": float(x), "pvalue": p, "holm": h}
-            for member, x, p, h in zip(members, values, single, holm(single), strict=True)
+            component.name: {"statistic": float(x), "pvalue": p, "holm": h}
+            for component, x, p, h in zip(components, values, single, holm(single), strict=True)
             if not np.isnan(x)
         }
-        return replace(found, statistic=evidence, parts=parts)
+        return replace(result, statistic=evidence, parts=parts)
 
     def judged(
-        self, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """One claim per lens; a family combines the lenses' claims, where their draws hang together."""
         views, claims = [], []
-        for each, drawn in zip(asked, draws, strict=True):
-            pools = [_pooled(values, one) for values, one in zip(each.values, drawn, strict=True)]
-            members = _members(each.views[0])
-            evidence = np.stack([_evidence(members, pool) for pool in pools])
+        for estimand, drawn in zip(estimands, draws, strict=True):
+            pools = [_pooled(values, one) for values, one in zip(estimand.values, drawn, strict=True)]
+            components = _members(estimand.views[0])
+            evidence = np.stack([_evidence(components, pool) for pool in pools])
             views.append(np.array([_rank(one) for one in evidence]))
             claims.append(_across(evidence, pools))
         of_lens = [
             _rank(claim) if joint_views or len(p) == 1 else least(holm(list(p)))
             for claim, p in zip(claims, views, strict=True)
         ]
-        joint = joint_views and (joint_lenses or len(asked) == 1)
-        if len(asked) == 1:
+        joint = joint_views and (joint_lenses or len(estimands) == 1)
+        if len(estimands) == 1:
             return PValues(views, of_lens, of_lens[0], _least(claims[0]), 1 if joint else len(views[0]))
         if not joint:
-            every = [float(p) for each in views for p in each] if not joint_views else of_lens
+            every = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
             return PValues(views, of_lens, least(holm(every)), min(map(_least, claims)), len(every))
-        weights = np.array([LENSES.get(each.lens.name, OTHER) for each in asked])
-        together = combined(-surprise(np.stack(claims)), weights)
-        return PValues(views, of_lens, _rank(together), _least(together))
+        weights = np.array([LENSES.get(estimand.lens.name, OTHER) for estimand in estimands])
+        family_evidence = combined(-surprise(np.stack(claims)), weights)
+        return PValues(views, of_lens, _rank(family_evidence), _least(family_evidence))
 
 
 def _members(view: View) -> tuple[Member, ...]:
@@ -164,10 +164,10 @@ def _pooled(values: Array, draws: Array) -> Array:
     return np.concatenate([values[None], draws])
 
 
-def _evidence(members: Sequence[Member], pool: Array) -> Array:
+def _evidence(components: Sequence[Member], pool: Array) -> Array:
     """log T of each entry of a pool (1 + B, members)."""
-    log_p = np.stack([log_pvalues(pool[:, j], member) for j, member in enumerate(members)])
-    return combined(log_p, np.array([member.weight for member in members]))
+    log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
+    return combined(log_p, np.array([component.weight for component in components]))
 
 
 def _across(evidence: Array, pools: Sequence[Array]) -> Array:
@@ -181,8 +181,8 @@ def _across(evidence: Array, pools: Sequence[Array]) -> Array:
 
 def _least(claim: Array) -> float:
     """The share of entries that tie with the largest: of few rows many do, and no smaller p is possible."""
-    most = np.nanmax(claim, initial=0.0)
-    return float((claim >= most - TIE * abs(most)).mean())
+    largest = np.nanmax(claim, initial=0.0)
+    return float((claim >= largest - TIE * abs(largest)).mean())
 
 
 def _rank(claim: Array) -> float:
@@ -190,5 +190,5 @@ def _rank(claim: Array) -> float:
     return pvalue(float(claim[0]), claim[1:])
 
 
-def _absolute(member: Member, x: Array) -> Array:
-    return np.abs(x) if not member.degrees and not member.squares else x
+def _absolute(component: Member, x: Array) -> Array:
+    return np.abs(x) if not component.degrees and not component.squares else x

@@ -84,24 +84,24 @@ class CrossFittedTest(ViewTest):
 
     def on(self, view: View) -> Found:
         """t, its one-sided p, and the mean that is recovered."""
-        judged = self.statistic.judged(view)
-        w, by_outcome = view.w[judged.row], self.statistic.by_outcome(judged, view)
-        gained = (by_outcome * judged.Y).sum(axis=1)
-        expected = (by_outcome * judged.P).sum(axis=1)
-        null = float((w * w) @ np.maximum((by_outcome**2 * judged.P).sum(axis=1) - expected**2, 0.0))
-        said, effect = self.statistic.said(view), self.statistic.value(view)
+        out_of_sample = self.statistic.judged(view)
+        w, by_outcome = view.w[out_of_sample.row], self.statistic.by_outcome(out_of_sample, view)
+        gained = (by_outcome * out_of_sample.Y).sum(axis=1)
+        expected = (by_outcome * out_of_sample.P).sum(axis=1)
+        null = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))
+        settings, effect = self.statistic.said(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
         n = len(gained)
         mean = float(w @ gained / w.sum()) if n else 0.0
-        spread = float(np.sqrt(max(n / (n - 1) * ((w * (gained - mean)) ** 2).sum(), null))) if n > 1 else 0.0
-        if spread == 0:
+        std_error = float(np.sqrt(max(n / (n - 1) * ((w * (gained - mean)) ** 2).sum(), null))) if n > 1 else 0.0
+        if std_error == 0:
             text = "No two rows gain or lose differently by a fit on the others, so there is no spread to judge by."
             p = 1.0 if mean <= 0 else float("nan")
-            return Found(0.0 if mean == 0 else float("nan"), p, effect, parts, said, (Note("TN234", text),))
-        t = float(w @ gained) / spread
+            return Found(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
+        t = float(w @ gained) / std_error
         moved = int((gained != 0).sum())
-        few = f"Only {moved:,} rows gain or lose anything, too few for the mean to be near normal."
-        return Found(t, float(stdtr(n - 1, -t)), effect, parts, said, doubts=(few,) if moved < FEWEST else ())
+        doubt = f"Only {moved:,} rows gain or lose anything, too few for the mean to be near normal."
+        return Found(t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < FEWEST else ())
 
 
 @dataclass(frozen=True)

@@ -30,33 +30,40 @@ class PValues:
     @classmethod
     def by_law(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
         """Each by its own law, families by Holm's correction over all their views."""
-        of_lens = [least(holm(each)) for each in pvalues]
-        return cls([np.array(each) for each in pvalues], of_lens, least(holm([p for each in pvalues for p in each])))
+        of_lens = [least(holm(lens_pvalues)) for lens_pvalues in pvalues]
+        return cls(
+            [np.array(lens_pvalues) for lens_pvalues in pvalues],
+            of_lens,
+            least(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
+        )
 
     @classmethod
     def by_draws(
-        cls, asked: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        cls, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
-        seen = [each.values for each in asked]
+        observed = [estimand.values for estimand in estimands]
         pvalues = [
-            np.array([_among(x, drawn) for x, drawn in zip(values, each, strict=True)])
-            for values, each in zip(seen, draws, strict=True)
+            np.array([_among(x, drawn) for x, drawn in zip(values, lens_draws, strict=True)])
+            for values, lens_draws in zip(observed, draws, strict=True)
         ]
         of_lens = [
-            family(values.ravel(), _claims(each)) if joint_views else least(holm(list(p)))
-            for values, each, p in zip(seen, draws, pvalues, strict=True)
+            family(values.ravel(), _claims(lens_draws)) if joint_views else least(holm(list(p)))
+            for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
         ]
-        joint = joint_views and (joint_lenses or len(asked) == 1)
+        joint = joint_views and (joint_lenses or len(estimands) == 1)
         claims = 1 if joint else sum(len(p) for p in pvalues)
-        if len(asked) == 1:
+        if len(estimands) == 1:
             return cls(pvalues, of_lens, of_lens[0], claims=claims)
-        whole = (
-            family(np.concatenate([x.ravel() for x in seen]), np.concatenate([_claims(each) for each in draws]))
+        family_pvalue = (
+            family(
+                np.concatenate([x.ravel() for x in observed]),
+                np.concatenate([_claims(lens_draws) for lens_draws in draws]),
+            )
             if joint
-            else least(holm([float(p) for each in pvalues for p in each]))
+            else least(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
         )
-        return cls(pvalues, of_lens, whole, claims=claims)
+        return cls(pvalues, of_lens, family_pvalue, claims=claims)
 
 
 def _among(value: Array, draws: Array) -> float:
@@ -71,5 +78,5 @@ def _claims(draws: Array) -> Array:
 
 def least(pvalues: Sequence[float]) -> float:
     """The smallest p that is defined; NaN where none is."""
-    kept = [p for p in pvalues if not np.isnan(p)]
-    return float(min(kept)) if kept else float("nan")
+    defined = [p for p in pvalues if not np.isnan(p)]
+    return float(min(defined)) if defined else float("nan")

@@ -17,26 +17,27 @@ Array = NDArray[Any]
 CONSTANT = 10  # classes that are tried as the outcome of every row
 
 
-def largest(asked: Asked, preds: Predictions) -> float:
+def largest(estimand: Asked, preds: Predictions) -> float:
     """The largest error among the outcomes that are farthest from what was said, greater being worse; −∞ where undefined.
 
     Every row has its least likely outcome, its likeliest, or all have the same: the error of bins lies farthest where
     all rows of a bin have one outcome.
     """
-    found = [
-        float(asked.combined(asked.estimator.off(asked.estimator.values(views)))) for views in _tried(asked, preds)
+    errors = [
+        float(estimand.combined(estimand.estimator.off(estimand.estimator.values(views))))
+        for views in _tried(estimand, preds)
     ]
-    return max((value for value in found if value == value), default=-np.inf)
+    return max((value for value in errors if value == value), default=-np.inf)
 
 
-def _tried(asked: Asked, preds: Predictions) -> Iterator[tuple[View, ...]]:
-    if len(asked.views) == 1:
-        (view,) = asked.views
+def _tried(estimand: Asked, preds: Predictions) -> Iterator[tuple[View, ...]]:
+    if len(estimand.views) == 1:
+        (view,) = estimand.views
         for y in _outcomes(view.p):
             yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
     else:  # several views read the same label
         for y in _outcomes(preds.P):
-            yield asked.lens.views(preds.with_labels(y.argmax(axis=1)))
+            yield estimand.lens.views(preds.with_labels(y.argmax(axis=1)))
 
 
 def _outcomes(p: Array) -> Iterator[Array]:

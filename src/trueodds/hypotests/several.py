@@ -32,8 +32,8 @@ def family(observed: Array, draws: Array) -> float:
     for values in pool:
         order = np.sort(values)
         finite = np.isfinite(values)
-        least = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
-        smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, least, "left")) / len(order))
+        lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+        smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, lower, "left")) / len(order))
         scale = values.std() if finite.all() else 0.0
         largest = np.maximum(largest, (values - values.mean()) / scale if scale > 0 else 0.0)
     first = smallest < smallest[0] * (1 - TIE)
@@ -49,16 +49,16 @@ def exact(observed: Array, values: Array, chances: Array) -> tuple[list[float], 
     >>> exact(np.array([2.0]), np.array([[0.0, 1.0, 2.0]]), np.array([0.5, 0.3, 0.2]))
     ([0.2], 0.2)
     """
-    kept = ~np.isnan(observed)
-    if not kept.any():
+    defined = ~np.isnan(observed)
+    if not defined.any():
         return [float("nan")] * len(observed), float("nan")
     tails = []
-    for at in np.concatenate([observed[:, None], values], axis=1)[kept]:
+    for at in np.concatenate([observed[:, None], values], axis=1)[defined]:
         drawn, order = at[1:], np.argsort(at[1:])
         above = np.append(np.cumsum(chances[order][::-1])[::-1], 0.0)
         tails.append(above[np.searchsorted(drawn[order], at - TIE * np.abs(at), "left")])
     smallest = np.min(tails, axis=0)
-    whole = float(chances[smallest[1:] <= smallest[0] * (1 + TIE)].sum())
+    joint = float(chances[smallest[1:] <= smallest[0] * (1 + TIE)].sum())
     pvalues = np.full(len(observed), np.nan)
-    pvalues[kept] = [tail[0] for tail in tails]
-    return [float(min(p, 1.0)) for p in pvalues], min(whole, 1.0)
+    pvalues[defined] = [tail[0] for tail in tails]
+    return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)

@@ -82,13 +82,13 @@ class KernelTest(ViewTest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wanted = {"bootstrap": ("auto", "unbiased"), "block": ("auto", "block")}.get(self.null)
-        if wanted is not None and self.form not in wanted:
+        allowed = {"bootstrap": ("auto", "unbiased"), "block": ("auto", "block")}.get(self.null)
+        if allowed is not None and self.form not in allowed:
             raise InputError(
                 "TO205",
                 "The null law is that of another form.",
                 f"form={self.form!r} with null={self.null!r}",
-                f"Use form={wanted[1]!r}, or leave it out.",
+                f"Use form={allowed[1]!r}, or leave it out.",
             )
         if self.null == "distribution-free" and not isinstance(self.kernel, str):
             raise InputError(
@@ -108,26 +108,26 @@ class KernelTest(ViewTest):
         pairs = self.cells(view)
         value = pairs.value()
         notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
-        found = Found(
+        result = Found(
             value, float("nan"), float(np.sqrt(max(0.0, value))), said=self._error().said(view), notes=tuple(notes)
         )
         if pairs.lonely:
-            return replace(found, effect=float("nan"))
+            return replace(result, effect=float("nan"))
         if self.null == "block":
-            return _by_blocks(found, view, laws.Blocks.of(pairs))
+            return _by_blocks(result, view, laws.Blocks.of(pairs))
         if self.null == "distribution-free":
             even_rows(view)
             n = len(pairs.rows)
             p = laws.bound_of_biased(value, n) if pairs.form == "biased" else laws.bound_of_unbiased(value, n)
             note = Note("TN222", "The p-value is a bound for any predictions: a large one says nothing.")
-            return replace(found, pvalue=p, notes=(*found.notes, note))
-        return found
+            return replace(result, pvalue=p, notes=(*result.notes, note))
+        return result
 
     def look(self, view: View, rng: np.random.Generator) -> Found:
         """The same, with the p-value of drawn rows."""
-        found = self.on(view)
-        if self.null != "bootstrap" or np.isnan(found.statistic):
-            return found
+        result = self.on(view)
+        if self.null != "bootstrap" or np.isnan(result.statistic):
+            return result
         pairs = self.cells(view)
         if pairs.form != "unbiased":
             raise InputError(
@@ -138,7 +138,7 @@ class KernelTest(ViewTest):
             )
         statistic, p = laws.bootstrap(pairs, self.resamples or RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(found, statistic=statistic, pvalue=p, parts=parts, doubts=laws.doubts(view))
+        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=laws.doubts(view))
 
     def cells(self, view: View) -> RowPairs:
         """The error of each draw; large values count."""
@@ -149,12 +149,12 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(found: Found, view: View, blocks: laws.Blocks) -> Found:
+def _by_blocks(result: Found, view: View, blocks: laws.Blocks) -> Found:
     if not blocks.stderr > 0:
         note = Note(
             "TN221", "Fewer than two blocks, or blocks that do not differ, have no standard error: z is undefined."
         )
-        return replace(found, statistic=float("nan"), notes=(*found.notes, note))
+        return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.count}}
     doubts = (*laws.doubts(view), *blocks.doubts())
     note = Note(
@@ -162,14 +162,14 @@ def _by_blocks(found: Found, view: View, blocks: laws.Blocks) -> Found:
         "Pairs within blocks of consecutive rows were compared, so the number depends on the order of the rows.",
     )
     return replace(
-        found, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, doubts=doubts, notes=(*found.notes, note)
+        result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, doubts=doubts, notes=(*result.notes, note)
     )
 
 
 def even_rows(view: View) -> None:
     """Refuse weights where a bound counts rows."""
-    kept = view.w[view.w > 0]
-    if len(kept) and (kept != kept[0]).any():
+    weights = view.w[view.w > 0]
+    if len(weights) and (weights != weights[0]).any():
         raise InputError(
             "TO205",
             "The bound is for rows of equal weight.",

@@ -55,8 +55,8 @@ class Cells:
             np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
         )
         shape = (1, self.size, m) if view.joint else (1, self.size)
-        found: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
-        return found
+        statistic: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
+        return statistic
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
@@ -67,23 +67,23 @@ class Cells:
         return None
 
 
-def over_votes(found: Sequence[Found]) -> Found:
+def over_votes(results: Sequence[Found]) -> Found:
     """The mean of what was found with one vote per row, and a p-value from all of them; no summary, which is of one."""
 
     def mean(name: str, values: Sequence[float]) -> float:
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
 
-    first = found[0]
+    first = results[0]
     parts = {
-        part: {name: mean(name, [one.parts[part][name] for one in found]) for name in numbers}
+        part: {name: mean(name, [one.parts[part][name] for one in results]) for name in numbers}
         for part, numbers in first.parts.items()
-        if all(part in one.parts for one in found)
+        if all(part in one.parts for one in results)
     }
     return replace(
         first,
-        statistic=mean("statistic", [one.statistic for one in found]),
-        pvalue=mean("pvalue", [one.pvalue for one in found]),
-        effect=mean("effect", [one.effect for one in found]),
+        statistic=mean("statistic", [one.statistic for one in results]),
+        pvalue=mean("pvalue", [one.pvalue for one in results]),
+        effect=mean("effect", [one.effect for one in results]),
         parts=parts,
         summary="",
     )

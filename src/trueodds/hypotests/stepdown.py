@@ -40,24 +40,24 @@ class Together:
         self.size = pool.shape[1]
         ranks = [_above(values) for values in self._pool]
         self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
-        self._far = np.array([far for _, far in ranks]).reshape(pool.shape)  # standard deviations above the mean
+        self._far = np.array([zscore for _, zscore in ranks]).reshape(pool.shape)  # standard deviations above the mean
         self.alone = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
 
     @property
     def adjusted(self) -> Array:
         """The step-down p-value of each claim, (claims,); of an undefined statistic NaN."""
-        found = np.full(len(self.observed), np.nan)
+        pvalues = np.full(len(self.observed), np.nan)
         order = [i for i in np.lexsort((-self._far[:, 0], self._above[:, 0])) if self._defined[i]]
         shares = []
-        least = np.full(self.size, self.size + 1)
-        far = np.full(self.size, -np.inf)
+        ranks = np.full(self.size, self.size + 1)
+        zscores = np.full(self.size, -np.inf)
         for i in reversed(order):
-            least, far = _sooner((least, far), (self._above[i], self._far[i]))
-            shares.append(_at_least(least, far, self._above[i, 0], self._far[i, 0]).mean())
-        found[order] = np.maximum.accumulate(shares[::-1]) if order else []
-        return found
+            ranks, zscores = _sooner((ranks, zscores), (self._above[i], self._far[i]))
+            shares.append(_at_least(ranks, zscores, self._above[i, 0], self._far[i, 0]).mean())
+        pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
+        return pvalues
 
-    def seen_from(self, alpha: float, most: Callable[[int], float] | None = None) -> list[float | None]:
+    def seen_from(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
         """The smallest statistic with which each claim would be rejected at level α, the others and all draws as they are.
 
         It is found by raising the claim's own statistic until its step-down p is at most α; between two draws too, and
@@ -66,7 +66,7 @@ class Together:
         recur among the draws there is nothing between them: the threshold is then such a value.
         """
         return [
-            self._threshold(i, alpha, most or self.largest) if self._defined[i] else None
+            self._threshold(i, alpha, upper_bound or self.largest) if self._defined[i] else None
             for i in range(len(self.observed))
         ]
 
@@ -74,7 +74,7 @@ class Together:
         """The largest statistic that the i-th claim has among its draws."""
         return float(self._pool[i].max())
 
-    def _threshold(self, i: int, alpha: float, most: Callable[[int], float]) -> float | None:
+    def _threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         others = [j for j in np.lexsort((-self._far[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
         left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
         for j in reversed(others):
@@ -82,16 +82,16 @@ class Together:
         left.reverse()  # the most surprising key of each draw among the others from each place on
 
         def enough(value: float) -> bool:
-            above, far = _above(np.concatenate([[value], self._pool[i, 1:]]))
+            above, zscores = _above(np.concatenate([[value], self._pool[i, 1:]]))
             for j, rest in zip(others, left, strict=False):
-                mine, its = (above[0], -far[0], i), (self._above[j, 0], -self._far[j, 0], j)
-                if mine < its:
+                own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._far[j, 0], j)
+                if own_key < its:
                     break
-                if _rejected(_sooner(rest, (above, far)), its[0], -its[1]) > alpha + 1e-12:
+                if _rejected(_sooner(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
                     return False
             else:
                 rest = left[-1]
-            return bool(_rejected(_sooner(rest, (above, far)), above[0], far[0]) <= alpha + 1e-12)
+            return bool(_rejected(_sooner(rest, (above, zscores)), above[0], zscores[0]) <= alpha + 1e-12)
 
         values, counts = np.unique(self._pool[i, 1:], return_counts=True)
         finite = np.isfinite(values)
@@ -101,7 +101,7 @@ class Together:
         at = _first(lambda k: enough(float(values[k])), len(values))
         if at == 0 or (at < len(values) and counts[at - 1 : at + 1].max() > 1):
             return float(values[at])
-        high = float(values[at]) if at < len(values) else most(i)
+        high = float(values[at]) if at < len(values) else upper_bound(i)
         if not high > values[at - 1] or not enough(high):
             return None
         if len(values) <= FEW:
@@ -134,18 +134,18 @@ def _between(low: float, high: float, enough: Callable[[float], bool]) -> float:
     return high
 
 
-def _rejected(keys: tuple[Array, Array], above: float, far: float) -> float:
+def _rejected(keys: tuple[Array, Array], above: float, zscore: float) -> float:
     """The share of draws at least as surprising as (above, far)."""
-    return float(_at_least(*keys, above, far).mean())
+    return float(_at_least(*keys, above, zscore).mean())
 
 
 def _above(values: Array) -> tuple[Array, Array]:
     """How many of the values are at least as large as each, and how far each lies above their mean."""
     order, finite = np.sort(values), np.isfinite(values)
-    least = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+    lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
     away = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
-    return len(order) - np.searchsorted(order, least, "left"), np.where(finite, away, values)
+    return len(order) - np.searchsorted(order, lower, "left"), np.where(finite, away, values)
 
 
 def _sooner(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -154,6 +154,8 @@ def _sooner(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array
     return np.where(first, other[0], one[0]), np.where(first, other[1], one[1])
 
 
-def _at_least(least: Array, far: Array, above: float, away: float) -> Array:
+def _at_least(ranks: Array, zscores: Array, above: float, away: float) -> Array:
     """Which draws are at least as surprising as (above, away)."""
-    return (least < above) | ((least == above) & (far >= away - TIE * abs(away) if np.isfinite(away) else far >= away))
+    return (ranks < above) | (
+        (ranks == above) & (zscores >= away - TIE * abs(away) if np.isfinite(away) else zscores >= away)
+    )

@@ -47,8 +47,8 @@ def found(view: View, score: str) -> Found:
     surplus = Surplus.of(view, score)
     late, w = missed(view), view.w
     endless = bool(late.any()) and (score == "log_loss" or surplus.spread == 0)
-    each = w[:, None] if view.joint else w
-    total = float(surplus.total(each * view.p, each * view.y))
+    weights = w[:, None] if view.joint else w
+    total = float(surplus.total(weights * view.p, weights * view.y))
     underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > LEVEL)).any())
     beyond = surplus.spread == 0 and not endless and underflowed
     if surplus.spread == 0 and not endless and not beyond:
@@ -61,8 +61,8 @@ def found(view: View, score: str) -> Found:
             Note("TN215", "Outcomes were observed whose probability is less than any float holds: z is infinite."),
         )
     if late.any():
-        whole = ", and z is infinite" if endless else ""
-        notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{whole}."),)
+        suffix = ", and z is infinite" if endless else ""
+        notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{suffix}."),)
     if score == "log_loss" and endless:  # an infinite loss outweighs the rows whose loss cannot be infinite
         effect = float(w[late].sum() / w[_ruling_out(view)].sum())
     else:
@@ -77,27 +77,27 @@ def cells(view: View, score: str) -> Cells:
     """|z|, each row by itself; infinite where an outcome comes that had probability 0 and the score knows no bound."""
     surplus = Surplus.of(view, score)
     watch = score == "log_loss" or surplus.spread == 0
-    sure = _ruling_out(view) & watch
-    p, w = view.p[sure].astype(np.float64), view.w[sure]
+    certain = _ruling_out(view) & watch
+    p, w = view.p[certain].astype(np.float64), view.w[certain]
     weight = w[:, None] if view.joint else w
-    impossible = np.isneginf(view.log_P[sure])
+    impossible = np.isneginf(view.log_P[certain])
     ruled = impossible if view.joint else impossible.any(axis=1)
     must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event, where its absence is impossible
-    slack = weight * (LEVEL + 4 * np.maximum(p - 1, 0.0))
+    tolerance = weight * (LEVEL + 4 * np.maximum(p - 1, 0.0))
 
-    least = float(view.w.min(where=view.w > 0, initial=np.inf))
+    min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
     def reader(_w: Array, wp: Array, wy: Array) -> Array:
         if surplus.spread > 0:
             z = np.abs(surplus.total(wp, wy)) / surplus.spread
         else:
-            beyond = np.abs(surplus.total(wp, wy)) > least / 2
+            beyond = np.abs(surplus.total(wp, wy)) > min_weight / 2
             z = np.where(beyond, np.inf, np.nan)
         if not watch:
             return z
-        seen = wy[..., sure, :] if view.joint else wy[..., sure]
-        off = ruled & (np.abs(seen - must) > slack)
-        return np.where(off.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
+        observed = wy[..., certain, :] if view.joint else wy[..., certain]
+        violated = ruled & (np.abs(observed - must) > tolerance)
+        return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
     return Cells.of_rows(view, reader)
 
@@ -126,14 +126,14 @@ def _single(view: View, score: str) -> Surplus:
 
 def _vectors(view: View, score: str) -> Surplus:
     p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
-    said = ~np.isneginf(logs)
-    s = -2 * p if score == "brier" else -np.where(said, logs, 0.0)
+    possible = ~np.isneginf(logs)
+    s = -2 * p if score == "brier" else -np.where(possible, logs, 0.0)
     share = p / p.sum(axis=1, keepdims=True)
     pull = s - (share * s).sum(axis=1, keepdims=True)
     pull[np.abs(pull) <= LEVEL * np.abs(s).max(axis=1, keepdims=True)] = 0.0
     if score == "log_loss":
-        pull[~said] = 0.0
-        low = np.where(said, s, np.inf).min(axis=1)
+        pull[~possible] = 0.0
+        low = np.where(possible, s, np.inf).min(axis=1)
         span = s.max(axis=1) - low  # s is 0, the least it can be, where nothing is said
     else:
         span = s.max(axis=1) - s.min(axis=1)
@@ -144,8 +144,8 @@ def _vectors(view: View, score: str) -> Surplus:
 
 def _law(view: View, second: Array, third: Array) -> tuple[float, float]:
     """Standard deviation and skewness of the sum, from Σw² times the second and third moment of each row."""
-    spread = float(np.sqrt(second.sum()))
-    if spread == 0:
+    std = float(np.sqrt(second.sum()))
+    if std == 0:
         return 0.0, 0.0
     w = np.divide(view.sums("ww"), view.w, out=np.zeros(len(view)), where=view.w > 0)
-    return spread, float((w * third).sum() / spread**3)
+    return std, float((w * third).sum() / std**3)

@@ -110,32 +110,34 @@ class TCal(ViewTest):
             single_rows(view, self.name)
             rows = _Vectors(view, levels)
             return Cells(view, rows.index, len(view), rows.statistic)
-        most = levels[-1]
-        finest: Partition = Uniform(most)
+        max_bins = levels[-1]
+        finest: Partition = Uniform(max_bins)
         index = finest.freeze(view).index(view.at)
-        if view.is_rows and (view.at == (index + 1) / most)[index < most - 1].any():
-            finest = _BinsAndEdges(most)
-            held = np.unique(finest.freeze(view).index(view.at))
-            errors = _averaged([held // 2, (held + 1) // 2], levels)  # an edge belongs to the bin below, and above
+        if view.is_rows and (view.at == (index + 1) / max_bins)[index < max_bins - 1].any():
+            finest = _BinsAndEdges(max_bins)
+            occupied = np.unique(finest.freeze(view).index(view.at))
+            errors = _averaged(
+                [occupied // 2, (occupied + 1) // 2], levels
+            )  # an edge belongs to the bin below, and above
         else:
-            held = np.unique(index)
-            errors = _errors([held // (most // m) for m in levels])
+            occupied = np.unique(index)
+            errors = _errors([occupied // (max_bins // m) for m in levels])
         pairs = Pairs(view, finest, errors)
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
-    def among(self, found: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
         """The p of each scale among its draws; the smallest leads, of equal ones that of the largest deviation."""
-        names, drawn = list(found.parts), draws[0]
-        single = [max(pvalue(float(values[j]), each[:, j]) for each in draws) for j in range(len(names))]
+        names, drawn = list(result.parts), draws[0]
+        single = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
         scale = drawn[:, : len(names)].std(axis=0)
         deviation = over(values[: len(names)] - drawn[:, : len(names)].mean(axis=0), scale)
-        best = min(range(len(names)), key=lambda j: (single[j], -deviation[j]))
+        strongest_at = min(range(len(names)), key=lambda j: (single[j], -deviation[j]))
         parts = {
-            name: {**found.parts[name], "pvalue": p, "holm": h}
+            name: {**result.parts[name], "pvalue": p, "holm": h}
             for name, p, h in zip(names, single, holm(single), strict=True)
         }
-        strongest = parts[names[best]]
-        return replace(found, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
+        strongest = parts[names[strongest_at]]
+        return replace(result, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
 
     def error(self) -> DebiasedL2:
         """The error on these bins; on the usual ones where every scale is looked at."""
@@ -148,8 +150,8 @@ class TCal(ViewTest):
             return [self.bins]
         if self.smoothness is not None:
             return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
-        most = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MOST)
-        return [2**b for b in range(1, max(1, most if view.is_rows else min(most, TALLIED)) + 1)]
+        n_scales = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MOST)
+        return [2**b for b in range(1, max(1, n_scales if view.is_rows else min(n_scales, TALLIED)) + 1)]
 
 
 def scales(n: int, axes: int = 1) -> int:
@@ -158,8 +160,8 @@ def scales(n: int, axes: int = 1) -> int:
     >>> scales(500), scales(500, 2)
     (15, 8)
     """
-    found = 2 / axes * math.log2(n / math.sqrt(math.log(max(n, 3))))
-    return max(1, math.floor(found) if axes == 1 else math.ceil(found))
+    limit = 2 / axes * math.log2(n / math.sqrt(math.log(max(n, 3))))
+    return max(1, math.floor(limit) if axes == 1 else math.ceil(limit))
 
 
 @dataclass(frozen=True)
@@ -181,13 +183,13 @@ class _BinsAndEdges(Partition):
 def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array, Array, Array, Array], Array]:
     """The mean of T at every scale over several ways to put cells into the finest bins."""
     ways = []
-    for each in finest:
-        starts = np.flatnonzero(np.diff(each, prepend=-1))
-        ways.append((starts, _errors([each[starts] // (levels[-1] // m) for m in levels])))
+    for cells in finest:
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        ways.append((starts, _errors([cells[starts] // (levels[-1] // m) for m in levels])))
 
     def errors(*sums: Array) -> Array:
-        found = [of(*(np.add.reduceat(x, starts, axis=-1) for x in sums)) for starts, of in ways]
-        return np.asarray(sum(found) / len(found))
+        values = [of(*(np.add.reduceat(x, starts, axis=-1) for x in sums)) for starts, of in ways]
+        return np.asarray(sum(values) / len(values))
 
     return errors
 
@@ -201,7 +203,7 @@ class _Vectors:
         self.index = np.empty(len(order), dtype=np.int64)
         self.index[order] = np.arange(len(order))
         self.starts = np.flatnonzero(np.diff(cells[-1][order], prepend=-1))
-        self.errors = _errors([each[order][self.starts] for each in cells])
+        self.errors = _errors([cell[order][self.starts] for cell in cells])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """T at every scale, of each draw."""
@@ -212,19 +214,19 @@ class _Vectors:
 
 def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
     """What reads T at every scale from the sums of the finest cells; `cells` names the cell of each at every scale."""
-    starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in cells]
+    starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
     within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 
     def errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
-        found, total = [], w.sum(axis=-1)
+        values, total = [], w.sum(axis=-1)
         vectors = residual.ndim > squares.ndim
         for level in reversed(range(len(cells))):
             square = residual * residual
-            found.append(over((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total)
+            values.append(over((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total)
             if level:
                 w, residual, squares = (np.add.reduceat(x, within[level - 1], axis=-1) for x in (w, residual, squares))
-        out = np.full((*found[0].shape, MOST), np.nan)
-        out[..., : len(found)] = np.stack(found[::-1], axis=-1)
+        out = np.full((*values[0].shape, MOST), np.nan)
+        out[..., : len(values)] = np.stack(values[::-1], axis=-1)
         return out
 
     return errors

@@ -44,21 +44,21 @@ class GroupResiduals:
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P
-        said = _columns(view.w, p, index, size) / w[:, None]
+        predicted = _columns(view.w, p, index, size) / w[:, None]
         if view.joint:
             variance = _columns(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
         else:
             variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
         if exact:
-            found = [_exact(_together(view, p, np.flatnonzero(index == g))) for g in range(size)]
+            forms = [_exact(_together(view, p, np.flatnonzero(index == g))) for g in range(size)]
         else:
-            found = [_pearson(each, squared) for each, squared in zip(said, ww, strict=True)]
-        form, chance, ranks = (np.array(x) for x in zip(*found, strict=True))
-        least = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
+            forms = [_pearson(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
+        form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
+        rounding = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
         if not view.joint:  # both outcomes have the residual of the event
-            least = np.broadcast_to(least.max(axis=1, keepdims=True), least.shape)
-        slack = np.where(chance, np.inf, least)
-        return cls(index, n, w, w**2 / ww, said, variance, form, slack, int(ranks.sum()))
+            rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
+        tolerance = np.where(chance, np.inf, rounding)
+        return cls(index, n, w, w**2 / ww, predicted, variance, form, tolerance, int(ranks.sum()))
 
     @property
     def size(self) -> int:
@@ -92,13 +92,15 @@ class GroupResiduals:
 
     def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
         """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
-        said, off = (self.said[:, 1], d[:, 1]) if baseline is None else (1 - self.said[:, baseline], -d[:, baseline])
+        predicted, residual = (
+            (self.said[:, 1], d[:, 1]) if baseline is None else (1 - self.said[:, baseline], -d[:, baseline])
+        )
         return {
             f"group {g + 1}": {
                 "n": float(self.n[g]),
-                "said": float(said[g]),
-                "expected": float(self.w[g] * said[g]),
-                "observed": float(self.w[g] * said[g] + off[g]),
+                "said": float(predicted[g]),
+                "expected": float(self.w[g] * predicted[g]),
+                "observed": float(self.w[g] * predicted[g] + residual[g]),
             }
             for g in range(self.size)
         }
@@ -113,29 +115,29 @@ def _together(view: View, p: Array, rows: Array) -> Array:
     if not view.joint:
         return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])
     weighted = np.sqrt(view.sums("ww")[rows])[:, None] * p[rows]
-    found: Array = weighted.T @ weighted
-    np.fill_diagonal(found, 0.0)
-    return found
+    products: Array = weighted.T @ weighted
+    np.fill_diagonal(products, 0.0)
+    return products
 
 
-def _exact(together: Array) -> tuple[Array, Array, int]:
+def _exact(cross_products: Array) -> tuple[Array, Array, int]:
     """A generalized inverse of the null covariance, which outcomes have chance, and the rank.
 
     The covariance is the Laplacian of a graph whose edges are the pairs of outcomes that one row can have. Scaled to
     variances of 1, an outcome that is rare everywhere keeps its direction; each part of the graph that hangs together
     loses one.
     """
-    variance = together.sum(axis=1)
+    variance = cross_products.sum(axis=1)
     chance = variance > 0
     scale = np.where(chance, 1 / np.sqrt(np.where(chance, variance, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * together * scale)
-    kept = values > CONNECTED
-    root = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
-    return root @ root.T, chance, int(kept.sum())
+    values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * cross_products * scale)
+    mask = values > CONNECTED
+    root = scale[:, None] * vectors[:, mask] / np.sqrt(values[mask])
+    return root @ root.T, chance, int(mask.sum())
 
 
-def _pearson(said: Array, squared: float) -> tuple[Array, Array, int]:
+def _pearson(predicted: Array, squared: float) -> tuple[Array, Array, int]:
     """Pearson's form, with Σw² in the place of the number of rows: the covariance if all rows of a group said the same."""
-    chance = said > 0
-    form = np.diag(np.where(chance, 1 / np.where(chance, squared * said, 1.0), 0.0))
+    chance = predicted > 0
+    form = np.diag(np.where(chance, 1 / np.where(chance, squared * predicted, 1.0), 0.0))
     return form, chance, max(int(chance.sum()) - 1, 0)

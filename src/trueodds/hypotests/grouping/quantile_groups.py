@@ -25,24 +25,24 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
     (array([0, 0, 0, 1]), 2)
     """
-    kept = w > 0
-    scores, weights, rows = np.asarray(s, dtype=np.float64)[kept], w[kept], n[kept]
+    mask = w > 0
+    scores, weights, rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
     unit = weights.sum() / rows.sum()
     even = bool((np.abs(weights - unit * rows) <= ALIKE * weights).all())
-    rising = ByScore(scores, np.zeros(len(scores)), rows if even else weights)
+    sorted_scores = ByScore(scores, np.zeros(len(scores)), rows if even else weights)
     i = np.arange(1, count)
     if even:
         # In whole numbers: a quantile that is a score must be that score, which lies in the lower group.
         place = i * (round(rows.sum()) - 1)
         low, part = place // count, place % count / count
-        last, following = rising.between(low + 1.0)
+        last, following = sorted_scores.between(low + 1.0)
     else:
         part = np.full(len(i), 0.5)
-        last, following = rising.between(i * weights.sum() / count)
+        last, following = sorted_scores.between(i * weights.sum() / count)
     cuts = last + part * (following - last)
     edges = np.unique(np.concatenate(([scores.min()], cuts, [scores.max()])))
     if len(edges) == 1:
         return np.zeros(len(s), dtype=np.int64), 1
     group = np.asarray(Bins(edges).index(np.asarray(s, dtype=np.float64)), dtype=np.int64)
-    held = np.unique(group[kept])  # with fewer rows than cuts, some cuts have no row between them
-    return np.minimum(np.searchsorted(held, group), len(held) - 1), len(held)
+    occupied = np.unique(group[mask])  # with fewer rows than cuts, some cuts have no row between them
+    return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)

@@ -20,37 +20,37 @@ def over_baselines(
     The changes are those of a fitted probability against the fit with the baseline that was chosen: the largest, and
     the mean over rows (weighted) and classes.
     """
-    found: dict[str, dict[str, float]] = {}
+    parts: dict[str, dict[str, float]] = {}
     for j in range(odds.P.shape[1]):
         other = odds if j == odds.baseline else against(j)
         statistic = statistics(other, form)[form]
         moved = np.abs(other.fitted - odds.fitted)[odds.w > 0]
-        found[f"baseline:{j}"] = {
+        parts[f"baseline:{j}"] = {
             "statistic": statistic,
             "pvalue": tail(other, other.rank, statistic, form),
             "largest_change": float(moved.max()),
             "mean_change": float(odds.w[odds.w > 0] @ moved.mean(axis=1) / odds.w.sum()),
         }
-    return found, (Note("TN236", _said(found, odds.baseline)),)
+    return parts, (Note("TN236", _said(parts, odds.baseline)),)
 
 
-def over_floors(odds: Odds, at: Callable[..., Odds], floor: float, form: str) -> dict[str, dict[str, float]]:
+def over_floors(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
     """Statistic and p-value at a tenth and at ten times the floor, where this one moved anything."""
-    found: dict[str, dict[str, float]] = {}
-    for other in (floor / 10, floor * 10):
+    parts: dict[str, dict[str, float]] = {}
+    for other in (min_prob / 10, min_prob * 10):
         if odds.touched and other < 1 / odds.P.shape[1]:
             there = at(floor=other)
             statistic = statistics(there, form)[form]
-            found[f"floor:{other:g}"] = {"statistic": statistic, "pvalue": tail(there, there.rank, statistic, form)}
-    return found
+            parts[f"floor:{other:g}"] = {"statistic": statistic, "pvalue": tail(there, there.rank, statistic, form)}
+    return parts
 
 
-def _said(found: dict[str, dict[str, float]], chosen: int) -> str:
-    p = [one["pvalue"] for one in found.values()]
+def _said(result: dict[str, dict[str, float]], chosen: int) -> str:
+    p = [one["pvalue"] for one in result.values()]
     defined = [x for x in p if not np.isnan(x)]
-    change = max(one["largest_change"] for one in found.values())
+    change = max(one["largest_change"] for one in result.values())
     text = (
-        f"With each of the {len(found)} classes as the baseline p lies between {figure(min(defined))} and {figure(max(defined))}"
+        f"With each of the {len(result)} classes as the baseline p lies between {figure(min(defined))} and {figure(max(defined))}"
         if defined
         else "No baseline has a p-value"
     )

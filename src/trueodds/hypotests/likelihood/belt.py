@@ -54,7 +54,7 @@ def belt(
     *,
     fitted: bool = False,
     max_degree: int = 4,
-    floor: float = 0.0,
+    min_prob: float = 0.0,
 ) -> Belt:
     r"""All curves of the selected degree that the outcomes do not reject, at each of many probabilities.
 
@@ -77,8 +77,8 @@ def belt(
     (1, [0.12, 0.35, 0.79], 'below')
     """
     levels = tuple(_inside("level", np.atleast_1d(levels)).tolist())
-    test = GiViTI(fitted=fitted, max_degree=max_degree, floor=floor)
-    curve, found = test.curve(view), test.on(view)
+    test = GiViTI(fitted=fitted, max_degree=max_degree, floor=min_prob)
+    curve, result = test.curve(view), test.on(view)
     if curve.law is None:
         raise InputError(
             "TO205",
@@ -90,13 +90,15 @@ def belt(
     x = np.log(p) - np.log1p(-p)
     at = np.vander(x, curve.degree + 1, increasing=True) @ curve.powers.raw[: curve.degree + 1, : curve.degree + 1]
     table = {"p": p, "curve": expit(x + at @ curve.fit.beta[0])}
-    stretches: list[Stretch] = []
+    segments: list[Stretch] = []
     for level in levels:
         drop = curve.law.quantile(level) / 2
         low, high = (expit(x + side * _farthest(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
         table |= {f"low_{level:g}": low, f"high_{level:g}": high}
-        stretches += [*_stretches(level, "above", p, low - p), *_stretches(level, "below", p, p - high)]
-    return Belt(table, levels, tuple(stretches), curve.degree, found.statistic, found.pvalue, view.n_rows, found.notes)
+        segments += [*_stretches(level, "above", p, low - p), *_stretches(level, "below", p, p - high)]
+    return Belt(
+        table, levels, tuple(segments), curve.degree, result.statistic, result.pvalue, view.n_rows, result.notes
+    )
 
 
 def _farthest(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
@@ -112,61 +114,61 @@ def _farthest(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
 
 def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
     beta = np.repeat(curve.inside(drop / 2)[None], len(at), axis=0)
-    value, slope, bend = curve.likelihood(beta)
-    best, allowed = float(curve.fit.gain[0]), np.full(len(at), drop)
+    value, slope, hessian = curve.likelihood(beta)
+    max_gain, allowed = float(curve.fit.gain[0]), np.full(len(at), drop)
     if not np.array_equal(curve.logits.w, curve.logits.ww):
         allowed *= curve.stretched(at)
     reached, going = np.full(len(at), -np.inf), np.arange(len(at))
     for _ in range(200):
-        values, turns = np.linalg.eigh(bend)
+        values, turns = np.linalg.eigh(hessian)
         values = np.maximum(values, FLATTEST * values[:, -1:] + 1e-200)
         back, out = (np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, side) for side in (slope, at[going]))
         top = value + 0.5 * (slope * back).sum(1)
-        room = np.maximum(top - (best - allowed[going]), 0.0)
+        room = np.maximum(top - (max_gain - allowed[going]), 0.0)
         step = back + out * np.sqrt(2 * room / (out * at[going]).sum(1))[:, None]
         step *= np.minimum(1.0, FAR / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
         for _half in range(60):
-            new, new_slope, new_bend = curve.likelihood(beta + step)
-            wild = ~(best - new <= 4 * allowed[going])
+            new, new_slope, new_hessian = curve.likelihood(beta + step)
+            wild = ~(max_gain - new <= 4 * allowed[going])
             if not wild.any():
                 break
             step[wild] /= 2
         moved = (step * at[going]).sum(1)
-        beta, value, slope, bend = beta + step, new, new_slope, new_bend
-        here = (beta * at[going]).sum(1)
-        endless = here + offset[going] > ENDLESS
-        short = best - value - allowed[going]
+        beta, value, slope, hessian = beta + step, new, new_slope, new_hessian
+        eta = (beta * at[going]).sum(1)
+        endless = eta + offset[going] > ENDLESS
+        short = max_gain - value - allowed[going]
         within = short <= 1e-8 * allowed[going]
-        reached[going[within]] = np.maximum(reached[going], here)[within]
-        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(here))) & (np.abs(short) <= 1e-8 * allowed[going])
+        reached[going[within]] = np.maximum(reached[going], eta)[within]
+        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(eta))) & (np.abs(short) <= 1e-8 * allowed[going])
         reached[going[endless]] = np.inf
         done = settled | endless
-        beta, value, slope, bend, going = beta[~done], value[~done], slope[~done], bend[~done], going[~done]
+        beta, value, slope, hessian, going = beta[~done], value[~done], slope[~done], hessian[~done], going[~done]
         if not len(going):
             break
     return reached
 
 
-def _stretches(level: float, side: str, p: Array, off: Array) -> list[Stretch]:
-    """Where `off` is positive, its zeros between two points by a straight line."""
-    positive = off > 0
+def _stretches(level: float, side: str, p: Array, gap: Array) -> list[Stretch]:
+    """Where `gap` is positive, its zeros between two points by a straight line."""
+    positive = gap > 0
     turns = np.flatnonzero(np.diff(positive.astype(int)))
-    crossings = p[turns] + (p[turns + 1] - p[turns]) * off[turns] / (off[turns] - off[turns + 1])
+    crossings = p[turns] + (p[turns + 1] - p[turns]) * gap[turns] / (gap[turns] - gap[turns + 1])
     ends = np.concatenate([p[:1] if positive[0] else [], crossings, p[-1:] if positive[-1] else []])
     return [Stretch(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
 
 
 def _points(points: Any, curve: Curve) -> Array:
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
-        seen = curve.logits.p[curve.logits.w > 0]
-        return np.linspace(seen.min(), seen.max(), int(points))
+        predicted = curve.logits.p[curve.logits.w > 0]
+        return np.linspace(predicted.min(), predicted.max(), int(points))
     return np.sort(_inside("point", np.atleast_1d(points)))
 
 
 def _inside(what: str, values: Any) -> Array:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found) or not ((found > 0) & (found < 1)).all():
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(
             "TO203", f"Every {what} must lie between 0 and 1, both excluded.", describe(values), "For instance 0.95."
         )
-    return found
+    return array

@@ -39,7 +39,9 @@ class Curve:
         b = self.powers.coefficients(self.fit.beta[0])
         if not self.fit.finite[0]:
             b = np.full(len(b), np.nan)
-        return {"curve": {"degree": float(self.degree), **{f"b{j}": float(each) for j, each in enumerate(b)}}}
+        return {
+            "curve": {"degree": float(self.degree), **{f"b{j}": float(coefficient) for j, coefficient in enumerate(b)}}
+        }
 
     def likelihood(self, beta: Array) -> tuple[Array, Array, Array]:
         """The log-likelihood (draws,) above the null's, its slope and curvature, at each β (draws, m)."""
@@ -47,17 +49,17 @@ class Curve:
         move = beta @ columns.T
         q = expit(logits.x + move)
         value = move @ self.wy - (np.logaddexp(0.0, logits.x + move) - np.logaddexp(0.0, logits.x)) @ logits.w
-        bend = np.einsum("dn,ni,nj->dij", logits.w * q * (1 - q), columns, columns, optimize=True)
-        return value, (self.wy - logits.w * q) @ columns, bend
+        hessian = np.einsum("dn,ni,nj->dij", logits.w * q * (1 - q), columns, columns, optimize=True)
+        return value, (self.wy - logits.w * q) @ columns, hessian
 
     def inside(self, drop: float) -> Array:
         """The maximum or, where it is at infinity, the first β on the straight way there that is within `drop`."""
-        best, low, high = self.fit.beta[0], 0.0, 1.0
+        maximum, low, high = self.fit.beta[0], 0.0, 1.0
         for _ in range(0 if self.fit.finite[0] else 50):
             middle = (low + high) / 2
-            near = self.fit.gain[0] - self.likelihood(middle * best[None])[0][0] <= drop
+            near = self.fit.gain[0] - self.likelihood(middle * maximum[None])[0][0] <= drop
             low, high = (low, middle) if near else (middle, high)
-        return high * best
+        return high * maximum
 
     def stretched(self, at: Array) -> Array:
         """The variance of each a·β̂ by the sandwich, over the one by the information."""

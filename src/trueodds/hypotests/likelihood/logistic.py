@@ -30,7 +30,7 @@ def statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str
     Where rows differ in weight the likelihood ratio is multiplied by the score statistic in the variance of the
     scores over the one in their information; that makes it χ² again. Source: Pace, Salvan & Sartori (2011).
     """
-    by_bread, by_meat = (each[:, : degree + 1].sum(1) for each in powers.scores(wy - logits.w * logits.p))
+    by_bread, by_meat = (scores[:, : degree + 1].sum(1) for scores in powers.scores(wy - logits.w * logits.p))
     if form == "score":
         return by_meat
     gain = highest(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
@@ -79,28 +79,28 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         q = expit(eta)
         slope = (y - w * q) @ columns
         packed = (w * q * (1 - q)) @ pairs
-        bend = np.empty((len(left), m, m))
-        bend[:, first, second] = bend[:, second, first] = packed
-        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", bend), NONE))  # of equal curvature along every axis
-        values, turns = np.linalg.eigh(bend * scale[:, :, None] * scale[:, None])
+        hessian = np.empty((len(left), m, m))
+        hessian[:, first, second] = hessian[:, second, first] = packed
+        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", hessian), NONE))  # of equal curvature along every axis
+        values, turns = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None])
         values = np.maximum(values, ROUNDING)
         step = scale * np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, scale * slope)
         promise = np.einsum("dm,dm->d", slope, step)
         move = step @ columns.T
-        reach = np.abs(eta).max(axis=1, initial=1.0)
-        far = np.minimum(1.0, FAR * reach / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
+        max_eta = np.abs(eta).max(axis=1, initial=1.0)
+        step_size = np.minimum(1.0, FAR * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
         for _half in range(60):
-            there = eta + far[:, None] * move
+            there = eta + step_size[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
             worse = ~(risen >= gain[left] - 1e-11 * (unit + gain[left]))
             if not worse.any():
                 break
-            far = np.where(worse, far / 2, far)
-        beta[left] += far[:, None] * step
+            step_size = np.where(worse, step_size / 2, step_size)
+        beta[left] += step_size[:, None] * step
         still = risen <= gain[left] * (1 + 1e-13)
         gain[left] = np.maximum(gain[left], risen)
         done = (promise <= EXACT * unit) | (still & (promise <= NOISE * unit))
-        finite[left[done]] = np.linalg.eigvalsh(bend[done])[:, 0] > FLAT
+        finite[left[done]] = np.linalg.eigvalsh(hessian[done])[:, 0] > FLAT
         eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE * unit)]
         if not len(left):
             break

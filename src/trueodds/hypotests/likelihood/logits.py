@@ -36,38 +36,38 @@ class Logits:
     touched: int  # rows that the floor moved
 
     @classmethod
-    def of(cls, view: View, floor: float, name: str) -> Logits:
+    def of(cls, view: View, min_prob: float, name: str) -> Logits:
         """The logits of a view; where one is infinite a floor must be given."""
-        w, seen = view.w, view.w > 0
-        logs = np.where(seen[:, None], view.log_P, np.log(0.5))
-        sure = np.isneginf(logs).any(axis=1)
-        if not floor and sure.any():
+        w, mask = view.w, view.w > 0
+        logs = np.where(mask[:, None], view.log_P, np.log(0.5))
+        certain = np.isneginf(logs).any(axis=1)
+        if not min_prob and certain.any():
             raise InputError(
                 "TO205",
                 f"The log odds of a probability of 0 or 1 are infinite, and {name} needs them.",
-                f"{int(view.n[sure].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
+                f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
                 "Give floor=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
             )
         moved = np.zeros(len(w), dtype=bool)
-        p, q = (np.where(seen, each.astype(np.float64), 0.5) for each in (view.p, view.q))
-        if floor:
-            moved = (logs < np.log(floor)).any(axis=1)
-            logs = np.clip(logs, np.log(floor), np.log1p(-floor))
-            p, q = (np.clip(each, floor, 1 - floor) for each in (p, q))
+        p, q = (np.where(mask, prob.astype(np.float64), 0.5) for prob in (view.p, view.q))
+        if min_prob:
+            moved = (logs < np.log(min_prob)).any(axis=1)
+            logs = np.clip(logs, np.log(min_prob), np.log1p(-min_prob))
+            p, q = (np.clip(prob, min_prob, 1 - min_prob) for prob in (p, q))
         v, ww = p * q, view.sums("ww")
         bread, meat = w * v, ww * v
         if not view.is_rows:
-            inside = seen & ~moved
+            inside = mask & ~moved
             bread = np.where(inside, np.maximum(view.w * view.p - view.sums("wpp"), 0.0), bread)
             meat = np.where(inside, view.sums("wwv"), meat)
         x = logs[:, 1] - logs[:, 0]
         return cls(p, x, w, ww, bread, meat, ww / np.maximum(view.n, 1.0), int(view.n[moved].sum()))
 
-    def notes(self, view: View, floor: float) -> tuple[Note, ...]:
+    def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
         """How many rows the floor moved."""
         if not self.touched:
             return ()
-        text = f"The floor {floor:g} stood in for the probabilities of {self.touched:,} of {view.n_rows:,} rows."
+        text = f"The floor {min_prob:g} stood in for the probabilities of {self.touched:,} of {view.n_rows:,} rows."
         return (Note("TN106", text),)
 
 
@@ -92,28 +92,28 @@ class Powers:
         weight = logits.bread / information + CERTAIN * weight if information > 0 else weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
-        apart = scale > 1e-12 * max(1.0, abs(center))
-        x = (logits.x - center) / (scale if apart else 1.0)
+        distinct = scale > 1e-12 * max(1.0, abs(center))
+        x = (logits.x - center) / (scale if distinct else 1.0)
         columns, raw = [np.ones(len(weight))], [np.eye(1, degree + 1)[0]]
-        for _ in range(degree if apart else 0):
+        for _ in range(degree if distinct else 0):
             column = x * columns[-1]
             terms = (np.roll(raw[-1], 1) - center * raw[-1]) / scale
-            whole = np.sqrt(weight @ column**2)
+            full_size = np.sqrt(weight @ column**2)
             for _twice in range(2):
                 for earlier, its in zip(columns, raw, strict=True):
                     share = weight @ (column * earlier)
                     column, terms = column - share * earlier, terms - share * its
             size = np.sqrt(weight @ column**2)
-            if size <= 1e-9 * whole:
+            if size <= 1e-9 * full_size:
                 break
             columns.append(column / size)
             raw.append(terms / size)
         total = np.sqrt(max(information, LEAST * logits.w.sum()))
         made, m = np.stack(columns, axis=1) / total, len(columns)
-        bread, meat = (made.T @ (each[:, None] * made) for each in (logits.bread, logits.meat))
+        bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.bread, logits.meat))
         # The fourth cumulant of y is about its variance where outcomes are rare: the few rows with weight in q⁴ tell.
-        peaked, spread = (logits.meat * logits.each) @ made**4, np.diag(meat) ** 2
-        tosses = np.divide(4 * spread, peaked, out=np.zeros(m), where=peaked > 0)
+        peaked, squared_variance = (logits.meat * logits.each) @ made**4, np.diag(meat) ** 2
+        tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
         return cls(made, np.stack(raw, axis=1)[:m] / total, _independent(bread), _independent(meat), tosses)
 
     @property

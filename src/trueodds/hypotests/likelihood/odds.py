@@ -42,28 +42,28 @@ class Odds:
     units: Units | None = None  # by whose sums the scores' variance is estimated; None where the model says it
 
     @classmethod
-    def of(cls, view: View, baseline: int | str | None, floor: float, name: str, units: Units | None = None) -> Odds:
+    def of(cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None) -> Odds:
         """The log odds of a view; where one is infinite a floor must be given. Two classes are against the first."""
-        seen, came = view.w > 0, view.Y
-        k = came.shape[1]
+        mask, Y = view.w > 0, view.Y
+        k = Y.shape[1]
         base = baseline_of(baseline, k if view.joint else max(view.classes, 2))
         base = base if view.joint else 0
-        logs = np.where(seen[:, None], view.log_P, -np.log(k))
+        logs = np.where(mask[:, None], view.log_P, -np.log(k))
         zero = np.isneginf(logs)
-        sure = zero.any(axis=1)
-        if not floor and sure.any():
+        certain = zero.any(axis=1)
+        if not min_prob and certain.any():
             raise InputError(
                 "TO205",
                 f"The log odds of a probability of 0 are infinite, and {name} needs them.",
-                f"{int(view.n[sure].sum()):,} of {view.n_rows:,} rows with a probability of 0",
+                f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
                 "Give floor=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
             )
-        missed = (zero & (came > 0)).any(axis=1)
-        moved = (logs < np.log(floor)).any(axis=1) if floor else sure
-        logs = floored(LogProbabilities(logs), max(floor, OF_LOGITS))
+        missed = (zero & (Y > 0)).any(axis=1)
+        moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
+        logs = floored(LogProbabilities(logs), max(min_prob, OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
-            softmax(logs), x, came, view.w, view.sums("ww"), view.n, base,
+            softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
             int(view.n[moved].sum()), int(view.n[missed].sum()), units,
         )  # fmt: skip
 
@@ -94,11 +94,11 @@ class Odds:
 
     def sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
         """Minus the log-likelihood with its derivatives; `squared` weighs every row by Σw²."""
-        whole = np.zeros(2 * self.P.shape[1])
-        whole[self._free] = theta
-        at = by_class(*self._columns, self.ww if squared else self.w, whole)
-        bend = at.hessian[self._free[:, None], self._free]
-        return Likelihood(at.value, at.gradient[self._free], bend, at.weight, at.n)
+        full_theta = np.zeros(2 * self.P.shape[1])
+        full_theta[self._free] = theta
+        at = by_class(*self._columns, self.ww if squared else self.w, full_theta)
+        hessian = at.hessian[self._free[:, None], self._free]
+        return Likelihood(at.value, at.gradient[self._free], hessian, at.weight, at.n)
 
     @cached_property
     def null(self) -> Likelihood:
@@ -173,10 +173,10 @@ class Odds:
         """The same with the number of units that it rests on, by a sandwich where weights or units ask for it."""
         if not self.best.converged or self.rank < len(self.identity) or not self.enough:
             return None
-        bend = self.best.at.hessian
-        bread = np.linalg.pinv(bend, hermitian=True)
+        hessian = self.best.at.hessian
+        bread = np.linalg.pinv(hessian, hermitian=True)
         if self.units is None:
             return Spread(bread) if self.even else by_model(bread, self.sums(self.best.theta, squared=True).hessian)
-        x, q, came = (each[:, self.others] for each in (self.x, self.fitted, self.Y))
-        found = by_units(bread, bend, Scores(x, q, came, self.w), self.units)
-        return found if whitened(found.covariance).shape[1] == self.rank else None
+        x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted, self.Y))
+        sandwich = by_units(bread, hessian, Scores(x, q, Y, self.w), self.units)
+        return sandwich if whitened(sandwich.covariance).shape[1] == self.rank else None

@@ -19,64 +19,64 @@ SAFE, REJECTED = 3, 34
 SAFE_UNITS, SCORE_REJECTED = 10, 21
 
 
-def notes(odds: Odds, view: View, floor: float, form: str) -> tuple[Note, ...]:
+def notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
     """What the floor moved, what came against it, and what cannot be told."""
-    found = []
+    note_list = []
     if odds.touched:
-        text = f"The floor {floor:g} stood in for the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
-        found.append(Note("TN106", text))
+        text = f"The floor {min_prob:g} stood in for the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
+        note_list.append(Note("TN106", text))
     if odds.missed:
         text = f"{odds.missed:,} outcomes came that had probability 0: by itself that rejects calibration, and the statistic only says what the rest does at this floor."
-        found.append(Note("TN235", text))
+        note_list.append(Note("TN235", text))
     if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
         text = (
             "The predictions take too few values to tell every shift from its slope: only what can be told is tested."
         )
-        found.append(Note("TN218", text))
+        note_list.append(Note("TN218", text))
     elif not odds.best.converged:
         text = "The predictions separate what came from what did not, or some classes never came: no finite coefficients are best, and the likelihood is taken at its limit. A slight pull to the identity has finite ones: to.fit(preds, 'mcllo', penalty=0.5)."
-        found.append(Note("TN217", text))
+        note_list.append(Note("TN217", text))
     if odds.units is not None:
-        told = units_of(odds, form)
-        assert told is not None
+        n_units = units_of(odds, form)
+        assert n_units is not None
         if not odds.enough or (form != "score" and odds.best.converged and odds.spread is None):
             text = f"{odds.units.count:,} independent rows or clusters with weight cannot tell the variance of the scores in {odds.rank} directions, so the test is undefined."
-            found.append(Note("TN237", text))
-        elif told <= odds.rank:
-            text = f"{odds.units.count:,} independent rows or clusters are so unequal that they tell the variance as {told:.2g} equal ones would, in {odds.rank} directions, so the test is undefined. null='redraw' needs no variance."
-            found.append(Note("TN237", text))
-    return tuple(found)
+            note_list.append(Note("TN237", text))
+        elif n_units <= odds.rank:
+            text = f"{odds.units.count:,} independent rows or clusters are so unequal that they tell the variance as {n_units:.2g} equal ones would, in {odds.rank} directions, so the test is undefined. null='redraw' needs no variance."
+            note_list.append(Note("TN237", text))
+    return tuple(note_list)
 
 
 def doubts(odds: Odds, form: str) -> tuple[str, ...]:
     """Whether so little can be told that the law is not to be trusted."""
-    found = []
-    told = units_of(odds, form)
-    if told is not None:
-        equal = told if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
+    reasons = []
+    n_units = units_of(odds, form)
+    if n_units is not None:
+        equal = n_units if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
         if form == "score" and equal < SAFE_UNITS * odds.rank:
-            found.append(
+            reasons.append(
                 f"The variance of the scores rests on as much as {equal:.2g} equal rows or clusters would tell; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} for each degree of freedom, up to {SCORE_REJECTED} % of calibrated models were rejected at 5 % by the score."
             )
     elif odds.worth < SAFE * odds.rank:
-        found.append(
+        reasons.append(
             f"What is tested rests on as much as {odds.worth:.2g} rows would tell; below {SAFE * odds.rank}, {SAFE} for each degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
         )
     if form != "score" and not odds.best.converged:
-        found.append("No finite coefficients are best, and χ² is no law for the limit.")
-    return tuple(found)
+        reasons.append("No finite coefficients are best, and χ² is no law for the limit.")
+    return tuple(reasons)
 
 
-def with_degrees(law: str, df: set[float], kind: str) -> str:
+def with_degrees(distribution: str, df: set[float], kind: str) -> str:
     """The law with its degrees of freedom, where all views have as many.
 
     >>> with_degrees("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
-        return f"{law} with as many {_several(kind)} as can be told"
+        return f"{distribution} with as many {_several(kind)} as can be told"
     (d,) = df
-    return f"{law} with {d:g} {kind if d == 1 else _several(kind)}"
+    return f"{distribution} with {d:g} {kind if d == 1 else _several(kind)}"
 
 
 def _several(kind: str) -> str:

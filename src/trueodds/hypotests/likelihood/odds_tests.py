@@ -31,20 +31,20 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
     variance is that of units, by the same quotient of Wald's statistics: it is seen at the best fit, where it tells
     chance apart from a wrong model.
     """
-    found: dict[str, float] = {}
+    by_form: dict[str, float] = {}
     slope = odds.null.gradient
     by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.enough else NAN
     if form in (None, "score"):
-        found["score"] = by_meat
+        by_form["score"] = by_meat
     if form in (None, "likelihood-ratio"):
         by_bread = by_meat if odds.even and odds.units is None else quadratic(slope, odds.null.hessian)
         if odds.units is not None and odds.spread is not None:
-            off = odds.best.theta - odds.identity
-            by_meat, by_bread = quadratic(off, odds.spread), float(off @ odds.best.at.hessian @ off)
-        found["likelihood-ratio"] = gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
+            deviation = odds.best.theta - odds.identity
+            by_meat, by_bread = quadratic(deviation, odds.spread), float(deviation @ odds.best.at.hessian @ deviation)
+        by_form["likelihood-ratio"] = gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
     if form in (None, "wald"):
-        found["wald"] = NAN if odds.spread is None else quadratic(odds.best.theta - odds.identity, odds.spread)
-    return {each: found[each] for each in FORMS if each in found}
+        by_form["wald"] = NAN if odds.spread is None else quadratic(odds.best.theta - odds.identity, odds.spread)
+    return {name: by_form[name] for name in FORMS if name in by_form}
 
 
 def units_of(odds: Odds, form: str) -> float | None:
@@ -65,35 +65,40 @@ def tail(odds: Odds, df: int, statistic: float, form: str = "wald") -> float:
 def subtests(odds: Odds) -> dict[str, dict[str, float]]:
     """Wald's tests of some of the parameters."""
     m = len(odds.others)
-    off, gammas, taus = odds.best.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
-    asked = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
-    return {name: _wald(odds, which, off) for name, which in asked.items()}
+    deviation, gammas, taus = odds.best.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
+    contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
+    return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
 
 
 def classes(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
     """Shift and slope of each class; of a binary view, of its event."""
-    m, found = len(odds.others), []
-    off = odds.best.theta - odds.identity
+    m, by_class = len(odds.others), []
+    deviation = odds.best.theta - odds.identity
     wide = within(units_of(odds, "wald"))
     for i in range(m):
-        told: dict[str, float] = {}
+        parameters: dict[str, float] = {}
         for name, at in (("tau", 2 * i + 1), ("gamma", 2 * i)):
             value, se = NAN, NAN
             if odds.spread is not None:
                 value, se = float(odds.best.theta[at]), float(np.sqrt(odds.spread[at, at]))
-            told |= {name: value, f"{name}_se": se, f"{name}_low": value - wide * se, f"{name}_high": value + wide * se}
+            parameters |= {
+                name: value,
+                f"{name}_se": se,
+                f"{name}_low": value - wide * se,
+                f"{name}_high": value + wide * se,
+            }
         for end in ("", "_low", "_high"):
-            told[f"delta{end}"] = float(np.exp(np.minimum(told[f"tau{end}"], 700.0)))
-        found.append(told | _wald(odds, np.eye(2 * m)[2 * i : 2 * i + 2], off))
-    for one, p in zip(found, holm([one["pvalue"] for one in found]), strict=True):
+            parameters[f"delta{end}"] = float(np.exp(np.minimum(parameters[f"tau{end}"], 700.0)))
+        by_class.append(parameters | _wald(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
+    for one, p in zip(by_class, holm([one["pvalue"] for one in by_class]), strict=True):
         one["holm"] = p
     names = [f"class:{j}" for j in odds.others] if joint else ["event"]
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, by_class, strict=True))
 
 
-def _wald(odds: Odds, which: Array, off: Array) -> dict[str, float]:
+def _wald(odds: Odds, which: Array, deviation: Array) -> dict[str, float]:
     df = len(which)
     if odds.spread is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}
-    statistic = quadratic(which @ off, which @ odds.spread @ which.T)
+    statistic = quadratic(which @ deviation, which @ odds.spread @ which.T)
     return {"statistic": statistic, "df": float(df), "pvalue": tail(odds, df, statistic)}

@@ -64,19 +64,23 @@ def _vanishing(odds: Odds) -> bool:
 
 def _no_accident(odds: Odds, view: View) -> bool:
     """Whether predictions of so many and such values cannot have come to that by chance."""
-    seen = view.w > 0
-    said, came, w = view.p[seen].reshape(int(seen.sum()), -1), view.y[seen].reshape(int(seen.sum()), -1), view.w[seen]
-    rows, index = np.unique(said, axis=0, return_inverse=True)
-    index, rounding = index.reshape(-1), 4 * float(np.finfo(said.dtype).eps)
+    mask = view.w > 0
+    predicted, observed, w = (
+        view.p[mask].reshape(int(mask.sum()), -1),
+        view.y[mask].reshape(int(mask.sum()), -1),
+        view.w[mask],
+    )
+    rows, index = np.unique(predicted, axis=0, return_inverse=True)
+    index, rounding = index.reshape(-1), 4 * float(np.finfo(predicted.dtype).eps)
     if len(rows) <= len(odds.identity) or _simple(rows, rounding):
         return False
     mass = np.bincount(index, w)
-    rates = np.stack([np.bincount(index, w * column) for column in came.T], axis=1) / mass[:, None]
+    rates = np.stack([np.bincount(index, w * column) for column in observed.T], axis=1) / mass[:, None]
     return not np.allclose(rates, rows, rtol=0, atol=max(1e-9, rounding))
 
 
 def _simple(rows: Array, rounding: float) -> bool:
     """Whether all probabilities, or some of very many, are fractions with a small denominator."""
     some = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _LOOKED_AT // rows.shape[1]))).astype(np.int64)
-    x, over = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, SIMPLE + 1)
-    return bool((np.abs(x * over - np.rint(x * over)) <= rounding * over).any(axis=1).all())
+    x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, SIMPLE + 1)
+    return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

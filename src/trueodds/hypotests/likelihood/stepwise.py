@@ -49,9 +49,9 @@ class Law:
 
     def surprise(self, x: Any) -> Any:
         """−log P(D > x), which orders values whose probability is too small for a float."""
-        over = np.asarray(x, dtype=np.float64) - self.terms * STEP
-        z = np.sqrt(np.clip(over, 0.0, _END**2))
-        return np.where(over <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
+        excess = np.asarray(x, dtype=np.float64) - self.terms * STEP
+        z = np.sqrt(np.clip(excess, 0.0, _END**2))
+        return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
 
     def quantile(self, level: float) -> float:
         """The x that D stays below with probability `level`."""

@@ -21,14 +21,14 @@ def worth(odds: Odds) -> float:
     k, rank = odds.P.shape[1], odds.rank
     slopes, shifts = np.zeros((2, k, rank))
     slopes[odds.others], shifts[odds.others] = odds.by_model[::2], odds.by_model[1::2]
-    each, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
+    squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
     rows = max(1, _BLOCK // (k * max(rank, 1)))
     for start in range(0, len(odds.P), rows):
         part = slice(start, start + rows)
         P = odds.P[part]
         pulls = odds.x[part, :, None] * slopes + shifts
         pulls -= np.einsum("nk,nkr->nr", P, pulls)[:, None]
-        sizes = each[part, None] * (pulls**2).sum(axis=2)
+        sizes = squared_weight[part, None] * (pulls**2).sum(axis=2)
         with np.errstate(over="ignore", invalid="ignore"):  # it rests on nothing then
             total += float((odds.n[part, None] * P * sizes**2).sum())
     return rank**2 / total if total > 0 else 0.0

@@ -35,8 +35,8 @@ class BinaryCells:
     def __init__(self, view: View) -> None:
         cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).freeze(view)
         number = cells.index(view.at)
-        held, self.index = np.unique(number, return_inverse=True)
-        self.size = len(held)
+        occupied, self.index = np.unique(number, return_inverse=True)
+        self.size = len(occupied)
         p = view.p.astype(np.float64)
 
         def summed(x: Array) -> Array:
@@ -57,11 +57,11 @@ class BinaryCells:
         self.precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
         of_cell = np.array([self.nodes.spread(x, self.size) for x in self.precision]).reshape(-1, self.size)
         self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
-        spread, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
+        total_variance, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
         centered = self.slope - (self.slope @ self.variance) / total
         self.linear = np.stack(
             [
-                np.full(self.size, 1 / np.sqrt(max(spread, TINY))),
+                np.full(self.size, 1 / np.sqrt(max(total_variance, TINY))),
                 self.slope / np.sqrt(max(slopes, TINY)),
                 centered / np.sqrt(max((centered**2 * self.variance).sum(), TINY)),
             ],
@@ -87,24 +87,24 @@ class Nodes:
         self.starts = starts
         self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 
-    def of(self, cell: Array, most: int) -> Array:
+    def of(self, cell: Array, max_nodes: int) -> Array:
         """The node of each cell at the finest of the scales up to so many nodes; 0 where there is none."""
-        scales = [each for each in self.starts if len(each) <= most]
+        scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 
     def spread(self, x: Array, cells: int) -> Array:
         """What each node of one scale has, given to its cells."""
-        starts = next(each for each in self.starts if len(each) == len(x))
+        starts = next(scale for scale in self.starts if len(scale) == len(x))
         return np.repeat(x, np.diff(starts, append=cells))
 
     def sums(self, x: Array, axis: int = -1) -> list[Array]:
         """Sums over the cells of each node along an axis, by scale."""
         if not self.starts:
             return []
-        found = [np.add.reduceat(x, self.starts[-1], axis=axis)]
+        by_scale = [np.add.reduceat(x, self.starts[-1], axis=axis)]
         for within in reversed(self.within):
-            found.append(np.add.reduceat(found[-1], within, axis=axis))
-        return found[::-1]
+            by_scale.append(np.add.reduceat(by_scale[-1], within, axis=axis))
+        return by_scale[::-1]
 
 
 def are_shares(view: View) -> bool:

@@ -27,28 +27,28 @@ class Member:
     among: int = 1  # of how many normal statistics it is the largest
 
 
-def log_pvalues(pool: Array, member: Member) -> Array:
+def log_pvalues(pool: Array, component: Member) -> Array:
     """The log p-value of each entry of the pool (B,), observed and drawn alike.
 
     The law is normal or χ² with mean and variance those of the pool. It needs to be right only roughly: what is
     combined from it is judged among the same draws.
     """
-    if member.squares:
+    if component.squares:
         scale = pool.std()
         u = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)
-        x = np.maximum(member.degrees + np.sqrt(2.0 * member.degrees) * u, 0.0)
-    elif member.degrees:
+        x = np.maximum(component.degrees + np.sqrt(2.0 * component.degrees) * u, 0.0)
+    elif component.degrees:
         mean = pool.mean()
-        x = pool * (member.degrees / mean) if mean > 0 else np.zeros_like(pool)
-    elif member.among > 1:
-        middle, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / member.among)))
+        x = pool * (component.degrees / mean) if mean > 0 else np.zeros_like(pool)
+    elif component.among > 1:
+        middle, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / component.among)))
         z = pool * (expected / middle) if middle > 0 else np.zeros_like(pool)
-        return np.minimum(np.log(2.0 * member.among) + log_ndtr(-z), 0.0)
+        return np.minimum(np.log(2.0 * component.among) + log_ndtr(-z), 0.0)
     else:
         scale = np.sqrt((pool * pool).mean())
         z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
         return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
-    tail = chdtrc(member.degrees, x)
+    tail = chdtrc(component.degrees, x)
     return np.where(tail > 1e-300, np.log(np.maximum(tail, 1e-300)), -690.0 - 0.5 * (x - x.min()))
 
 
@@ -65,10 +65,10 @@ def surprise(pool: Array) -> Array:
     upper = max(5, size // 10)
     if size <= upper:
         return pool
-    rising = np.sort(pool, axis=-1)
+    sorted_pool = np.sort(pool, axis=-1)
     out = np.empty_like(pool)
     for where in np.ndindex(pool.shape[:-1]):
-        values, order = pool[where], rising[where]
+        values, order = pool[where], sorted_pool[where]
         rank = size - np.searchsorted(order, values - TIE * np.abs(values), "left")
         out[where] = -np.log(np.maximum(rank, 1) / size)
         cut = order[size - upper]
@@ -87,9 +87,9 @@ def combined(log_p: Array, weights: Array) -> Array:
     share = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
     total = share.sum(axis=0)
     evidence = np.where(defined, -log_p, 0.0)
-    most = evidence.max(axis=0)
+    largest = evidence.max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = most + np.log((share * np.exp(evidence - most)).sum(axis=0) / total)
+        value = largest + np.log((share * np.exp(evidence - largest)).sum(axis=0) / total)
     return np.where(total > 0, value, np.nan)
 
 

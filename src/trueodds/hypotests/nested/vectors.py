@@ -47,8 +47,8 @@ class VectorLeaves:
         depth = int(np.log2(max(ELEMENTS // k, 4)))
         P = view.p.astype(np.float64)
         place = nested_cells(P, depth)
-        held, self.index = np.unique(place, return_inverse=True)
-        self.size = len(held)
+        occupied, self.index = np.unique(place, return_inverse=True)
+        self.size = len(occupied)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
 
         def summed(x: Array) -> Array:
@@ -81,7 +81,7 @@ class VectorLeaves:
         for m in SCALES:
             if m > 2**depth // 2 or m > self.size:
                 break
-            starts.append(np.flatnonzero(np.diff(held // (2**depth // m), prepend=-1)))
+            starts.append(np.flatnonzero(np.diff(occupied // (2**depth // m), prepend=-1)))
         self.nodes = Nodes(starts)
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -90,7 +90,7 @@ class VectorLeaves:
         flat = (*residual.shape[:-2], -1)
         level = residual.sum(axis=-2) * self.level
         slope = np.einsum("...lk,lk->...k", residual, self.slope)
-        found = [
+        values = [
             residual.reshape(flat) @ self.logs,
             np.abs(level).max(axis=-1),
             (level**2).sum(axis=-1),
@@ -98,7 +98,7 @@ class VectorLeaves:
             (slope**2).sum(axis=-1),
         ]
         single = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
-        found += [(sums**2).sum(axis=-2) @ self.scale - single for sums in self.nodes.sums(residual, axis=-2)]
-        out = np.full((*found[0].shape, 5 + len(SCALES)), np.nan)
-        out[..., : len(found)] = np.stack(found, axis=-1)
+        values += [(sums**2).sum(axis=-2) @ self.scale - single for sums in self.nodes.sums(residual, axis=-2)]
+        out = np.full((*values[0].shape, 5 + len(SCALES)), np.nan)
+        out[..., : len(values)] = np.stack(values, axis=-1)
         return out

@@ -64,11 +64,11 @@ class Embedding:
         return self._relabeled if self.view.joint else None
 
     def _relabeled(self, labels: Array) -> Array:
-        w, said = self.view.w[:, None], self.view.p[:, self.places.outcome].astype(np.float64)
+        w, predicted = self.view.w[:, None], self.view.p[:, self.places.outcome].astype(np.float64)
 
         def work(a: int, b: int) -> Array:
-            seen = labels.T[a:b, :, None] == self.places.outcome
-            return self._form(w * (seen - said)).q
+            observed = labels.T[a:b, :, None] == self.places.outcome
+            return self._form(w * (observed - predicted)).q
 
         return np.concatenate([np.empty(0), *in_blocks(work, labels.shape[1], self._block)])
 
@@ -86,21 +86,21 @@ class Embedding:
         named = np.unique(s)
         rest = np.maximum(1 - P[:, named].sum(axis=1), 0.0)
         cases = [(P[:, c], s == c) for c in named] + [(rest, np.zeros(len(s), dtype=bool))]
-        reach, said = view.w[:, None] * self.similar, P[:, s]
+        kernel_weights, predicted = view.w[:, None] * self.similar, P[:, s]
         cov = np.zeros((len(s), len(s)))
-        for chance, came in cases:
-            d = reach * (came - said)
+        for chance, observed in cases:
+            d = kernel_weights * (observed - predicted)
             cov += (chance[:, None] * d).T @ d
         scale = np.diag(cov) > 0
         scale = np.where(scale, 1 / np.sqrt(np.where(scale, np.diag(cov), 1.0)), 0.0)
         values, vectors = np.linalg.eigh(cov * scale[:, None] * scale)
-        kept = values > ALIKE * max(values[-1], ALIKE)
-        whiten = (scale[:, None] * vectors)[:, kept] / np.sqrt(values[kept])
+        mask = values > ALIKE * max(values[-1], ALIKE)
+        whiten = (scale[:, None] * vectors)[:, mask] / np.sqrt(values[mask])
         fourth = 0.0
-        for chance, came in cases:
-            lengths = (((reach * (came - said)) @ whiten) ** 2).sum(axis=1)
+        for chance, observed in cases:
+            lengths = (((kernel_weights * (observed - predicted)) @ whiten) ** 2).sum(axis=1)
             fourth += float(chance @ lengths**2)
-        return float(kept.sum() ** 2 / fourth) if fourth > 0 else 0.0
+        return float(mask.sum() ** 2 / fourth) if fourth > 0 else 0.0
 
     def _form(self, residuals: Array) -> Form:
         """From w (y − p) of each location's outcome, (draws, n, J)."""

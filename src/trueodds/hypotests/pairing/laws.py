@@ -31,15 +31,15 @@ def bootstrap(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tupl
     for start in range(0, resamples, max(1, DRAWN // n)):
         rows = rng.integers(0, n, (min(max(1, DRAWN // n), resamples - start), n))
         draws.append(on_drawn(pairs, np.stack([np.bincount(one, minlength=n) for one in rows])))
-    seen = observed(pairs)
-    return seen, pvalue(seen, np.concatenate(draws))
+    statistic = observed(pairs)
+    return statistic, pvalue(statistic, np.concatenate(draws))
 
 
 def observed(pairs: RowPairs) -> float:
     """n U / (n − 1) − V on all rows, in units of the mean weight squared."""
     n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.own)
-    apart = float(pairs.forms.observed[0])
-    return pairs.twice * (apart / (n - 1) ** 2 - (apart + own) / n**2) / float(pairs.w.mean()) ** 2
+    pair_sum = float(pairs.forms.observed[0])
+    return pairs.twice * (pair_sum / (n - 1) ** 2 - (pair_sum + own) / n**2) / float(pairs.w.mean()) ** 2
 
 
 def on_drawn(pairs: RowPairs, counts: Array) -> Array:
@@ -73,8 +73,8 @@ class Blocks:
         mean = float(above.sum() / below.sum())
         if count < 2:
             return cls(mean, float("nan"), count)
-        spread = above - mean * below
-        return cls(mean, float(np.sqrt(count / (count - 1) * (spread**2).sum()) / below.sum()), count)
+        deviations = above - mean * below
+        return cls(mean, float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / below.sum()), count)
 
     @property
     def z(self) -> float:
@@ -107,12 +107,12 @@ def bound_of_biased(v: float, n: int) -> float:
 
 def doubts(view: View) -> tuple[str, ...]:
     """Whether outcomes are so rare that the laws of large n reject too often."""
-    kept = view.w > 0
-    w, p = view.w[kept], np.asarray(view.p[kept], dtype=np.float64)
+    mask = view.w > 0
+    w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
     v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
-    worth = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
-    if worth >= FEW_OUTCOMES:
+    effective_n = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
+    if effective_n >= FEW_OUTCOMES:
         return ()
     return (
-        f"Outcomes are rare: the chance in them is worth {worth:.2g} rows of it all, Σ p(1 − p), and laws of large n reject too often.",
+        f"Outcomes are rare: the chance in them is worth {effective_n:.2g} rows of it all, Σ p(1 − p), and laws of large n reject too often.",
     )

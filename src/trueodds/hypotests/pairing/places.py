@@ -38,8 +38,8 @@ def chosen(view: View, count: int) -> Places:
 
     The j-th outcome is where (j + ½) / J falls in the cumulative probabilities of its place; equal locations are one.
     """
-    kept = view.w > 0
-    P, w = matrix(view)[kept], view.w[kept]
+    mask = view.w > 0
+    P, w = matrix(view)[mask], view.w[mask]
     count = max(1, min(count, len(P) // ROWS_EACH))
     order = hashed_order(P)
     at = P[order[evenly_by_weight(w[order], count)]]

@@ -11,14 +11,14 @@ def crossing(
     curve: Curve,
     start: float,
     level: float,
-    most: float,
+    upper_bound: float,
     *,
     zero: float,
     straight: Curve,
     near: float,
     close: float,
 ) -> tuple[float, float]:
-    """The x in (0, most] where `curve` reaches `level`, with its value there; `most` where it never does.
+    """The x in (0, most] where `curve` reaches `level`, with its value there; `upper_bound` where it never does.
 
     `zero` is the value at 0, and `straight(value)` is about linear in x, which is what makes the search short. It ends
     where a value is at most `near` to the level, or x is known up to the share `close`.
@@ -27,30 +27,30 @@ def crossing(
     >>> round(x, 6)
     3.0
     """
-    wanted = straight(level)
+    target = straight(level)
     low, high = (0.0, zero), None
-    x = min(start, most)
+    x = min(start, upper_bound)
     for _ in range(60):
         value = curve(x)
         if abs(value - level) <= near:
             return x, value
         if value >= level:
             high = (x, value)
-        elif x >= most:
+        elif x >= upper_bound:
             return x, value
         else:
             low = (x, value)
         bottom, (right, top) = straight(low[1]), high or low
         if high is None:
             gained = bottom - straight(zero)
-            factor = (wanted - straight(zero)) / gained if gained > 0 else 4.0
-            x = min(most, x * min(max(1.02 * factor, 1.05), 4.0))
+            factor = (target - straight(zero)) / gained if gained > 0 else 4.0
+            x = min(upper_bound, x * min(max(1.02 * factor, 1.05), 4.0))
             continue
         width = right - low[0]
         if width <= close * right:
             break
         rise = straight(top) - bottom
-        part = (wanted - bottom) / rise if rise > 0 else 0.5
+        part = (target - bottom) / rise if rise > 0 else 0.5
         x = low[0] + width * min(max(part, 0.05), 0.95)
     assert high is not None
     return high

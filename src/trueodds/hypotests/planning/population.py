@@ -59,13 +59,13 @@ class Population:
 
     def effect(self, x: float) -> float:
         """The lens's mean |r − p| at distortion x: how far off what is said is, in probability units."""
-        off = []
+        effects = []
         for view, r in zip(self.views, self.through(self.distortion.truth(self.preds, x)), strict=True):
             gap = np.abs(r - view.p)
-            off.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
+            effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
-            return off[0]
-        return float(combine(np.array(off), shares(self.views, self.lens.aggregate), self.lens.aggregate))
+            return effects[0]
+        return float(combine(np.array(effects), shares(self.views, self.lens.aggregate), self.lens.aggregate))
 
     @cached_property
     def largest(self) -> float:
@@ -76,13 +76,13 @@ class Population:
         """n rows drawn with replacement, labels drawn from the truth; the same rows and luck for every truth and n."""
         rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
         u = np.random.default_rng([*seed, 1])
-        kept = self._rows[rows]
+        drawn = self._rows[rows]
         if self.alone:
-            return kept.with_labels(u.random(n) < truth[rows])
+            return drawn.with_labels(u.random(n) < truth[rows])
         if self.preds.kind == "multilabel":
-            return kept.with_labels(u.random((n, truth.shape[1])) < truth[rows])
+            return drawn.with_labels(u.random((n, truth.shape[1])) < truth[rows])
         labels = (np.cumsum(truth[rows], axis=1) <= u.random(n)[:, None]).sum(axis=1)
-        return kept.with_labels(np.minimum(labels, truth.shape[1] - 1))
+        return drawn.with_labels(np.minimum(labels, truth.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)

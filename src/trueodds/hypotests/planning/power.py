@@ -83,9 +83,9 @@ def redraws_for(alpha: float) -> int:
 
 def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
-    given = [name for name, value in others.items() if value is not None]
-    if width is not None and (test != DEFAULT or given):
-        got = ", ".join([*given, *([] if test == DEFAULT else [f"test {describe(test)}"])])
+    specified = [name for name, value in others.items() if value is not None]
+    if width is not None and (test != DEFAULT or specified):
+        got = ", ".join([*specified, *([] if test == DEFAULT else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
             "A width is that of an interval, which no test has a part in.",
@@ -113,19 +113,19 @@ def power_of(
     population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
     effect = plan.effect
     if population.largest <= 0 or (effect is not None and effect > population.largest):
-        asked = "any effect" if effect is None else f"effect={effect}"
+        requested = "any effect" if effect is None else f"effect={effect}"
         raise InputError(
             "TO205",
             "No distortion of this kind makes these predictions so wrong.",
-            f"{asked} where the largest is {figure(population.largest)}",
+            f"{requested} where the largest is {figure(population.largest)}",
             "Ask for less, or for distortion='shift'.",
         )
     curve = _Curve(test, population, plan, stream_key(rng), progress)
     n = preds.n if plan.n is None else int(plan.n)
-    found = curve.smallest(n) if effect is None else curve.rows(n, float(effect))
+    power = curve.smallest(n) if effect is None else curve.rows(n, float(effect))
     if progress:
         progress(1.0)
-    return found
+    return power
 
 
 class _Curve:
@@ -141,9 +141,9 @@ class _Curve:
     ) -> None:
         self.test, self.population, self.plan, self.key, self.progress = test, population, plan, key, progress
         (view,) = population.views if len(population.views) == 1 else (None,)
-        by_law = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
-        by_law = by_law and population.preds.weight is None  # weights change the law
-        self.degrees = test.degrees(view) if by_law and view is not None else None
+        asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
+        asymptotic = asymptotic and population.preds.weight is None  # weights change the law
+        self.degrees = test.degrees(view) if asymptotic and view is not None else None
         self._tried = 0.0
         self._sets: Simulated | None = None
 
@@ -153,11 +153,11 @@ class _Curve:
             return self._by_law(n, x)
         count = self.count(n) // 4 if roughly else self.count(n)
         if self._sets is None or self._sets.n != n or self._sets.count < count:
-            told = self._told if self.progress else None
-            self._sets = Simulated(self.test, self.population, n, self.plan.alpha, count, self.key, told)
-        found = self._sets.share(x, count)
+            progress = self._told if self.progress else None
+            self._sets = Simulated(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
+        power = self._sets.share(x, count)
         self._tried += 1
-        return found
+        return power
 
     def count(self, n: int) -> int:
         """How many data sets of n rows are simulated."""
@@ -176,27 +176,30 @@ class _Curve:
         self.share(n, 0.0)  # all data sets are made ready at once
         start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
         x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MOST, 10 * self.near)
-        x, seen = self._crossing(lambda x: self.share(n, x), x, MOST, self.near)
-        reached = seen >= self.plan.power - self.near
-        return self._answer("effect", n, seen, self.population.effect(x), None, x, {"reached": reached})
+        x, power = self._crossing(lambda x: self.share(n, x), x, MOST, self.near)
+        reached = power >= self.plan.power - self.near
+        return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
 
     def rows(self, n: int, effect: float) -> Power:
         """The power at n rows, and the rows for the power that is wanted."""
-        x, most = self._distortion(effect), math.sqrt(self.most if self.degrees is not None else max(self.most, n))
-        seen = self.share(n, x)
+        x, upper_bound = (
+            self._distortion(effect),
+            math.sqrt(self.most if self.degrees is not None else max(self.most, n)),
+        )
+        power = self.share(n, x)
         before = self._sets
-        start = math.sqrt(n) * min(max(self._ahead(seen), 0.25), 4.0)
+        start = math.sqrt(n) * min(max(self._ahead(power), 0.25), 4.0)
         for roughly in (True, False):
             at = lambda root, roughly=roughly: self.share(_whole(root), x, roughly=roughly)  # noqa: E731
-            start, share = self._crossing(at, start, most, (10 if roughly else 1) * self.near)
+            start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.near)
         self._sets = before  # whose power is told
-        needed, more = _whole(start), {"power_at_needed": share}
+        required, more = _whole(start), {"power_at_needed": share}
         if share >= self.plan.power - self.near:
-            return self._answer("rows", n, seen, effect, needed, x, more)
+            return self._answer("rows", n, power, effect, required, x, more)
         if share <= 2 * self.plan.alpha:
-            return self._answer("rows", n, seen, effect, None, x, more)
-        needed = math.ceil(needed * self._ahead(share) ** 2)
-        return self._answer("rows", n, seen, effect, needed, x, more | {"extrapolated": True})
+            return self._answer("rows", n, power, effect, None, x, more)
+        required = math.ceil(required * self._ahead(share) ** 2)
+        return self._answer("rows", n, power, effect, required, x, more | {"extrapolated": True})
 
     @property
     def near(self) -> float:
@@ -208,9 +211,16 @@ class _Curve:
         """The rows that are tried at most."""
         return ROWS_AT_MOST if self.degrees is None else 1e15
 
-    def _crossing(self, share: Share, start: float, most: float, near: float) -> tuple[float, float]:
+    def _crossing(self, share: Share, start: float, upper_bound: float, near: float) -> tuple[float, float]:
         return crossing(
-            share, start, self.plan.power, most, zero=self.plan.alpha, straight=_bent, near=near, close=min(near, 0.01)
+            share,
+            start,
+            self.plan.power,
+            upper_bound,
+            zero=self.plan.alpha,
+            straight=_bent,
+            near=near,
+            close=min(near, 0.01),
         )
 
     def _ahead(self, share: float) -> float:
@@ -226,9 +236,9 @@ class _Curve:
 
     def _distortion(self, effect: float) -> float:
         """How strong a distortion of this effect is."""
-        most, at = self.population.largest, self.population.effect
+        largest, at = self.population.largest, self.population.effect
         return crossing(
-            at, effect / most, effect, MOST, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
+            at, effect / largest, effect, MOST, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
         )[0]
 
     def _told(self, part: float) -> None:
@@ -237,7 +247,7 @@ class _Curve:
         self.progress(done / (done + 3))  # how many tries it takes nobody knows
 
     def _answer(
-        self, asked: str, n: int, seen: float, effect: float, needed: int | None, x: float, more: dict[str, Any]
+        self, question: str, n: int, power: float, effect: float, required: int | None, x: float, more: dict[str, Any]
     ) -> Power:
         plan, population = self.plan, self.population
         settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
@@ -245,16 +255,16 @@ class _Curve:
         if self.degrees is not None:
             settings |= {"law": f"non-central chi-squared, {self.degrees} degrees of freedom"}
         elif self._sets is not None:
-            limits = limits_of(seen, self._sets.count)
+            limits = limits_of(power, self._sets.count)
             settings |= {"simulations": self._sets.count} | self._sets.said
         if statistic := getattr(self.test, "statistic", None):
             settings = {"statistic": getattr(statistic, "name", statistic)} | settings
         return Power(
-            self.test.name, asked, str(population.lens), n, plan.alpha, plan.power, seen, effect, needed, limits,
-            settings, tuple(self._notes(needed, asked, more)),
+            self.test.name, question, str(population.lens), n, plan.alpha, plan.power, power, effect, required, limits,
+            settings, tuple(self._notes(required, question, more)),
         )  # fmt: skip
 
-    def _notes(self, needed: int | None, asked: str, more: dict[str, Any]) -> list[Note]:
+    def _notes(self, required: int | None, question: str, more: dict[str, Any]) -> list[Note]:
         notes = [
             Note(
                 "TN233",
@@ -268,11 +278,11 @@ class _Curve:
                     "TN231", f"{fixed:,} rows say exactly 0 and 1, which no distortion moves: there the truth is kept."
                 )
             )
-        if asked == "rows" and (needed is None or more.get("extrapolated")):
+        if question == "rows" and (required is None or more.get("extrapolated")):
             text = f"More than {max(ROWS_AT_MOST, self.population.n):,} rows were not simulated"
             text += (
                 "; this number follows from the power there."
-                if needed
+                if required
                 else ", and the power there is too small to follow it further."
             )
             notes.append(Note("TN232", text))

@@ -48,8 +48,8 @@ class Simulated:
         test(first, [population.seen], np.random.default_rng(key))  # what it cannot judge it refuses here
         self.redrawn = test.asked(first, population.seen) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redrawn else 0
-        held = count * self.draws * len(population.views)
-        self.pooled = self.redrawn and (count * n * self.draws > APART or held > HELD)
+        n_draws = count * self.draws * len(population.views)
+        self.pooled = self.redrawn and (count * n * self.draws > APART or n_draws > HELD)
         if self.pooled:
             self.draws = max(3, math.ceil(POOLED / count))
 
@@ -76,27 +76,27 @@ class Simulated:
 
     def _pvalue(self, s: int, sample: Predictions) -> float:
         lens = self.population.seen
-        asked = self.test.asked(sample, lens)
-        if asked is None:
+        estimand = self.test.asked(sample, lens)
+        if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
-        draws = self._pool if self.pooled else self._drawn(s, sample, asked)
-        return self.test.pvalue_of(asked, draws, joint=sample.kind != "multilabel")
+        draws = self._pool if self.pooled else self._drawn(s, sample, estimand)
+        return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
 
-    def _drawn(self, s: int, sample: Predictions, asked: Asked) -> Array:
+    def _drawn(self, s: int, sample: Predictions, estimand: Asked) -> Array:
         """The null draws of one data set, (views, draws): they do not look at its labels."""
         if s not in self._null:
-            (self._null[s],) = null_draws(sample, [asked], self.draws, np.random.default_rng([self.key, s, 2]))
+            (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
         return self._null[s]
 
     @property
     def _pool(self) -> Array:
         """The null draws of all data sets."""
         if -1 not in self._null:
-            found = []
+            draws = []
             for s in range(self.count):
                 sample = self._sample(self._plain, s)
-                asked = self.test.asked(sample, self.population.seen)
-                assert asked is not None
-                found.append(self._drawn(s, sample, asked))
-            self._null = {-1: np.concatenate(found, axis=1)}
+                estimand = self.test.asked(sample, self.population.seen)
+                assert estimand is not None
+                draws.append(self._drawn(s, sample, estimand))
+            self._null = {-1: np.concatenate(draws, axis=1)}
         return self._null[-1]

@@ -51,11 +51,11 @@ def rows_for(
             "Plan with one row per cluster.",
         )
     width = check("width", width, Positive)
-    sure = Sureness(level=1 - alpha)
-    here = measured(preds, estimator, lens, aggregate, sure, rng)
-    now = _width(here)
+    interval_spec = Sureness(level=1 - alpha)
+    estimate = measured(preds, estimator, lens, aggregate, interval_spec, rng)
+    now = _width(estimate)
     if not math.isfinite(now):
-        why = next((note.text for note in here.notes if note.code == "TN201"), "it is infinite")
+        why = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
             "TO205",
             "There is no interval whose width could be planned.",
@@ -67,7 +67,7 @@ def rows_for(
         tried = min(n, ROWS_AT_MOST)
         for s in range(SETS):
             sample = preds[rng.integers(0, preds.n, tried)]
-            widths[s] = _width(measured(sample, estimator, lens, aggregate, sure, rng))
+            widths[s] = _width(measured(sample, estimator, lens, aggregate, interval_spec, rng))
             if progress:
                 progress((round_ + (s + 1) / SETS) / ROUNDS)
         mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
@@ -77,22 +77,24 @@ def rows_for(
     if progress:
         progress(1.0)
     extrapolated = n > ROWS_AT_MOST
-    kept = widths[np.isfinite(widths)]
-    reach = (
-        float(stdtrit(len(kept) - 1, TOLD / 2 + 0.5) * kept.std(ddof=1) / math.sqrt(len(kept)))
-        if len(kept) > 1
+    finite_widths = widths[np.isfinite(widths)]
+    half_width = (
+        float(
+            stdtrit(len(finite_widths) - 1, TOLD / 2 + 0.5) * finite_widths.std(ddof=1) / math.sqrt(len(finite_widths))
+        )
+        if len(finite_widths) > 1
         else 0.0
     )
-    settings = dict(here.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
+    settings = dict(estimate.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
     return Power(
         estimator.name, "width", str(lens), preds.n, alpha, float(width), needed=n if extrapolated else tried,
-        limits=Interval(mean - reach, mean + reach, TOLD, "t"), settings=settings,
-        notes=(*here.notes, *_notes(extrapolated=extrapolated)),
+        limits=Interval(mean - half_width, mean + half_width, TOLD, "t"), settings=settings,
+        notes=(*estimate.notes, *_notes(extrapolated=extrapolated)),
     )  # fmt: skip
 
 
-def _width(found: Estimate) -> float:
-    return math.nan if found.interval is None else found.interval.high - found.interval.low
+def _width(estimate: Estimate) -> float:
+    return math.nan if estimate.interval is None else estimate.interval.high - estimate.interval.low
 
 
 def _ahead(n: int, now: float, width: float) -> int:

@@ -83,9 +83,9 @@ class Diagram:
     def describe(self) -> str:
         """The diagram in one line, without its notes."""
         n = int(np.max(self.panels["n"]))
-        said = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
+        options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
         rows = f"{len(self.table['view']):,} {self.unit}"
-        return printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *said])}")
+        return printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)
@@ -109,8 +109,8 @@ class Diagram:
 
     def rows(self, panel: int) -> dict[str, Array]:
         """The part of the table that one panel draws."""
-        mine = self.table["view"] == self.panels["view"][panel]
-        return {name: column[mine] for name, column in self.table.items()}
+        mask = self.table["view"] == self.panels["view"][panel]
+        return {name: column[mask] for name, column in self.table.items()}
 
     def less(self, *layers: str) -> Self:
         """The same diagram, drawn without some of its `layers`, `legend` or `finding`; the table stays whole."""
@@ -257,10 +257,10 @@ class Diagram:
                 "Use axes of its own, or draw several models by the diagram comparison.",
             )
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        found = layout.drawn(presented.printable(), ax)
+        target = layout.drawn(presented.printable(), ax)
         if ax is not None:
             setattr(ax, _DRAWN, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
-        return found
+        return target
 
     def svg(self, prefix: str | None = None) -> str:
         """The picture as an `<svg>` element to put into a page: self-contained, the same for the same numbers.
@@ -341,7 +341,7 @@ class Diagram:
 def _printable(columns: Mapping[str, Array]) -> dict[str, Array]:
     return {
         name: np.array(
-            [printable(each) if isinstance(each, str) else each for each in column.tolist()], column.dtype.kind
+            [printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind
         )
         if column.dtype.kind in "OU"
         else column

@@ -102,8 +102,8 @@ class CalibrationBelt(Recipe):
         """The recipe; one level instead of several."""
         if "level" in settings:
             if "levels" in settings:
-                said = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
-                raise InputError("TO203", "level is one of levels.", said, "Give one of the two.")
+                got = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
+                raise InputError("TO203", "level is one of levels.", got, "Give one of the two.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)
 
@@ -112,21 +112,21 @@ class CalibrationBelt(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The belts of binary views."""
-        seen = [Logits.of(view, self.floor, self.name) for view in views]
-        few = [condensed(view, logits) for view, logits in zip(views, seen, strict=True)]
-        found = [self._test().on(view) for view in few]
-        order = np.lexsort(([-one.statistic for one in found], [one.pvalue for one in found]))
-        tables, rows, told, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
+        all_logits = [Logits.of(view, self.floor, self.name) for view in views]
+        condensed_views = [condensed(view, logits) for view, logits in zip(views, all_logits, strict=True)]
+        results = [self._test().on(view) for view in condensed_views]
+        order = np.lexsort(([-one.statistic for one in results], [one.pvalue for one in results]))
+        tables, rows, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
         for place, i in enumerate(order):
             view, made = views[i], None
-            doubts = [Note("TN260", doubt) for doubt in found[i].doubts]
-            told.append((view.name, [*seen[i].notes(view, self.floor), *found[i].notes, *doubts]))
+            doubts = [Note("TN260", doubt) for doubt in results[i].doubts]
+            notes_by_view.append((view.name, [*all_logits[i].notes(view, self.floor), *results[i].notes, *doubts]))
             if place < layout.PANELS:
-                made = self._belt(few[i], POINTS if len(views) == 1 else FEWER)
+                made = self._belt(condensed_views[i], POINTS if len(views) == 1 else FEWER)
                 strip = Binned(view, Uniform(STRIP)).columns
                 tallest = max(tallest, float(strip["share"].max()))
                 tables.append(_table(view.name, made, strip))
-            rows.append(self._panel(view, found[i], made, len(views)))
+            rows.append(self._panel(view, results[i], made, len(views)))
         for row in rows:
             row["tallest"] = tallest
         words = {"view", "title", "aside", "finding"}
@@ -138,7 +138,7 @@ class CalibrationBelt(Recipe):
                 [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]
             ),
             settings={field.name: getattr(self, field.name) for field in fields(self)},
-            notes=(*gathered(told), *self._notes(views)),
+            notes=(*gathered(notes_by_view), *self._notes(views)),
         )
 
     def _belt(self, view: View, points: int) -> Belt:
@@ -149,20 +149,20 @@ class CalibrationBelt(Recipe):
         at = at[np.diff(at, prepend=-1.0) > 1e-9 * at]  # equal up to rounding
         return belt(view, self.levels, at, fitted=self.fitted, max_degree=self.max_degree)
 
-    def _panel(self, view: View, found: Found, made: Belt | None, views: int) -> dict[str, Any]:
+    def _panel(self, view: View, result: Found, made: Belt | None, views: int) -> dict[str, Any]:
         title = view.name.removeprefix("class:")
-        text = "" if made is None else _finding(view.name, found.pvalue, made)
+        text = "" if made is None else _finding(view.name, result.pvalue, made)
         return {
             "view": view.name,
             "title": title,
-            "aside": p_said(found.pvalue),
+            "aside": p_said(result.pvalue),
             "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
             "n": view.n_rows,
             "weight": view.total,
-            "statistic": found.statistic,
-            "pvalue": found.pvalue,
-            "degree": int(found.parts["curve"]["degree"]),
-            "effect": found.effect,
+            "statistic": result.statistic,
+            "pvalue": result.pvalue,
+            "degree": int(result.parts["curve"]["degree"]),
+            "effect": result.effect,
         }
 
     def _notes(self, views: tuple[View, ...]) -> list[Note]:
@@ -182,17 +182,17 @@ class CalibrationBelt(Recipe):
 
 def _finding(name: str, pvalue: float, made: Belt) -> str:
     level = f"at {100 * made.levels[-1]:.4g}\u00a0% confidence"
-    off = [each for each in made.stretches if each.level == made.levels[-1]]
-    if not off:
+    outside = [segment for segment in made.stretches if segment.level == made.levels[-1]]
+    if not outside:
         rest = ", though as a whole the curve is off" if pvalue < SURE else ""
         return f"The belt nowhere leaves the diagonal {level}{rest} ({p_said(pvalue)})."
     more, less = sides(name)
-    said: list[str] = []
+    phrases: list[str] = []
     for side, where, means in (("above", "over", more), ("below", "under", less)):
-        mine = [places(each.start, each.stop) for each in off if each.side == side]
-        if mine:
-            said.append(f"{where} {'it' if said else 'the diagonal'} (it {means}) {joined(mine)}")
-    return f"The belt is {joined(said)}, {level} ({p_said(pvalue)})."
+        ranges = [places(segment.start, segment.stop) for segment in outside if segment.side == side]
+        if ranges:
+            phrases.append(f"{where} {'it' if phrases else 'the diagonal'} (it {means}) {joined(ranges)}")
+    return f"The belt is {joined(phrases)}, {level} ({p_said(pvalue)})."
 
 
 def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
@@ -201,9 +201,9 @@ def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
     for level in made.levels:
         ends = {"low": t[f"low_{level:g}"], "high": t[f"high_{level:g}"]}
         parts.append({"part": "belt", "level": level, "x_low": p, "x_high": p, **ends})
-    for each in made.stretches:
-        ends = {"x_low": np.array([each.start]), "x_high": np.array([each.stop])}
-        parts.append({"part": "range", "level": each.level, "side": each.side, **ends})
+    for segment in made.stretches:
+        ends = {"x_low": np.array([segment.start]), "x_high": np.array([segment.stop])}
+        parts.append({"part": "range", "level": segment.level, "side": segment.side, **ends})
     parts.append({"part": "strip", "x_low": strip["low"], "x_high": strip["high"], "rate": strip["share"]})
     sizes = [len(part["x_low"]) for part in parts]
     table = {"view": np.full(sum(sizes), name, dtype=object)}

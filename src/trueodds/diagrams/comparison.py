@@ -93,35 +93,37 @@ class Comparison(BinnedRecipe):
         """The diagram of named models."""
         sets = views_by_model(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
-        told, notes = standings(
+        results, notes = standings(
             models, BinnedError(self.partition), lens, Sureness(level=self.level), self.paired, seed
         )
-        return self._drawn(sets, told, notes)
+        return self._drawn(sets, results, notes)
 
-    def _drawn(self, sets: Sets, told: list[Standing] | None, notes: list[Note]) -> Diagram:
+    def _drawn(self, sets: Sets, results: list[Standing] | None, notes: list[Note]) -> Diagram:
         made = {name: [self._alone(view) for view in views] for name, views in sets.items()}
         count = len(next(iter(sets.values())))
-        worst = [max(float(each[i].panels["error"][0]) for each in made.values()) for i in range(count)]
+        worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
         order = np.argsort(-np.array(worst), kind="stable")
-        made = {name: [each[i] for i in order] for name, each in made.items()}
-        alone = [[Standing(float(each[i].panels["error"][0])) for each in made.values()] for i in range(len(order))]
-        if told is not None and len(order) == 1:
-            alone = [told]
+        made = {name: [diagrams[i] for i in order] for name, diagrams in made.items()}
+        alone = [
+            [Standing(float(diagrams[i].panels["error"][0])) for diagrams in made.values()] for i in range(len(order))
+        ]
+        if results is not None and len(order) == 1:
+            alone = [results]
         first = next(iter(made.values()))
         lens = lens_of(next(iter(sets.values())))
         table = [
             part
             for i in range(len(order))
-            for (name, each), one in zip(made.items(), alone[i], strict=True)
-            for part in (rows.bins(each[i], name), rows.model(each[i], name, one))
+            for (name, diagrams), one in zip(made.items(), alone[i], strict=True)
+            for part in (rows.bins(diagrams[i], name), rows.model(diagrams[i], name, one))
         ]
-        if len(order) > 1 and told is not None:
-            table += [rows.over_all(lens, name, one) for name, one in zip(made, told, strict=True)]
+        if len(order) > 1 and results is not None:
+            table += [rows.over_all(lens, name, one) for name, one in zip(made, results, strict=True)]
         return ComparisonDiagram(
             name=self.name,
             lens=lens,
             table=stacked(table),
-            panels=stacked([rows.panels(made, alone, told)]),
+            panels=stacked([rows.panels(made, alone, results)]),
             settings={
                 "partition": first[0].settings["partition"],
                 "style": self.style,
@@ -139,7 +141,7 @@ class Comparison(BinnedRecipe):
 
     def _notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         views = len(next(iter(made.values())))
-        own = [note for each in made.values() for diagram in each for note in diagram.notes]
+        own = [note for diagrams in made.values() for diagram in diagrams for note in diagram.notes]
         # Counts of bins differ from model to model; which law gave the bars is said once.
         once = list({note.code: note for note in own if note.code != "TN246"}.values())
         if self.bars == "consistency":

@@ -48,7 +48,7 @@ class ConfidenceHistogram(BinnedRecipe):
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         partition = binned[0].partition
-        notes = bins.bar_notes([law for each in bars for law in each.law], views, partition, "views")
+        notes = bins.bar_notes([method for bar in bars for method in bar.law], views, partition, "views")
         notes = [note for note in notes if note.code != "TN247"]  # the band holds all rows, whatever the bins
         notes += layout.cut(len(views), Histogram.ranked)
         return Histogram(
@@ -88,20 +88,23 @@ class Histogram(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("lines"):
-            said, seen = "says on average", "is right" if self.lens == "confidence" else "comes true"
+            predicted_label, observed_label = (
+                "says on average",
+                "is right" if self.lens == "confidence" else "comes true",
+            )
             if len(self.panels["view"]) == 1:
-                said += f": {ink.percent(float(self.panels['mean_prediction'][0]))}"
-                seen += f": {ink.percent(float(self.panels['outcome_rate'][0]))}"
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=2), said))
-            found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), seen))
+                predicted_label += f": {ink.percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {ink.percent(float(self.panels['outcome_rate'][0]))}"
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=2), predicted_label))
+            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), observed_label))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            found.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
-        if not found and self.has("bars"):
-            found.append((Patch(facecolor=ink.ROWS), "predictions"))
-        return found or [(Line2D([], [], linestyle="none"), "")]
+            entries.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
+        if not entries and self.has("bars"):
+            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
+        return entries or [(Line2D([], [], linestyle="none"), "")]
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -149,6 +152,6 @@ def _finding(name: str, p: float, y: float, low: float, high: float, *, outside:
     text = f"{who} says {ink.percent(p)} and {'is right' if confident else 'comes true'} {ink.percent(y)}"
     points = f"{100 * abs(y - p):.1f} points"
     side = ("too sure" if y < p else "too modest") if confident else ("too much" if y < p else "too little")
-    spread = f"({ink.percent(low)} to {ink.percent(high)})"
+    interval = f"({ink.percent(low)} to {ink.percent(high)})"
     verb = "is more than chance explains" if outside else "chance explains"
-    return f"{text}: {points} {side}, which {verb} {spread}."
+    return f"{text}: {points} {side}, which {verb} {interval}."

@@ -136,19 +136,19 @@ class Corp(Recipe):
         if self.band is None or rng is None:
             return Parts(curve, count, self.style)
         how = bands.paper_rule(scores, self.band) if self.how == "paper" else self.how
-        found: bands.Band
+        band: bands.Band
         if self.band == "honest":
             honest.check_weights(scores, curve.view.is_rows)
             limits = honest.limits(scores, self.level)
-            found, crossed = limits.band(), limits.crossed
+            band, crossed = limits.band(), limits.crossed
         elif how in ("auto", "resampling"):  # the latter by the paper's rule
-            found = bands.resampled(scores, self.band, self.level, self.resamples, self.redraw, rng)
+            band = bands.resampled(scores, self.band, self.level, self.resamples, self.redraw, rng)
         elif how == "discrete":
-            found = bands.discrete(scores, self.band, self.level)
+            band = bands.discrete(scores, self.band, self.level)
         else:
-            found = bands.continuous(scores, self.level)
-        out = stretches(found, scores.at, scores.w, curve.fit if self.band == "consistency" else None)
-        return Parts(curve, count, self.style, found.within(scores.at[0], scores.at[-1]), out, crossed)
+            band = bands.continuous(scores, self.level)
+        out = stretches(band, scores.at, scores.w, curve.fit if self.band == "consistency" else None)
+        return Parts(curve, count, self.style, band.within(scores.at[0], scores.at[-1]), out, crossed)
 
     def _panels(self, parts: Sequence[Parts]) -> dict[str, Any]:
         drawn = parts[: layout.PANELS]
@@ -174,8 +174,8 @@ class Corp(Recipe):
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
-            laws = ", ".join(dict.fromkeys(part.band.law for part in parts if part.band))
-            text = f"The band holds at each score by itself: at {ink.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {laws}."
+            methods = ", ".join(dict.fromkeys(part.band.law for part in parts if part.band))
+            text = f"The band holds at each score by itself: at {ink.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {methods}."
             if self.band == "confidence":
                 text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations of 100 to 1,000 rows it held 45 to 93 % of the true rates at a level of 90 %."
             notes.append(Note("TN255", text))

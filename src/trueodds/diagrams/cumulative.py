@@ -71,111 +71,160 @@ class Cumulative(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The walks of binary views."""
-        walks = sorted((Walk(view, self.level) for view in views), key=lambda walk: -walk.surprise)
-        drawn = walks[: layout.PANELS]
-        low = min(min(float(walk.path.min()), -walk.half) for walk in drawn)
-        high = max(max(float(walk.path.max()), walk.half) for walk in drawn)
+        residuals_by_view = sorted(
+            (Walk(view, self.level) for view in views), key=lambda cumulative_residuals: -cumulative_residuals.surprise
+        )
+        drawn = residuals_by_view[: layout.PANELS]
+        low = min(
+            min(float(cumulative_residuals.path.min()), -cumulative_residuals.half) for cumulative_residuals in drawn
+        )
+        high = max(
+            max(float(cumulative_residuals.path.max()), cumulative_residuals.half) for cumulative_residuals in drawn
+        )
         low, high = (low, high) if high > low else (-0.01, 0.01)
         # A single panel has a line of numbers above everything else.
         low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
-        rows = [_panel(walk, len(views), drawn=walk in drawn) | {"y_low": low, "y_high": high} for walk in walks]
+        rows = [
+            _panel(cumulative_residuals, len(views), drawn=cumulative_residuals in drawn)
+            | {"y_low": low, "y_high": high}
+            for cumulative_residuals in residuals_by_view
+        ]
         words = {"view", "title", "aside", "finding"}
         return WalkPlot(
             name=self.name,
             lens=lens_of(views),
-            table=stacked([_table(walk) for walk in drawn]),
+            table=stacked([_table(cumulative_residuals) for cumulative_residuals in drawn]),
             panels=stacked(
                 [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]
             ),
             settings={"level": self.level},
-            notes=tuple(_notes(walks)),
+            notes=tuple(_notes(residuals_by_view)),
         )
 
 
-def _panel(walk: Walk, views: int, *, drawn: bool) -> dict[str, Any]:
-    title = walk.view.name.removeprefix("class:")
-    p_mad, p_r = walk.pvalues
-    text = _finding(walk) if drawn else ""
-    steepest = walk.steepest if drawn else None
+def _panel(cumulative_residuals: Walk, views: int, *, drawn: bool) -> dict[str, Any]:
+    title = cumulative_residuals.view.name.removeprefix("class:")
+    p_mad, p_r = cumulative_residuals.pvalues
+    text = _finding(cumulative_residuals) if drawn else ""
+    steepest = cumulative_residuals.steepest if drawn else None
     return {
-        "view": walk.view.name,
+        "view": cumulative_residuals.view.name,
         "title": title,
-        "aside": f"{_points(walk.range)}, {p_said(p_r)}",
+        "aside": f"{_points(cumulative_residuals.range)}, {p_said(p_r)}",
         "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
-        "n": walk.view.n_rows,
-        "weight": walk.view.total,
-        "ecce_mad": walk.farthest,
+        "n": cumulative_residuals.view.n_rows,
+        "weight": cumulative_residuals.view.total,
+        "ecce_mad": cumulative_residuals.farthest,
         "pvalue_mad": p_mad,
-        "ecce_r": walk.range,
+        "ecce_r": cumulative_residuals.range,
         "pvalue_r": p_r,
-        "unit": walk.unit,
-        "band": walk.half,
-        "slope": np.nan if steepest is None else walk.slope(steepest),
+        "unit": cumulative_residuals.unit,
+        "band": cumulative_residuals.half,
+        "slope": np.nan if steepest is None else cumulative_residuals.slope(steepest),
     }
 
 
-def _finding(walk: Walk) -> str:
-    p_mad, p_r = (p_said(p) for p in walk.pvalues)
-    steepest = walk.steepest
+def _finding(cumulative_residuals: Walk) -> str:
+    p_mad, p_r = (p_said(p) for p in cumulative_residuals.pvalues)
+    steepest = cumulative_residuals.steepest
     if steepest is None:
-        if walk.farthest > walk.half:
-            does = sides(walk.view.name)[int(walk.path.min() < -walk.half)]
-            return f"In all it {does}: the total strays {_points(walk.farthest)} (ECCE-MAD; {p_mad}), over no stretch in particular."
-        return f"Chance explains it all: the total strays {_points(walk.farthest)} (ECCE-MAD; {p_mad})."
-    slope = walk.slope(steepest)
-    ends = places(float(walk.scores[steepest.start + 1]), float(walk.scores[steepest.stop]), "between {}\u00a0% and {}")
-    does = sides(walk.view.name)[int(slope < 0)]
-    slope_said = f"{slope:+.2g}".replace("-", "−")
-    text = f"Steepest {ends}: it {does} there, by {_points(abs(slope))} (slope\u00a0{slope_said})."
-    if walk.farthest > walk.half:
-        return f"{text} The total strays {_points(walk.farthest)} (ECCE-MAD; {p_mad})."
-    return f"{text} The total strays {_points(walk.range)} from lowest to highest (ECCE-R; {p_r})."
+        if cumulative_residuals.farthest > cumulative_residuals.half:
+            does = sides(cumulative_residuals.view.name)[
+                int(cumulative_residuals.path.min() < -cumulative_residuals.half)
+            ]
+            return f"In all it {does}: the total strays {_points(cumulative_residuals.farthest)} (ECCE-MAD; {p_mad}), over no stretch in particular."
+        return f"Chance explains it all: the total strays {_points(cumulative_residuals.farthest)} (ECCE-MAD; {p_mad})."
+    slope = cumulative_residuals.slope(steepest)
+    ends = places(
+        float(cumulative_residuals.scores[steepest.start + 1]),
+        float(cumulative_residuals.scores[steepest.stop]),
+        "between {}\u00a0% and {}",
+    )
+    does = sides(cumulative_residuals.view.name)[int(slope < 0)]
+    slope_text = f"{slope:+.2g}".replace("-", "−")
+    text = f"Steepest {ends}: it {does} there, by {_points(abs(slope))} (slope\u00a0{slope_text})."
+    if cumulative_residuals.farthest > cumulative_residuals.half:
+        return f"{text} The total strays {_points(cumulative_residuals.farthest)} (ECCE-MAD; {p_mad})."
+    return f"{text} The total strays {_points(cumulative_residuals.range)} from lowest to highest (ECCE-R; {p_r})."
 
 
 def _points(x: float) -> str:
-    said = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
-    return f"{said} point{'' if said == '1' else 's'}"
+    text = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
+    return f"{text} point{'' if text == '1' else 's'}"
 
 
-def _table(walk: Walk) -> dict[str, Any]:
+def _table(cumulative_residuals: Walk) -> dict[str, Any]:
     nan = np.nan
-    curve = [(walk.share[i], walk.share[i], walk.scores[i], walk.scores[i], walk.path[i], nan) for i in walk.kept]
-    extremes = [
-        (walk.share[i], walk.share[i], walk.scores[i], walk.scores[i], walk.path[i], nan) for i in walk.extremes
+    curve = [
+        (
+            cumulative_residuals.share[i],
+            cumulative_residuals.share[i],
+            cumulative_residuals.scores[i],
+            cumulative_residuals.scores[i],
+            cumulative_residuals.path[i],
+            nan,
+        )
+        for i in cumulative_residuals.kept
     ]
-    stretches = []
-    if (steepest := walk.steepest) is not None:
+    extremes = [
+        (
+            cumulative_residuals.share[i],
+            cumulative_residuals.share[i],
+            cumulative_residuals.scores[i],
+            cumulative_residuals.scores[i],
+            cumulative_residuals.path[i],
+            nan,
+        )
+        for i in cumulative_residuals.extremes
+    ]
+    segments = []
+    if (steepest := cumulative_residuals.steepest) is not None:
         start, stop = steepest
-        ends = walk.share[start], walk.share[stop], walk.scores[start + 1], walk.scores[stop]
-        stretches.append((*ends, walk.path[stop] - walk.path[start], walk.slope(steepest)))
+        ends = (
+            cumulative_residuals.share[start],
+            cumulative_residuals.share[stop],
+            cumulative_residuals.scores[start + 1],
+            cumulative_residuals.scores[stop],
+        )
+        segments.append(
+            (
+                *ends,
+                cumulative_residuals.path[stop] - cumulative_residuals.path[start],
+                cumulative_residuals.slope(steepest),
+            )
+        )
     ticks = []
     for score in TICKS:
         # The mean of a tally's cell may miss its only score by a rounding.
-        share = walk.share[np.searchsorted(walk.scores[1:], score * (1 + 1e-9), "right")]
+        share = cumulative_residuals.share[
+            np.searchsorted(cumulative_residuals.scores[1:], score * (1 + 1e-9), "right")
+        ]
         if 0 < share < 1:
             ticks.append((share, share, score, score, nan, nan))
-    parts = {"curve": curve, "extreme": extremes, "stretch": stretches, "tick": ticks}
+    parts = {"curve": curve, "extreme": extremes, "stretch": segments, "tick": ticks}
     sizes = [len(rows) for rows in parts.values()]
     numbers = np.concatenate([np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBERS)) for rows in parts.values()])
     return {
-        "view": np.full(len(numbers), walk.view.name, dtype=object),
+        "view": np.full(len(numbers), cumulative_residuals.view.name, dtype=object),
         "part": np.repeat(np.array(list(parts), dtype=object), sizes),
         **dict(zip(_NUMBERS, numbers.T.copy(), strict=True)),
     }
 
 
-def _notes(walks: Sequence[Walk]) -> list[Note]:
-    notes = gathered([(walk.view.name, walk.doubts()) for walk in walks])
-    most = max(len(walk.path) - 1 for walk in walks[: layout.PANELS])
-    if most >= VERTICES:
-        text = f"The line goes through at most {VERTICES:,} points of {most:,} scores; its extremes, errors and p-values are those of all."
+def _notes(residuals_by_view: Sequence[Walk]) -> list[Note]:
+    notes = gathered(
+        [(cumulative_residuals.view.name, cumulative_residuals.doubts()) for cumulative_residuals in residuals_by_view]
+    )
+    n_scores = max(len(cumulative_residuals.path) - 1 for cumulative_residuals in residuals_by_view[: layout.PANELS])
+    if n_scores >= VERTICES:
+        text = f"The line goes through at most {VERTICES:,} points of {n_scores:,} scores; its extremes, errors and p-values are those of all."
         notes.append(Note("TN261", text))
-    if any(walk.voted for walk in walks):
+    if any(cumulative_residuals.voted for cumulative_residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values take the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
-    if len(walks) > layout.PANELS:
-        text = f"Drawn are the {layout.PANELS} most surprising ranges of {len(walks)} views; the errors of all stand in panels."
+    if len(residuals_by_view) > layout.PANELS:
+        text = f"Drawn are the {layout.PANELS} most surprising ranges of {len(residuals_by_view)} views; the errors of all stand in panels."
         notes.append(Note("TN245", text))
-    if not all(walk.view.is_rows for walk in walks):
+    if not all(cumulative_residuals.view.is_rows for cumulative_residuals in residuals_by_view):
         notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
     return notes

@@ -77,13 +77,13 @@ class LloPosterior(Recipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least believable first."""
         planes = [Plane.of(view, self.floor, self.prior) for view in views]
-        rises = np.array([float(each.rise(_UNCHANGED)) for each in planes])
-        order = np.lexsort([-rises, np.array([not each.finite for each in planes])])
+        rises = np.array([float(plane.rise(_UNCHANGED)) for plane in planes])
+        order = np.lexsort([-rises, np.array([not plane.finite for plane in planes])])
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        shown = [each for each in planes if each.finite][: layout.PANELS]
-        frames = [_frame(each) for each in shown]
+        shown = [plane for plane in planes if plane.finite][: layout.PANELS]
+        frames = [_frame(plane) for plane in shown]
         low, high = (
-            (np.min([each[0] for each in frames], axis=0), np.max([each[1] for each in frames], axis=0))
+            (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
             if frames
             else (np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
         )
@@ -140,14 +140,14 @@ class LloPosterior(Recipe):
 
     def _panel(self, view: View, plane: Plane, low: Array, high: Array) -> dict[str, Any]:
         rise = plane.rise(_UNCHANGED)
-        as_said, after = float(plane.posterior(rise)), float(plane.posterior(np.zeros(())))
+        before, after = float(plane.posterior(rise)), float(plane.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
         inside = bool((low <= _UNCHANGED).all() and (high >= _UNCHANGED).all())
         if plane.finite:
-            aside = f"as said {probable(as_said).replace('under', '<').replace('over', '>')}"
+            aside = f"as said {probable(before).replace('under', '<').replace('over', '>')}"
             finding = (
                 f"{title + ': a' if view.name.startswith('class:') else 'A'}s they are, the forecasts are calibrated with "
-                f"probability {probable(as_said)}; after the best fit, δ\u00a0=\u00a0{np.exp(plane.theta[0]):.3g} and "
+                f"probability {probable(before)}; after the best fit, δ\u00a0=\u00a0{np.exp(plane.theta[0]):.3g} and "
                 f"γ\u00a0=\u00a0{plane.theta[1]:.3g}, with {probable(after)}."
             )
         else:
@@ -160,7 +160,7 @@ class LloPosterior(Recipe):
             "finding": finding,
             "n": view.n_rows,
             "weight": view.total,
-            "posterior_as_said": as_said,
+            "posterior_as_said": before,
             "posterior_at_best": after,
             "finite": plane.finite,
             "identity_inside": inside,
@@ -194,13 +194,13 @@ def _mark(kind: str, level: float, theta: Array, plane: Plane) -> tuple[str, flo
 
 
 def _table(name: str, parts: Sequence[tuple[str, float, Array, Array]], plane: Plane | None = None) -> dict[str, Array]:
-    theta = np.concatenate([np.empty((0, 2)), *(each[2] for each in parts)])
-    rise = np.concatenate([np.empty(0), *(each[3] for each in parts)])
-    times = [len(each[2]) for each in parts]
+    theta = np.concatenate([np.empty((0, 2)), *(part[2] for part in parts)])
+    rise = np.concatenate([np.empty(0), *(part[3] for part in parts)])
+    times = [len(part[2]) for part in parts]
     return {
         "view": np.full(len(rise), name, dtype=object),
-        "kind": np.repeat(np.array([each[0] for each in parts], dtype=object), times),
-        "level": np.repeat(np.array([each[1] for each in parts], dtype=float), times),
+        "kind": np.repeat(np.array([part[0] for part in parts], dtype=object), times),
+        "level": np.repeat(np.array([part[1] for part in parts], dtype=float), times),
         "delta": np.exp(theta[:, 0]),
         "gamma": theta[:, 1],
         "posterior": rise if plane is None else plane.posterior(rise),

@@ -73,13 +73,13 @@ class MclloParameters(Named):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The parameters of each view, the farthest off first."""
         notes: list[Note] = []
-        found = [self._found(view, notes) for view in views]
-        order = np.argsort([-off for _, _, off in found], kind="stable")
-        views, found = tuple(views[i] for i in order), [found[i] for i in order]
-        reach = reach_of([table for table, _, _ in found[: layout.PANELS]])
+        fits = [self._found(view, notes) for view in views]
+        order = np.argsort([-distance for _, _, distance in fits], kind="stable")
+        views, fits = tuple(views[i] for i in order), [fits[i] for i in order]
+        limits = reach_of([table for table, _, _ in fits[: layout.PANELS]])
         rows = [
-            self._panel(view, table, baseline, len(views)) | reach
-            for view, (table, baseline, _) in zip(views, found, strict=True)
+            self._panel(view, table, baseline, len(views)) | limits
+            for view, (table, baseline, _) in zip(views, fits, strict=True)
         ]
         base = self.against(views[0])
         kinds = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
@@ -89,7 +89,7 @@ class MclloParameters(Named):
         return ParameterPlot(
             name=self.name,
             lens=lens_of(views),
-            table=stacked([table for table, _, _ in found]),
+            table=stacked([table for table, _, _ in fits]),
             panels=stacked([{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]),
             settings={
                 "baseline": baseline_of(base, views[0].p.shape[1]) if views[0].joint else None,
@@ -103,25 +103,25 @@ class MclloParameters(Named):
     def _found(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and how far it is from changing nothing."""
         P, Y, _ = counted(view)
-        floor = floor_of(view, self.floor)
-        notes += touched(P, Y, floor)
-        odds = Odds.of(view, self.against(view), floor, self.name)
+        min_prob = floor_of(view, self.floor)
+        notes += touched(P, Y, min_prob)
+        odds = Odds.of(view, self.against(view), min_prob, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.best.theta).reshape(-1, 2)
-        spread = np.full((len(theta), 2, 2), np.nan)
+        covariance = np.full((len(theta), 2, 2), np.nan)
         # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
         if odds.spread is not None and odds.best.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
-            spread = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
-        if not drawable(theta, spread, self.level):
+            covariance = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
+        if not drawable(theta, covariance, self.level):
             text = f"{view.name}: no finite shifts and slopes are best, since some classes never came, the predictions separate the outcomes, or they take too few values; there is nothing to draw."
             notes.append(Note("TN251", text))
-            theta, spread = theta[:0], spread[:0]
+            theta, covariance = theta[:0], covariance[:0]
         labels = [str(names[j]) for j in odds.others][: len(theta)]
-        table = estimates(view.name, labels, theta, spread, self.level)
-        off = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
-        return table, baseline, off
+        table = estimates(view.name, labels, theta, covariance, self.level)
+        distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
+        return table, baseline, distance
 
     def _panel(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
         own = table["kind"] == "estimate"
@@ -159,11 +159,11 @@ def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level
             "too sure" if slope[0] < 0 else "too timid" if slope[0] > 0 else "",
         ]
         words = " and ".join(part for part in parts if part)
-        told = words or ("both together are off beyond chance" if outside[0] else "chance explains both")
+        text = words or ("both together are off beyond chance" if outside[0] else "chance explains both")
         if words and not outside[0]:
-            told += " by its own interval; taken together, chance explains both"
+            text += " by its own interval; taken together, chance explains both"
         return (
-            f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {told}."
+            f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
         )
     shift, slope = shift[outside], slope[outside]  # by the ellipse, which judges both at once
     counts = [
@@ -173,7 +173,7 @@ def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level
         (int((shift < 0).sum()), "said too often"),
         (int(((shift == 0) & (slope == 0)).sum()), "only in both together"),
     ]
-    told = ", ".join(f"{count} {what}" for count, what in counts if count)
+    text = ", ".join(f"{count} {what}" for count, what in counts if count)
     many = f"{int(outside.sum()) or 'None'} of {len(outside)} classes"
     verb = "is" if outside.sum() <= 1 else "are"
-    return f"{many} {verb} off beyond chance at {100 * (1 - level):.3g}\u00a0% each{': ' + told if told else ''}."
+    return f"{many} {verb} off beyond chance at {100 * (1 - level):.3g}\u00a0% each{': ' + text if text else ''}."

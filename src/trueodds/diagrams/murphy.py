@@ -123,21 +123,21 @@ class Murphy(Recipe):
         generator = as_generator(rng)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
         drawing = self._drawing(sets, models, generator)
-        sure = Sureness(level=self.level, resamples=self.resamples)
-        found, notes = standings(models, SCORE[self.score](), lens, sure, self.paired, seed)
+        interval_spec = Sureness(level=self.level, resamples=self.resamples)
+        results, notes = standings(models, SCORE[self.score](), lens, interval_spec, self.paired, seed)
         mcb: dict[str, Standing] = {}
         # Of several views the marks alone are drawn: the interval of a mean of MCBs would belong to none of them.
         if self.style == "plane" and self.band is not None and len(next(iter(sets.values()))) == 1:
             for name, rows in models.items():
-                mcb[name] = standings({name: rows}, CorpError(self.score), lens, sure, None, seed)[0][0]
-        return drawing.made(dict(zip(models, found, strict=True)), mcb, notes)
+                mcb[name] = standings({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
+        return drawing.made(dict(zip(models, results, strict=True)), mcb, notes)
 
     def _drawing(
         self, sets: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
     ) -> Drawing:
         count = len(next(iter(sets.values())))
         panels = [[Model(name, views[i], self.score) for name, views in sets.items()] for i in range(count)]
-        panels.sort(key=lambda models: -max(each.numbers["mcb"] for each in models))
+        panels.sort(key=lambda models: -max(model.numbers["mcb"] for model in models))
         return Drawing(self, _asked(self.thresholds), panels, sources, rng)
 
 

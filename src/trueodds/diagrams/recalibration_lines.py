@@ -83,15 +83,17 @@ class RecalibrationLines(Named):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Lines of every view, the most moved first."""
         notes: list[Note] = []
-        found = [way for view in views for way in self._ways(view, notes)]
-        found = [found[i] for i in np.argsort([-way.moved for way, _ in found], kind="stable")]
-        ways = [whole(notes) for _, whole in found[: layout.PANELS]] + [way for way, _ in found[layout.PANELS :]]
+        candidates = [way for view in views for way in self._ways(view, notes)]
+        candidates = [candidates[i] for i in np.argsort([-way.moved for way, _ in candidates], kind="stable")]
+        ways = [add_boldest(notes) for _, add_boldest in candidates[: layout.PANELS]] + [
+            way for way, _ in candidates[layout.PANELS :]
+        ]
         met = {name for way in ways for name in way.names[2:]}
         bold = [name for name in (f"{level:g}" for level in self.posteriors) if name in met]
-        most = LINES if len(ways) == 1 else FEWER
-        tables, pooled = zip(*(way.lines(most, bold) for way in ways), strict=True)
-        if any(pooled):
-            text = f"Lines stand for groups of neighboring predictions, at most {most} of each outcome, and are fainter and thinner the fewer rows they hold."
+        max_lines = LINES if len(ways) == 1 else FEWER
+        tables, merged = zip(*(way.lines(max_lines, bold) for way in ways), strict=True)
+        if any(merged):
+            text = f"Lines stand for groups of neighboring predictions, at most {max_lines} of each outcome, and are fainter and thinner the fewer rows they hold."
             notes.append(Note("TN249", text))
         if len(ways) > layout.PANELS:
             text = f"Drawn are the {layout.PANELS} most moved of {len(ways)} views; of the others the table holds what was said and the fit."
@@ -122,10 +124,10 @@ class RecalibrationLines(Named):
 
 
 def _panel(way: Stations, panels: int) -> dict[str, Any]:
-    spread, points = way.spread, f"{100 * way.moved:.1f} points"
-    said, after = (probable(float(p)) for p in way.posterior[:2])
+    std, points = way.spread, f"{100 * way.moved:.1f} points"
+    before, after = (probable(float(p)) for p in way.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{way.delta:.3g}, γ\u00a0=\u00a0{way.gamma:.3g})" if np.isfinite(way.delta) else ""
-    aside = f"moves {points}" if way.against else f"as said {said.replace('under', '<').replace('over', '>')}"
+    aside = f"moves {points}" if way.against else f"as said {before.replace('under', '<').replace('over', '>')}"
     if not way.finite:
         aside = "no finite fit"
         moves = (
@@ -136,17 +138,19 @@ def _panel(way: Stations, panels: int) -> dict[str, Any]:
         finding = f"{way.title}: no finite shift and slope are best; {moves} by {points} on average."
     elif way.against:
         finding = (
-            f"All classes together are calibrated with probability {said} as said and {after} after the best fit, "
+            f"All classes together are calibrated with probability {before} as said and {after} after the best fit, "
             f"which moves {way.title}{fit} by {points} on average."
         )
     else:
         finding = (
-            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with probability {said} as said and {after} after "
+            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with probability {before} as said and {after} after "
             f"the best fit{fit}, which moves a prediction by {points} on average."
         )
-    if len(spread) > 2:
+    if len(std) > 2:
         level = f"{100 * way.posterior[-1]:.3g}\u00a0%"
-        finding += f" Boldest at {level}: a standard deviation of {100 * spread[-1]:.1f} points, where it was {100 * spread[0]:.1f}."
+        finding += (
+            f" Boldest at {level}: a standard deviation of {100 * std[-1]:.1f} points, where it was {100 * std[0]:.1f}."
+        )
     return {
         "view": way.view,
         "title": way.title,
@@ -160,7 +164,7 @@ def _panel(way: Stations, panels: int) -> dict[str, Any]:
         "gamma": way.gamma,
         "posterior_said": float(way.posterior[0]),
         "posterior_best": float(way.posterior[1]) if way.finite else np.nan,
-        "spread_said": float(spread[0]),
-        "spread_best": float(spread[1]),
-        "spread_last": float(spread[-1]),
+        "spread_said": float(std[0]),
+        "spread_best": float(std[1]),
+        "spread_last": float(std[-1]),
     }

@@ -94,8 +94,8 @@ class BinnedRecipe(Recipe):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
         """The recipe, with its partition made of words."""
-        asked = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-        return cls(partition=as_partition(**asked), **settings)
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        return cls(partition=as_partition(**partition_settings), **settings)
 
 
 def views_of(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:

@@ -82,25 +82,25 @@ class Reliability(BinnedRecipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
-        errors = np.array([each.error for each in binned])
+        errors = np.array([view_bins.error for view_bins in binned])
         binned = [binned[i] for i in np.argsort(-errors, kind="stable")]
-        count = sum(len(each.columns["bin"]) for each in binned)
-        together = 1 - (1 - self.level) / count  # Bonferroni
-        level = together if self.simultaneous else self.level
+        count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
+        joint_level = 1 - (1 - self.level) / count  # Bonferroni
+        level = joint_level if self.simultaneous else self.level
         tables: list[bins.Columns] = []
-        sure: list[bool] = []
-        laws: list[str] = []
-        for each in binned:
-            table, beyond, law = self._with_bars(each, level, together, rng)
+        jointly_outside: list[bool] = []
+        methods: list[str] = []
+        for view_bins in binned:
+            table, beyond, method = self._with_bars(view_bins, level, joint_level, rng)
             tables.append(table)
-            sure.append(beyond)
-            laws += law
+            jointly_outside.append(beyond)
+            methods += method
         partition = binned[0].partition
         return ReliabilityDiagram(
             name=self.name,
             lens=lens_of(views),
             table=bins.stacked(tables),
-            panels=bins.stacked([_panels(binned, tables, sure, self)]),
+            panels=bins.stacked([_panels(binned, tables, jointly_outside, self)]),
             settings={
                 "partition": str(partition),
                 "style": self.style,
@@ -112,7 +112,10 @@ class Reliability(BinnedRecipe):
                 "simultaneous": self.simultaneous,
                 "level_of_each_bar": level,
             },
-            notes=(*bins.bar_notes(laws, views, partition, "bins"), *self._notes(binned, level, "flipped" in laws)),
+            notes=(
+                *bins.bar_notes(methods, views, partition, "bins"),
+                *self._notes(binned, level, "flipped" in methods),
+            ),
         )
 
     @property
@@ -124,27 +127,27 @@ class Reliability(BinnedRecipe):
             return partial(redrawn.ranges, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
             return chance.ranges
-        rule = _INTERVALS[self.interval]
-        return lambda view, index, size, levels: tuple(rule(view, index, size, level) for level in levels)
+        interval_function = _INTERVALS[self.interval]
+        return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
     def _with_bars(
-        self, binned: bins.Binned, level: float, together: float, rng: np.random.Generator
+        self, binned: bins.Binned, level: float, joint_level: float, rng: np.random.Generator
     ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
         """The columns with bars, whether a bin is outside beside all others too, and the laws."""
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.bars(self._rule(rng), (level, together))
-        judged = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
+        bars, wide = binned.bars(self._rule(rng), (level, joint_level))
+        tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Rates, from which nothing is subtracted: equal counts must compare as equal, in whatever order summed.
-        outside, sure = (each.missed(judged) for each in (bars, wide))
+        outside, jointly_outside = (ranges.missed(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
-        return columns, bool(sure.any()), bars.law
+        return columns, bool(jointly_outside.any()), bars.law
 
     def _notes(self, binned: list[bins.Binned], level: float, flipped: bool) -> list[Note]:
         views = len(binned)
         notes = layout.cut(views, ReliabilityDiagram.ranked)
-        crowded = sum(_crowded(each) for each in binned)
+        crowded = sum(_crowded(view_bins) for view_bins in binned)
         if crowded:
             who = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
             text = f"{who} in one or two bins, which hide how they differ"
@@ -180,33 +183,33 @@ def _crowded(binned: bins.Binned) -> bool:
 
 
 def _panels(
-    binned: list[bins.Binned], tables: list[bins.Columns], sure: list[bool], recipe: Reliability
+    binned: list[bins.Binned], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
 ) -> bins.Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = limits(recipe.style, tables[: layout.PANELS])
     rows: list[dict[str, Any]] = []
-    even = all(each.even for each in binned)
-    strips = [table["share"] if even else each.spread for each, table in zip(binned, tables, strict=True)]
+    even = all(view_bins.even for view_bins in binned)
+    strips = [table["share"] if even else view_bins.spread for view_bins, table in zip(binned, tables, strict=True)]
     tallest = max(float(strip.max()) for strip in strips[: layout.PANELS])
-    for each, table, beyond, strip in zip(binned, tables, sure, strips, strict=True):
-        total = bins.whole(each.view)
+    for view_bins, table, beyond, strip in zip(binned, tables, jointly_outside, strips, strict=True):
+        total = bins.whole(view_bins.view)
         count = len(table["bin"])
         outside = int(table["outside"].sum()) if "outside" in table else None
         place = ""
         if outside is not None:
             how = {"together": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
-            place = told(table, outside, beyond, recipe.level, name=each.view.name, **how)
+            place = told(table, outside, beyond, recipe.level, name=view_bins.view.name, **how)
         rows.append(
             {
-                "view": each.view.name,
-                "title": each.view.name.removeprefix("class:"),
+                "view": view_bins.view.name,
+                "title": view_bins.view.name.removeprefix("class:"),
                 "aside": f"{count} bins" if outside is None else f"{outside} of {count} outside",
-                "finding": finding(each, total, place, views=len(binned), largest=not rows),
+                "finding": finding(view_bins, total, place, views=len(binned), largest=not rows),
                 "n": int(total.n[0]),
                 "weight": float(total.w[0]),
                 "mean_prediction": float(total.p[0]),
                 "outcome_rate": float(total.y[0]),
-                "error": each.error,
+                "error": view_bins.error,
                 "bins": count,
                 "y_low": low,
                 "y_high": high,

@@ -88,9 +88,9 @@ class RiskOverCoverage(Recipe):
 
     def _of(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
-            said = views[0].name if len(views) == 1 else f"{len(views)} views"
+            got = views[0].name if len(views) == 1 else f"{len(views)} views"
             why = f"The diagram {self.name} is of the confidence in the answer given."
-            raise InputError("TO205", why, f"lens {said!r}", "Use lens='confidence', or leave it out.")
+            raise InputError("TO205", why, f"lens {got!r}", "Use lens='confidence', or leave it out.")
         (view,) = views
         curve = risk_of(
             view, cluster, n_queries=self.asked, at=None, resamples=self.resamples, level=self.level, rng=rng

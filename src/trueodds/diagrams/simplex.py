@@ -78,13 +78,13 @@ class Simplex(SimplexRecipe):
 
     def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
-        arrows = [each for view in views for each in self._triangles(view, names)]
-        arrows.sort(key=lambda each: (each.evidence, -each.error))
+        arrows = [body for view in views for body in self._triangles(view, names)]
+        arrows.sort(key=lambda body: (body.evidence, -body.error))
         tables = with_verdicts(arrows, self.level, simultaneous=self.simultaneous)
         cells = sum(len(table["cell"]) for table in tables)
-        each_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level
+        cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level
         if self.ellipses:
-            made = (each.with_ellipses(each_level) for each in arrows)
+            made = (body.with_ellipses(cell_level) for body in arrows)
             tables = [{**table, **ellipse} for table, ellipse in zip(tables, made, strict=True)]
         settings = {
             "partition": str(arrows[0].partition),
@@ -93,7 +93,7 @@ class Simplex(SimplexRecipe):
             "ellipses": self.ellipses,
         }
         if self.ellipses:
-            settings["level_of_each_ellipse"] = each_level
+            settings["level_of_each_ellipse"] = cell_level
         notes = law_notes(arrows, self.level, simultaneous=self.simultaneous)
         notes += layout.cut(len(arrows), SimplexDiagram.ranked)
         if any(view.p.shape[1] > 3 for view in views):
@@ -105,14 +105,14 @@ class Simplex(SimplexRecipe):
 
     def _triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
         corners.joint(view, self.name)
-        said = corners.named(view, names)
-        partition = self.partition or default_partition(view, BINS if len(said) == 3 else SMALL)
-        if len(said) == 3:
-            return [Arrows(view, partition, said, view.name, self.level)]
+        labels = corners.named(view, names)
+        partition = self.partition or default_partition(view, BINS if len(labels) == 3 else SMALL)
+        if len(labels) == 3:
+            return [Arrows(view, partition, labels, view.name, self.level)]
         made = []
-        rest = corners.rest_beside(said)
+        rest = corners.rest_beside(labels)
         sums = corners.totals(view)
         for j, c in enumerate(corners.rivals(view)):
-            three = corners.against(view, j, int(c), f"class:{said[j]}", sums)
-            made.append(Arrows(three, partition, (said[j], said[c], rest), said[j], self.level))
+            three = corners.against(view, j, int(c), f"class:{labels[j]}", sums)
+            made.append(Arrows(three, partition, (labels[j], labels[c], rest), labels[j], self.level))
         return made

@@ -92,11 +92,11 @@ class Training(BinnedRecipe):
         named = {epoch_of(name): rows for name, rows in models.items()}
         check(models, named)
         seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
-        order = sorted(named, key=lambda each: each[1])
+        order = sorted(named, key=lambda key: key[1])
         runs = list(dict.fromkeys(run for run, _ in named))
-        keys = [each for run in runs for each in order if each[0] == run]
+        keys = [key for run in runs for key in order if key[0] == run]
         notes: list[Note] = []
-        rows = [self._row(lens, each, named[each], seed, notes) for each in keys]
+        rows = [self._row(lens, key, named[key], seed, notes) for key in keys]
         table = {name: np.array([row[name] for row in rows], dtype=_KINDS.get(name)) for name in rows[0]}
         table["best"] = _best(table)
         if table["best"].any():
@@ -151,21 +151,23 @@ class Training(BinnedRecipe):
         }
 
     def _panel(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
-        best = np.flatnonzero(table["best"])
-        off = int(beyond(table["pvalue"][best], self.level).sum())
+        lowest_loss = np.flatnonzero(table["best"])
+        n_miscalibrated = int(beyond(table["pvalue"][lowest_loss], self.level).sum())
         runs, epochs = len(set(table["run"])), len(table["run"])
         aside = (
-            f"{off} of {len(best)} off at the best" if runs > 1 else f"{epochs} {'epochs' if epochs > 1 else 'epoch'}"
+            f"{n_miscalibrated} of {len(lowest_loss)} off at the best"
+            if runs > 1
+            else f"{epochs} {'epochs' if epochs > 1 else 'epoch'}"
         )
         row = {
             "view": lens,
             "title": lens,
             "aside": aside,
-            "finding": _finding(table, best, off, self.level),
+            "finding": _finding(table, lowest_loss, n_miscalibrated, self.level),
             "n": int(table["n"].max()),
             "runs": runs,
             "epochs": epochs,
-            "best_off": off,
+            "best_off": n_miscalibrated,
         }
         return {
             name: np.array([value], dtype=object if isinstance(value, str) else None) for name, value in row.items()
@@ -174,26 +176,26 @@ class Training(BinnedRecipe):
 
 def _best(table: Mapping[str, Array]) -> Array:
     """The first epoch of each run with the lowest finite log loss."""
-    best = np.zeros(len(table["run"]), dtype=bool)
+    mask = np.zeros(len(table["run"]), dtype=bool)
     for run in dict.fromkeys(table["run"]):
         own = np.flatnonzero((table["run"] == run) & np.isfinite(table["log_loss"]))
         if len(own):
-            best[own[np.argmin(table["log_loss"][own])]] = True
-    return best
+            mask[own[np.argmin(table["log_loss"][own])]] = True
+    return mask
 
 
-def _finding(table: Mapping[str, Array], best: Array, off: int, level: float) -> str:
-    if not len(best):
+def _finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
+    if not len(lowest_loss):
         return "No epoch has a finite log loss."
     alpha = f"{100 * (1 - level):.3g}\u00a0%"
-    if len(best) > 1:
-        chance = f"; chance would do that to about {len(best) * (1 - level):.2g}" if off else ""
-        who = "none" if off == 0 else "all" if off == len(best) else str(off)
-        return f"At its lowest log loss {who} of {len(best)} runs {'is' if off <= 1 else 'are'} miscalibrated beyond chance (p ≤ {alpha}){chance}."
-    i = int(best[0])
-    where = "the ECE is more than chance explains" if off else "chance explains the ECE"
-    ece, floor, p = (figure(float(table[name][i])) for name in ("ece", "ece_floor", "pvalue"))
-    return f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {where}: {ece}, and {floor} if calibrated (p\u00a0=\u00a0{p})."
+    if len(lowest_loss) > 1:
+        chance = f"; chance would do that to about {len(lowest_loss) * (1 - level):.2g}" if n_miscalibrated else ""
+        who = "none" if n_miscalibrated == 0 else "all" if n_miscalibrated == len(lowest_loss) else str(n_miscalibrated)
+        return f"At its lowest log loss {who} of {len(lowest_loss)} runs {'is' if n_miscalibrated <= 1 else 'are'} miscalibrated beyond chance (p ≤ {alpha}){chance}."
+    i = int(lowest_loss[0])
+    where = "the ECE is more than chance explains" if n_miscalibrated else "chance explains the ECE"
+    ece, noise_floor, p = (figure(float(table[name][i])) for name in ("ece", "ece_floor", "pvalue"))
+    return f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {where}: {ece}, and {noise_floor} if calibrated (p\u00a0=\u00a0{p})."
 
 
 _KINDS: dict[str, Any] = {"view": object, "run": object}

@@ -23,20 +23,20 @@ class BeltPlot(UnitSquare):
 
     def ranges(self) -> dict[str, Array]:
         """Where each belt leaves the diagonal: view, level, side (`above` it or `below`), start and stop, a row each."""
-        mine = self.table["part"] == "range"
+        mask = self.table["part"] == "range"
         names = {"view": "view", "level": "level", "side": "side", "start": "x_low", "stop": "x_high"}
-        return {name: self.table[column][mine] for name, column in names.items()}
+        return {name: self.table[column][mask] for name, column in names.items()}
 
     def legend(self) -> list[tuple[Any, str]]:
         """Belts with their levels, curve and diagonal."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("belt"):
             shades = self._shades()
             if self.long_labels:
-                found += [
+                entries += [
                     (Patch(facecolor=shade), f"whole curve in it ({100 * level:.4g}\u00a0%)") for level, shade in shades
                 ]
             else:
@@ -45,17 +45,17 @@ class BeltPlot(UnitSquare):
                     for i, (_, shade) in enumerate(shades[1:], 1)
                 ]
                 levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
-                found.append(((Patch(facecolor=shades[0][1]), *inner), f"whole curve, {levels}\u00a0%"))
+                entries.append(((Patch(facecolor=shades[0][1]), *inner), f"whole curve, {levels}\u00a0%"))
         if self.has("curve"):
             degrees = self.panels["degree"]
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), f"best curve{which}"))
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), f"best curve{which}"))
         more = self.common("came as stated")
         if self.has("ranges") and self._off(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            said = f"outside the belt ({widest})" if self.long_labels else "outside"
-            more.insert(int(self.has("diagonal")), (Line2D([], [], color=ink.OUTSIDE, linewidth=3), said))
-        return found + more
+            label = f"outside the belt ({widest})" if self.long_labels else "outside"
+            more.insert(int(self.has("diagonal")), (Line2D([], [], color=ink.OUTSIDE, linewidth=3), label))
+        return entries + more
 
     def _shades(self) -> list[tuple[float, str]]:
         """The levels, widest belt first, and their shades."""
@@ -74,19 +74,19 @@ class BeltPlot(UnitSquare):
             ink.strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
         if self.has("belt"):
             for i, (level, shade) in enumerate(self._shades()):
-                mine = (rows["part"] == "belt") & (rows["level"] == level)
-                x, low, high = (rows[name][mine] for name in ("x_low", "low", "high"))
+                mask = (rows["part"] == "belt") & (rows["level"] == level)
+                x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
                 style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
                 ax.fill_between(x, low, high, facecolor=shade, linewidth=0, **style)
                 if len(x) == 1:  # one stated probability: a belt without width is still seen
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
-            off = self._off(rows)
-            for low, high in zip(rows["x_low"][off], rows["x_high"][off], strict=True):
+            outside = self._off(rows)
+            for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot([low, high], [low, high], color=ink.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style)
         if self.has("curve"):
-            mine = rows["part"] == "curve"
-            alone = {"marker": "o", "markersize": 4} if mine.sum() == 1 else {}
-            x, y = rows["x_low"][mine], rows["rate"][mine]
+            mask = rows["part"] == "curve"
+            alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
+            x, y = rows["x_low"][mask], rows["rate"][mask]
             ax.plot(x, y, color=ink.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)

@@ -32,49 +32,49 @@ def condensed(view: View, logits: Logits) -> View:
     >>> found.p.tolist(), found.y.tolist(), found.w.tolist()
     ([0.2, 0.7], [0.5, 1.0], [2.0, 1.0])
     """
-    seen = logits.w > 0
-    p, x, w, ww, y, n = (each[seen] for each in (logits.p, logits.x, logits.w, logits.ww, view.y, view.n))
+    mask = logits.w > 0
+    p, x, w, ww, y, n = (column[mask] for column in (logits.p, logits.x, logits.w, logits.ww, view.y, view.n))
     if len(np.unique(p[: 4 * FEW])) <= FEW:  # else there is no need to sort them all
         at, where = np.unique(p, return_inverse=True)
         if len(at) <= FEW:
-            mass, square, came, rows = (np.bincount(where, each) for each in (w, ww, w * y, n))
-            return _cells(at, came / mass, mass, square, rows)
-    spread = np.arcsinh(x / _BEND)
-    low, high = spread.min(), spread.max()
-    span = np.minimum((_SPANS * (spread - low) / (high - low)).astype(np.intp), _SPANS - 1)
-    mass, square, rows = (np.bincount(span, each, _SPANS) for each in (w, ww, n))
+            mass, square, outcomes, rows = (np.bincount(where, column) for column in (w, ww, w * y, n))
+            return _cells(at, outcomes / mass, mass, square, rows)
+    scaled_x = np.arcsinh(x / _BEND)
+    low, high = scaled_x.min(), scaled_x.max()
+    span = np.minimum((_SPANS * (scaled_x - low) / (high - low)).astype(np.intp), _SPANS - 1)
+    mass, square, rows = (np.bincount(span, column, _SPANS) for column in (w, ww, n))
     middle = np.divide(np.bincount(span, w * x, _SPANS), mass, out=np.zeros(_SPANS), where=mass > 0)
     nodes = [(*_nodes(span, x - middle[span], part), outcome) for part, outcome in ((w * (1 - y), 0.0), (w * y, 1.0))]
-    for_each = np.concatenate([spans for spans, _, _, _ in nodes])
-    odds = np.concatenate([middle[spans] + off for spans, off, _, _ in nodes])
+    node_spans = np.concatenate([spans for spans, _, _, _ in nodes])
+    odds = np.concatenate([middle[spans] + offset for spans, offset, _, _ in nodes])
     weight = np.concatenate([weight for _, _, weight, _ in nodes])
-    came = np.concatenate([np.full(len(spans), outcome) for spans, _, _, outcome in nodes])
+    outcomes = np.concatenate([np.full(len(spans), outcome) for spans, _, _, outcome in nodes])
     # expit rounds the largest log odds of a float to 1.
     at = np.clip(expit(odds), np.nextafter(0, 1), np.nextafter(1, 0))
-    square, rows = (weight * (each / np.where(mass > 0, mass, 1.0))[for_each] for each in (square, rows))
-    return _cells(at, came, weight, square, rows)
+    square, rows = (weight * (total / np.where(mass > 0, mass, 1.0))[node_spans] for total in (square, rows))
+    return _cells(at, outcomes, weight, square, rows)
 
 
-def _nodes(span: Array, off: Array, weight: Array) -> tuple[Array, Array, Array]:
+def _nodes(span: Array, offset: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Spans, places within them and weights of the nodes that keep Σw, Σwz, Σwz² and Σwz³ of each span."""
     mass = np.bincount(span, weight, _SPANS)
     some = np.flatnonzero(mass > 0)
 
     def mean(values: Array) -> Array:
-        found: Array = np.bincount(span, weight * values, _SPANS)[some] / mass[some]
-        return found
+        means: Array = np.bincount(span, weight * values, _SPANS)[some] / mass[some]
+        return means
 
-    center = mean(off)
-    shifted = off - np.bincount(some, center, _SPANS)[span]
-    spread = np.sqrt(mean(shifted**2))
-    skew = np.divide(mean(shifted**3), spread**3, out=np.zeros(len(some)), where=spread > 1e-9)
+    center = mean(offset)
+    shifted = offset - np.bincount(some, center, _SPANS)[span]
+    std = np.sqrt(mean(shifted**2))
+    skew = np.divide(mean(shifted**3), std**3, out=np.zeros(len(some)), where=std > 1e-9)
     root = np.sqrt(1 + skew**2 / 4)
     share = (1 - skew / 2 / root) / 2  # of the upper node
     spans = np.concatenate([some, some])
-    places = np.concatenate([center + spread * (skew / 2 + root), center + spread * (skew / 2 - root)])
+    places = np.concatenate([center + std * (skew / 2 + root), center + std * (skew / 2 - root)])
     weights = np.concatenate([mass[some] * share, mass[some] * (1 - share)])
-    kept = weights > 0
-    return spans[kept], places[kept], weights[kept]
+    mask = weights > 0
+    return spans[mask], places[mask], weights[mask]
 
 
 def _cells(p: Array, y: Array, w: Array, ww: Array, n: Array) -> View:

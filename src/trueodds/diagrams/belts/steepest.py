@@ -29,7 +29,7 @@ def steepest(x: Array, y: Array, chance: float) -> Stretch | None:
     Stretch(start=1, stop=2)
     >>> steepest(np.array([0, 0.5, 1]), np.array([0, 0.1, 0]), 0.1)
     """
-    found, slope = None, 0.0
+    segment, slope = None, 0.0
     for side in (side * y for side in (1.0, -1.0)):
         for _ in range(100):
             level = side - slope * x
@@ -38,5 +38,5 @@ def steepest(x: Array, y: Array, chance: float) -> Stretch | None:
             if level[stop] - lowest[stop] - chance <= 1e-12:
                 break
             start = stop - int(np.argmax(level[stop::-1] == lowest[stop]))  # the last of equals: the shortest stretch
-            found, slope = Stretch(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
-    return found
+            segment, slope = Stretch(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
+    return segment

@@ -76,12 +76,12 @@ class Walk:
         if m <= VERTICES:
             return np.arange(m)
         edges = np.unique(np.searchsorted(self.share, np.arange(_COLUMNS + 1) / _COLUMNS))
-        found = [0, m - 1, *self.extremes]
+        indices = [0, m - 1, *self.extremes]
         for first, after in zip(edges, [*edges[1:], m], strict=True):
             part = self.path[first:after]
             if len(part):
-                found += [first, after - 1, first + int(part.argmin()), first + int(part.argmax())]
-        return np.unique(found)
+                indices += [first, after - 1, first + int(part.argmin()), first + int(part.argmax())]
+        return np.unique(indices)
 
     @cached_property
     def steepest(self) -> Stretch | None:
@@ -90,13 +90,13 @@ class Walk:
         With probability `level` no stretch of a calibrated walk changes by more than the quantile of its range.
         """
         chance = _reached(beyond_range, self.level) * self.unit
-        found = steepest(self.share[self.kept], self.path[self.kept], chance)
-        return None if found is None else Stretch(*(int(self.kept[end]) for end in found))
+        segment = steepest(self.share[self.kept], self.path[self.kept], chance)
+        return None if segment is None else Stretch(*(int(self.kept[end]) for end in segment))
 
-    def slope(self, stretch: Stretch) -> float:
+    def slope(self, segment: Stretch) -> float:
         """What came minus what was said, on average over a stretch."""
-        rise = self.path[stretch.stop] - self.path[stretch.start]
-        return float(rise / (self.share[stretch.stop] - self.share[stretch.start]))
+        rise = self.path[segment.stop] - self.path[segment.start]
+        return float(rise / (self.share[segment.stop] - self.share[segment.start]))
 
     def doubts(self) -> list[Note]:
         """Why the law of Brownian motion is not to be trusted here, and whether chance has a part at all."""

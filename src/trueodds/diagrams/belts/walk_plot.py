@@ -48,20 +48,20 @@ class WalkPlot(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            found.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
+            entries.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
         if self.has("curve"):
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "falls where it says too much"))
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "falls where it says too much"))
         if self.has("stretch") and (self.table["part"] == "stretch").any():
             slopes = self.panels["slope"]
             which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
-            found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3), f"steepest{which}"))
+            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3), f"steepest{which}"))
         if self.has("extremes"):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-            found.append((Line2D([], [], color=ink.TEXT, **style), "lowest, highest"))
-        return found
+            entries.append((Line2D([], [], color=ink.TEXT, **style), "lowest, highest"))
+        return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -83,10 +83,10 @@ class WalkPlot(Diagram):
         if self.has("curve"):
             ax.plot(x, y, color=ink.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
         if self.has("stretch"):
-            stretch = part_of(rows, "stretch")
-            for first, last in zip(stretch["share_low"], stretch["share_high"], strict=True):
-                mine = (x >= first) & (x <= last)
-                ax.plot(x[mine], y[mine], color=ink.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch")
+            segments = part_of(rows, "stretch")
+            for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
+                mask = (x >= first) & (x <= last)
+                ax.plot(x[mask], y[mask], color=ink.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch")
         if self.has("extremes"):
             ends = part_of(rows, "extreme")
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
@@ -99,20 +99,20 @@ class WalkPlot(Diagram):
 
 def _rail(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """The scores at the foot: where the rows up to a round score end."""
-    rail, points = drawn(ax, RAIL)
-    first, last = rail.get_xlim()
+    strip, points = drawn(ax, RAIL)
+    first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "score"}
     word = "score:"
-    taken = [(first, first + (ink.width(word, size - 1.5) + 10) / points)]
-    rail.text(first + 4 / points, 0.4, word, ha="left", **style)
+    occupied = [(first, first + (ink.width(word, size - 1.5) + 10) / points)]
+    strip.text(first + 4 / points, 0.4, word, ha="left", **style)
     for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
-        rail.plot([share, share], [0.72, 1], color=LINE, linewidth=0.8, label="tick")
-        said = f"{100 * score:.4g}\u00a0%"
-        half = (ink.width(said, size - 1.5) / 2 + 3) / points
+        strip.plot([share, share], [0.72, 1], color=LINE, linewidth=0.8, label="tick")
+        label = f"{100 * score:.4g}\u00a0%"
+        half = (ink.width(label, size - 1.5) / 2 + 3) / points
         box = share - half, share + half
-        if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in taken):
-            taken.append(box)
-            rail.text(share, 0.4, said, ha="center", **style)
+        if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
+            occupied.append(box)
+            strip.text(share, 0.4, label, ha="center", **style)
 
 
 def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
@@ -131,8 +131,8 @@ def _levels(ax: Any, low: float, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
     room = ink.inches(ax)[1]
-    most = 7 if room > 2.5 else 5 if room > 1 else 3
-    ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
+    ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     lowest = low + 0.05 * (high - low)  # a label there would meet the rail
     return [float(tick) for tick in ticks if lowest <= tick <= high]
 

@@ -28,8 +28,8 @@ def places(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
     >>> [places(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
     """
-    for said in (_whole, ink.percent, _fine):
-        first, last = said(low), said(high)
+    for formatter in (_whole, ink.percent, _fine):
+        first, last = formatter(low), formatter(high)
         if first != last:
             return join.format(first.removesuffix("\u00a0%"), last)
     return f"at {_whole(low)}"
@@ -43,13 +43,13 @@ def alike(*xs: float) -> list[str]:
     """
     ends = [min(x, 1 - x) for x in xs]
     digits = max(0 if end >= 0.03 or end == 0 else 1 if end >= 0.005 else 2 for end in ends)
-    said = []
+    texts = []
     for x, end in zip(xs, ends, strict=True):
         if 0 < end < 5e-5:
-            said.append("under\u00a00.01\u00a0%" if x < 0.5 else "over\u00a099.99\u00a0%")
+            texts.append("under\u00a00.01\u00a0%" if x < 0.5 else "over\u00a099.99\u00a0%")
         else:
-            said.append(f"{100 * x:.{digits if end else 0}f}\u00a0%")
-    return said
+            texts.append(f"{100 * x:.{digits if end else 0}f}\u00a0%")
+    return texts
 
 
 def joined(words: Sequence[str]) -> str:

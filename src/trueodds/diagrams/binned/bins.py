@@ -28,7 +28,7 @@ class Binned:
         self.frozen = self.partition.freeze(view)
         self.index = np.asarray(self.frozen.index(view.at))
         self.size = self.frozen.size
-        pooled = view.pool(self.index, self.size)
+        binned = view.pool(self.index, self.size)
         occupied = np.flatnonzero(np.bincount(self.index, view.w, self.size) > 0)
         low, high = self._edges(occupied)
         self.order = np.argsort(low, kind="stable")
@@ -37,12 +37,12 @@ class Binned:
             "bin": occupied,
             "low": low,
             "high": high,
-            "n": pooled.n.astype(np.int64),
-            "weight": pooled.w,
-            "share": pooled.w / pooled.w.sum(),
-            "mean_prediction": pooled.p,
-            "outcome_rate": pooled.y,
-            "deviation": pooled.y - pooled.p,
+            "n": binned.n.astype(np.int64),
+            "weight": binned.w,
+            "share": binned.w / binned.w.sum(),
+            "mean_prediction": binned.p,
+            "outcome_rate": binned.y,
+            "deviation": binned.y - binned.p,
         }
         self.columns: Columns = {name: column[self.order] for name, column in columns.items()}
 
@@ -55,11 +55,11 @@ class Binned:
         np.maximum.at(high, self.index, self.view.at)
         return low[occupied], high[occupied]
 
-    def bars(self, rule: Rule, levels: Sequence[float]) -> tuple[Bars, ...]:
+    def bars(self, bar_function: Rule, levels: Sequence[float]) -> tuple[Bars, ...]:
         """The range of each bin at each level, lowest bin first."""
         return tuple(
             Bars(bars.low[self.order], bars.high[self.order], tuple(bars.law[i] for i in self.order))
-            for bars in rule(self.view, self.index, self.size, levels)
+            for bars in bar_function(self.view, self.index, self.size, levels)
         )
 
     @property
@@ -72,8 +72,8 @@ class Binned:
     def spread(self) -> Array:
         """The share of rows in each of STRIP_CELLS equal cells, whatever the bins."""
         cells = Uniform(STRIP_CELLS).freeze(self.view)
-        held = np.bincount(cells.index(self.view.at), self.view.w, STRIP_CELLS)
-        return np.asarray(held / held.sum())
+        cell_weights = np.bincount(cells.index(self.view.at), self.view.w, STRIP_CELLS)
+        return np.asarray(cell_weights / cell_weights.sum())
 
     @property
     def error(self) -> float:
@@ -88,34 +88,34 @@ def whole(view: View) -> View:
 
 def stacked(tables: Sequence[Mapping[str, Array]]) -> Columns:
     """The rows of several tables under each other; read-only."""
-    table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
+    table = {name: np.concatenate([part[name] for part in tables]) for name in tables[0]}
     for column in table.values():
         column.flags.writeable = False
     return table
 
 
-def bar_notes(laws: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
+def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
     """Which law gave the bars, where it is not the exact one for rows."""
     notes = []
-    beyond = sum(law == "refined normal" for law in laws)
+    beyond = sum(method == "refined normal" for method in methods)
     if beyond:
         notes.append(
             Note(
                 "TN241",
-                f"{beyond} of {len(laws)} {unit} hold more than {EXACT_ROWS:,} rows; "
+                f"{beyond} of {len(methods)} {unit} hold more than {EXACT_ROWS:,} rows; "
                 "their consistency ranges come from the refined normal law, the others from the exact one.",
             )
         )
-    if "normal" in laws:
+    if "normal" in methods:
         notes.append(
             Note("TN242", "Rows of a bin weigh differently; its range is normal with variance Σw²p(1−p)/(Σw)².")
         )
-    if "residuals" in laws:
+    if "residuals" in methods:
         notes.append(
             Note("TN243", "Outcomes are shares of votes; ranges are normal with variance Σw²(y−p)²/(Σw)², not exact.")
         )
-    if laws and not {"wilson", "clopper-pearson"} & set(laws) and not all(view.is_rows for view in views):
+    if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
         notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
-    if laws and partition.uses_outcomes:
+    if methods and partition.uses_outcomes:
         notes.append(Note("TN247", f"The outcomes chose the bins ({partition}); bars that hold them fixed are narrow."))
     return notes

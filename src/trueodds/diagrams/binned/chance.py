@@ -76,10 +76,10 @@ def ranges(view: View, index: Array, size: int, levels: Sequence[float]) -> tupl
     rows = rows[np.argsort(index[rows], kind="stable")]
     starts = np.searchsorted(index[rows], np.arange(size + 1))
     sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
-    found = [_of_bin(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
-    ends = np.array([each for each, _ in found]).reshape(-1, len(tails), 2)
-    laws = tuple(law for _, law in found)
-    return tuple(Bars(ends[:, i, 0], ends[:, i, 1], laws) for i in range(len(tails)))
+    bin_ranges = [_of_bin(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
+    ends = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
+    methods = tuple(method for _, method in bin_ranges)
+    return tuple(Bars(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
 
 
 def wilson(view: View, index: Array, size: int, level: float) -> Bars:
@@ -92,8 +92,8 @@ def wilson(view: View, index: Array, size: int, level: float) -> Bars:
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.4899])
     """
-    pooled = view.pool(index, size)
-    n, rate = pooled.w**2 / pooled.sums("ww"), np.clip(pooled.y, 0, 1)
+    binned = view.pool(index, size)
+    n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     z2 = ndtri((1 + level) / 2) ** 2
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
@@ -117,8 +117,8 @@ def clopper_pearson(view: View, index: Array, size: int, level: float) -> Bars:
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.6024])
     """
-    pooled = view.pool(index, size)
-    n, rate = pooled.w**2 / pooled.sums("ww"), np.clip(pooled.y, 0, 1)
+    binned = view.pool(index, size)
+    n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     low, high = exact_limits(n * rate, n, (1 - level) / 2)
     return Bars(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
 
@@ -130,8 +130,8 @@ def _of_bin(
     w, n = view.w[rows], view.n[rows]
     mass, count = float(w.sum()), round(float(n.sum()))
 
-    def normal(name: str, law: str) -> tuple[list[tuple[float, float]], str]:
-        return [_normal(float(w @ p) / mass, float(sums[name][rows].sum()) / mass**2, tail) for tail in tails], law
+    def normal(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
+        return [_normal(float(w @ p) / mass, float(sums[name][rows].sum()) / mass**2, tail) for tail in tails], method
 
     if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
         return normal("wwr", "residuals")
@@ -146,8 +146,8 @@ def _of_bin(
     variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
     third = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
-    found = [[_refined(mean, variance, third, count, q) / count for q in pair] for pair in both]
-    return [(low, high) for low, high in found], "refined normal"
+    limits = [[_refined(mean, variance, third, count, q) / count for q in pair] for pair in both]
+    return [(low, high) for low, high in limits], "refined normal"
 
 
 def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
@@ -163,7 +163,7 @@ def _refined(mean: float, variance: float, third: float, count: int, q: float) -
 
     def reached(k: int) -> float:
         x = (k + 0.5 - mean) / sigma
-        bend = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
-        return float(ndtr(x)) + bend + _SLACK
+        correction = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
+        return float(ndtr(x)) + correction + _SLACK
 
     return min(bisect_left(range(count + 1), q, key=reached), count)

@@ -32,7 +32,7 @@ class ReliabilityDiagram(BinnedPlot):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         kind = self.settings["bars"]
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if self.settings["simultaneous"]:
@@ -43,18 +43,18 @@ class ReliabilityDiagram(BinnedPlot):
             # Of the color that is drawn: where every cross is outside, no bar is gray.
             color = ink.INSIDE_BAR if inside_drawn else ink.OUTSIDE_BAR
             label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
-            found.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
+            entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
         elif bars and not crosses:
             color = ink.INSIDE if inside_drawn else ink.OUTSIDE
-            found.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
+            entries.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
         if crosses:
             for color, style, label in self._cross_labels(level, bars=bars):
-                found.append((Line2D([], [], linestyle="none", color=color, **style), label))
+                entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
         if self._gaps:
-            found.append((Patch(facecolor=ink.GAP), "gap"))
+            entries.append((Patch(facecolor=ink.GAP), "gap"))
         if self.has("strip"):
-            found.append((Patch(facecolor=ink.ROWS), "predictions"))
-        return found or [(Line2D([], [], color=ink.FAINT, linewidth=1), "perfect calibration")]
+            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
+        return entries or [(Line2D([], [], color=ink.FAINT, linewidth=1), "perfect calibration")]
 
     @property
     def _gaps(self) -> bool:
@@ -67,18 +67,18 @@ class ReliabilityDiagram(BinnedPlot):
         if kind is None:
             labels = "observed", ""
         elif not self.long_labels:
-            told = "" if kind == "consistency" and bars else f" ({level})"
-            labels = f"inside{told}", f"outside{told}"
+            suffix = "" if kind == "consistency" and bars else f" ({level})"
+            labels = f"inside{suffix}", f"outside{suffix}"
         elif kind == "confidence" and bars:
             labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
         elif kind == "confidence":
             labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
         else:
-            told = "" if bars else f" the {level} consistency bar"
-            labels = f"observed, inside{told}", f"observed, outside{told}"
+            suffix = "" if bars else f" the {level} consistency bar"
+            labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
         looks = (ink.INSIDE, _INSIDE), (ink.OUTSIDE, _OUTSIDE)
-        each = zip(looks, labels, self._sides_drawn(), strict=True)
-        return [(color, style, label) for (color, style), label, drawn in each if drawn]
+        candidates = zip(looks, labels, self._sides_drawn(), strict=True)
+        return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
 
     def _sides_drawn(self) -> tuple[bool, bool]:
         """Whether a cross of the panels drawn lies inside its range, and whether one lies outside."""
@@ -119,9 +119,9 @@ def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, 
     """Edges and shares of the strip: those of the bins, unless they differ in width, so that heights would mislead."""
     if "strip" not in view:
         return rows["low"], rows["high"], rows["share"]
-    held = np.flatnonzero(view["strip"])
+    occupied = np.flatnonzero(view["strip"])
     count = len(view["strip"])
-    return held / count, (held + 1) / count, view["strip"][held]
+    return occupied / count, (occupied + 1) / count, view["strip"][occupied]
 
 
 def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
@@ -161,8 +161,8 @@ def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) ->
     """What above and below zero mean, along the right edge, where there is room."""
     above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
     points = 72 * ink.inches(ax)[1] * 0.8 * (1 - ink.STRIP) / (high - low)  # title and labels will take a fifth
-    for text, reach, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
-        if ink.width(text, size - 1.5) < points * reach:
+    for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
+        if ink.width(text, size - 1.5) < points * extent:
             style = {"fontsize": size - 1.5, "color": ink.FAINT, "rotation": 90, "ha": "left", "va": where}
             ax.annotate(
                 text,

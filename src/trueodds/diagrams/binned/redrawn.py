@@ -42,15 +42,15 @@ def ranges(
     voted = np.abs(view.sums("wyy") - view.w * view.y) > 1e-9 * view.w
     single = view.n == 1
     mass = np.bincount(index, view.w, size)
-    held = mass > 0
+    occupied = mass > 0
     sums = np.zeros((resamples, size))
     for rows, drawn in ((single & ~voted, _labels), (single & voted, _flips), (~single, _cells)):
         if rows.any():
             sums += drawn(view, p, index, size, np.flatnonzero(rows), voted, resamples, rng)
-    rates = np.sort(np.clip(sums[:, held] / mass[held], 0, 1), axis=0)
-    flipped = np.bincount(index, voted & (view.w > 0), size)[held] > 0
-    law = tuple("flipped" if each else "redrawn" for each in flipped)
-    return tuple(Bars(_reached(rates, (1 - level) / 2), _reached(rates, (1 + level) / 2), law) for level in levels)
+    rates = np.sort(np.clip(sums[:, occupied] / mass[occupied], 0, 1), axis=0)
+    flipped = np.bincount(index, voted & (view.w > 0), size)[occupied] > 0
+    method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
+    return tuple(Bars(_reached(rates, (1 - level) / 2), _reached(rates, (1 + level) / 2), method) for level in levels)
 
 
 def _reached(rates: Array, q: float) -> Array:
@@ -68,27 +68,31 @@ def _labels(
 def _flips(
     view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
 ) -> Array:
-    w, said, seen = view.w[rows], p[rows], view.y[rows]
+    w, predicted, observed = view.w[rows], p[rows], view.y[rows]
     slots = index[rows].astype(np.int32)[:, None]
-    base = np.bincount(index[rows], w * said, size)
-    apart = np.arange(len(rows))
-    return base + flips.sums(apart, slots, (w * (seen - said))[:, None], size, stream_key(rng), 0, resamples)
+    base = np.bincount(index[rows], w * predicted, size)
+    clusters = np.arange(len(rows))
+    return base + flips.sums(
+        clusters, slots, (w * (observed - predicted))[:, None], size, stream_key(rng), 0, resamples
+    )
 
 
 def _cells(
     view: View, p: Array, index: Array, size: int, rows: Array, voted: Array, resamples: int, rng: np.random.Generator
 ) -> Array:
-    n, w, said = view.n[rows].astype(np.int64), view.w[rows], p[rows]
+    n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
     # Cauchy–Schwarz: only where all weights of a cell are equal is its count of outcomes all that matters.
     equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~voted[rows]
-    spread = np.sqrt(np.maximum(np.where(voted[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
+    std = np.sqrt(np.maximum(np.where(voted[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
     order = np.argsort(index[rows], kind="stable")
     slots, first = np.unique(index[rows][order], return_index=True)
     sums = np.zeros((resamples, size))
     block = max(1, _HELD // len(rows))
     for start in range(0, resamples, block):
         count = min(block, resamples - start)
-        drawn = w * said + spread * rng.standard_normal((count, len(rows)))
-        drawn[:, equal] = rng.binomial(n[equal], said[equal], (count, int(equal.sum()))) * (w / np.maximum(n, 1))[equal]
+        drawn = w * predicted + std * rng.standard_normal((count, len(rows)))
+        drawn[:, equal] = (
+            rng.binomial(n[equal], predicted[equal], (count, int(equal.sum()))) * (w / np.maximum(n, 1))[equal]
+        )
         sums[start : start + count, slots] = np.add.reduceat(drawn[:, order], first, axis=1)
     return sums

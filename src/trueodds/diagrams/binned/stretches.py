@@ -40,12 +40,12 @@ def stretches(deviation: Array, share: Array, outside: Array) -> list[Stretch]:
     side = np.where(outside, np.where(deviation > 0, 1, -1), 0)
     starts = np.flatnonzero(np.diff(side, prepend=0) != 0)
     ends = np.append(starts[1:], len(side)) - 1
-    found = [
+    segments = [
         Stretch(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
         for a, b in zip(starts, ends, strict=True)
         if side[a]
     ]
-    return sorted(found, key=lambda each: -each.weight)
+    return sorted(segments, key=lambda segment: -segment.weight)
 
 
 def where(table: Mapping[str, Array], *, confident: bool) -> str:
@@ -58,20 +58,20 @@ def where(table: Mapping[str, Array], *, confident: bool) -> str:
     >>> where({name: np.array(column) for name, column in columns.items()}, confident=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
-    found = stretches(table["deviation"], table["share"], table["outside"])
-    whole = sum(each.weight for each in found)
-    told = [each for each in found[:2] if each.weight >= _TOLD * whole]
+    segments = stretches(table["deviation"], table["share"], table["outside"])
+    total = sum(segment.weight for segment in segments)
+    heaviest = [segment for segment in segments[:2] if segment.weight >= _TOLD * total]
     words = ("underconfident", "overconfident") if confident else ("said too little", "said too much")
-    ordered = sorted(told, key=lambda stretch: stretch.first)
-    said: list[str] = []
-    for i, each in enumerate(ordered):
-        word = words[0] if each.above else words[1]
-        if i and each.above == ordered[i - 1].above:
+    ordered = sorted(heaviest, key=lambda segment: segment.first)
+    phrases: list[str] = []
+    for i, current in enumerate(ordered):
+        word = words[0] if current.above else words[1]
+        if i and current.above == ordered[i - 1].above:
             word = ""  # overconfident below 10 % and above 70 %
         elif i:
             word = word.removeprefix("said ")  # said too little below 10 % and too much above 70 %
-        said.append(f"{word} {_place(table, each)}".strip())
-    return " and ".join(said)
+        phrases.append(f"{word} {_place(table, current)}".strip())
+    return " and ".join(phrases)
 
 
 def few(count: int, outside: int, level: float) -> bool:
@@ -95,9 +95,9 @@ def expected(count: int, level: float) -> str:
     return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
 
 
-def _place(table: Mapping[str, Array], stretch: Stretch) -> str:
-    low, high = edge(float(table["low"][stretch.first])), edge(float(table["high"][stretch.last]))
-    first, last = stretch.first == 0, stretch.last == len(table["low"]) - 1
+def _place(table: Mapping[str, Array], segment: Stretch) -> str:
+    low, high = edge(float(table["low"][segment.first])), edge(float(table["high"][segment.last]))
+    first, last = segment.first == 0, segment.last == len(table["low"]) - 1
     if first and last:
         return "throughout"
     if last:
@@ -120,29 +120,36 @@ def edge(x: float) -> str:
 
 
 def told(
-    table: Mapping[str, Array], outside: int, sure: bool, level: float, *, together: bool, around_rate: bool, name: str
+    table: Mapping[str, Array],
+    outside: int,
+    jointly_outside: bool,
+    level: float,
+    *,
+    simultaneous: bool,
+    around_rate: bool,
+    name: str,
 ) -> str:
-    """How many bins lie beyond chance, and where; `sure` says that one does among all bins together."""
+    """How many bins lie beyond chance, and where; `jointly_outside` says that one does among all bins together."""
     count = len(table["low"])
     bins = f"{count} {'bins' if count != 1 else 'bin'}"
     many, lies = f"{outside or 'none'} of {bins}", "lies" if outside <= 1 else "lie"
-    found = f"in {many} the interval misses what was said" if around_rate else f"{many} {lies} outside"
+    text = f"in {many} the interval misses what was said" if around_rate else f"{many} {lies} outside"
     if outside == 0:
-        return f"{_capital(found)}."
+        return f"{_capital(text)}."
     as_many = f"{expected(count, level)} would by chance"
-    if not sure and not together and few(count, outside, level):
-        return f"{_capital(found)}; {as_many}."
+    if not jointly_outside and not simultaneous and few(count, outside, level):
+        return f"{_capital(text)}; {as_many}."
     place = _capital(where(table, confident=name == "confidence"))
-    if not sure and not together:
-        return f"{place}: {found}, and {as_many}."
-    return f"{place}: {found}." if around_rate else f"{place}: {many} {lies} beyond chance."
+    if not jointly_outside and not simultaneous:
+        return f"{place}: {text}, and {as_many}."
+    return f"{place}: {text}." if around_rate else f"{place}: {many} {lies} beyond chance."
 
 
 def finding(binned: Binned, total: View, place: str, *, views: int, largest: bool) -> str:
     """Where it is off, and what was said and seen in all."""
     name = binned.view.name
-    seen = "is right" if name == "confidence" else "comes true"
-    text = f"In all it says {percent(float(total.p[0]))} and {seen} {percent(float(total.y[0]))}."
+    verb = "is right" if name == "confidence" else "comes true"
+    text = f"In all it says {percent(float(total.p[0]))} and {verb} {percent(float(total.y[0]))}."
     text = f"{place} {text}" if place else text
     if views == 1:
         return text

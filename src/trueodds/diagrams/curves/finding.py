@@ -32,10 +32,10 @@ class Stretch:
 def stretches(columns: dict[str, Array], at: Array, w: Array) -> list[Stretch]:
     """Where the curve is off, by rising score; `at` and `w` are the stated scores and their weights."""
     score, error, piece = columns["score"], columns["error"], columns["piece"]
-    found = []
+    segments = []
     for too_much in (True, False):
-        off = columns["outside"] & ((error < 0) if too_much else (error > 0))
-        run = np.flatnonzero(off)
+        outside = columns["outside"] & ((error < 0) if too_much else (error > 0))
+        run = np.flatnonzero(outside)
         if not len(run):
             continue
         for part in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
@@ -46,9 +46,9 @@ def stretches(columns: dict[str, Array], at: Array, w: Array) -> list[Stretch]:
             # Told at a place that people can say, 90 % rather than 89.6 %, if there is one.
             lost = columns["mass"][part] * np.abs(error[part])
             plain = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
-            best = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
-            found.append(Stretch(low, high, too_much, float(share.sum()), gone, int(best)))
-    return sorted(found, key=lambda each: each.low)
+            peak = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
+            segments.append(Stretch(low, high, too_much, float(share.sum()), gone, int(peak)))
+    return sorted(segments, key=lambda segment: segment.low)
 
 
 def finding(columns: dict[str, Array], out: list[Stretch], local: float, view: str, band: str | None) -> str:
@@ -60,22 +60,25 @@ def finding(columns: dict[str, Array], out: list[Stretch], local: float, view: s
     if not out:
         return f"{'The curve' if band == 'consistency' else 'A calibrated curve'} is nowhere beyond the band. {mean}"
     much, little = ("overconfident", "underconfident") if view == "confidence" else ("says too much", "says too little")
-    most = sorted(out, key=lambda each: -each.lost)
-    told = sorted((each for each in most[:TOLD] if each.lost >= LITTLE * most[0].lost), key=lambda each: each.low)
+    by_loss = sorted(out, key=lambda segment: -segment.lost)
+    shown = sorted(
+        (segment for segment in by_loss[:TOLD] if segment.lost >= LITTLE * by_loss[0].lost),
+        key=lambda segment: segment.low,
+    )
     words = []
-    for each in told:
-        i = each.place
-        ends, (at,) = [alike(end)[0] for end in (each.low, each.high)], alike(float(columns["score"][i]))
+    for segment in shown:
+        i = segment.place
+        ends, (at,) = [alike(end)[0] for end in (segment.low, segment.high)], alike(float(columns["score"][i]))
         names = ("probability", "probability_low", "probability_high")
-        worth, *limits = alike(*(float(columns[name][i]) for name in (names if band == "confidence" else names[:1])))
-        apart = each.high - each.low > NEAR and ends[0] != ends[1]
-        where = f"between {ends[0]} and {ends[1]}" if apart else f"near {at}"
-        text = f"{much if each.too_much else little} {where}: at {at} it {right} {worth}"
+        rate, *limits = alike(*(float(columns[name][i]) for name in (names if band == "confidence" else names[:1])))
+        is_wide = segment.high - segment.low > NEAR and ends[0] != ends[1]
+        where = f"between {ends[0]} and {ends[1]}" if is_wide else f"near {at}"
+        text = f"{much if segment.too_much else little} {where}: at {at} it {right} {rate}"
         if band == "confidence":
             text += f" [{', '.join(limits)}]"
         words.append(text)
-    more = len(out) - len(told)
+    more = len(out) - len(shown)
     rest = f", and {more} shorter {'stretch' if more == 1 else 'stretches'}" if more else ""
-    said = "; ".join(words)
-    lead = said[0].upper() + said[1:] if view == "confidence" else f"It {said}"
+    body = "; ".join(words)
+    lead = body[0].upper() + body[1:] if view == "confidence" else f"It {body}"
     return f"{lead}{rest}. {mean}"

@@ -64,8 +64,8 @@ class Glass:
             x, step = np.clip(s, self.low, 1.0, dtype=np.float64), 1 / per
         else:
             x, step = log_odds(s, FLOOR), self.bandwidth / FINE
-        reach = math.floor(self.bandwidth / step + 1e-9)
-        number = _around(np.unique(np.rint(x / step).astype(np.int64)), reach)
+        radius = math.floor(self.bandwidth / step + 1e-9)
+        number = _around(np.unique(np.rint(x / step).astype(np.int64)), radius)
         if self.mirrored:
             lowest = math.ceil(self.low * per - 1e-9)
             number = number[(number >= lowest - 1) & (number <= per)]
@@ -103,16 +103,16 @@ def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, ra
 def seen(view: View, bandwidth: float | str, scale: str, range: Span | None) -> tuple[Scores, Glass, dict[str, Array]]:
     """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
     scores = scores_of(view)
-    glass = glass_for(view, scores, bandwidth, scale, range)
-    at, piece = glass.places(scores.at)
-    z, x = glass.on_scale(scores.at), glass.on_scale(at)
+    smoother = glass_for(view, scores, bandwidth, scale, range)
+    at, piece = smoother.places(scores.at)
+    z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
     rate, reference = (
-        smoothed(x, *seen_at(z, scores.w, sums, glass.h), glass.h, glass.mirrored)[0]
+        smoothed(x, *seen_at(z, scores.w, sums, smoother.h), smoother.h, smoother.mirrored)[0]
         for sums in (scores.wy, scores.w * scores.at)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
     columns = {"piece": piece, "score": at, "rate": rate, "reference": reference}
-    return scores, glass, columns | {"error": rate - reference, "probability": freed(rate, at, reference)}
+    return scores, smoother, columns | {"error": rate - reference, "probability": freed(rate, at, reference)}
 
 
 def freed(rate: Array, score: Array, reference: Array) -> Array:
@@ -137,9 +137,9 @@ def _low(view: View, scores: Scores, range: Span | None) -> float:
     return KernelDensityError(range=range).span(view)[0]
 
 
-def _around(numbers: Array, reach: int) -> Array:
+def _around(numbers: Array, radius: int) -> Array:
     """All whole numbers within reach of some of the rising ones."""
-    starts = np.maximum(numbers - reach, np.concatenate([[numbers[0] - reach], numbers[:-1] + reach + 1]))
-    counts = numbers + reach + 1 - starts
+    starts = np.maximum(numbers - radius, np.concatenate([[numbers[0] - radius], numbers[:-1] + radius + 1]))
+    counts = numbers + radius + 1 - starts
     first = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     return first + np.arange(counts.sum())

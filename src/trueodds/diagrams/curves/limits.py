@@ -31,10 +31,12 @@ class Limits:
     reference: Array  # (places,), what a calibrated model's curve would be
 
     @classmethod
-    def of(cls, scores: Scores, glass: Glass, columns: dict[str, Array]) -> Limits:
+    def of(cls, scores: Scores, smoother: Glass, columns: dict[str, Array]) -> Limits:
         """Of a curve and the scores behind it."""
-        groups = glass.groups(scores)
-        near = kernel(glass.on_scale(groups.at), glass.on_scale(columns["score"]), glass.h, mirrored=glass.mirrored)
+        groups = smoother.groups(scores)
+        near = kernel(
+            smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.mirrored
+        )
         return cls(groups, near, columns["rate"], columns["reference"])
 
     @cached_property
@@ -53,8 +55,12 @@ class Limits:
         if not self.groups.voted:
             return 1.0
         fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
-        whole = float((self.groups.ww * fit * (1 - fit)).sum())
-        return min(max(float(self.groups.residual(fit).sum()) / whole, 1e-6), 1.0) if whole > 0 else 1.0
+        binomial_variance = float((self.groups.ww * fit * (1 - fit)).sum())
+        return (
+            min(max(float(self.groups.residual(fit).sum()) / binomial_variance, 1e-6), 1.0)
+            if binomial_variance > 0
+            else 1.0
+        )
 
     def confidence(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Limits of the rate that the curve shows, at each place by itself; given rng at all places together.
@@ -68,14 +74,14 @@ class Limits:
             g = self.groups
             w, wy = Labels(g, np.clip(g.wy / g.w, 0.0, 1.0)).with_rows(draws, rng)
             # Divided by the weight that is there: that of a draw may be all but none.
-            off = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
-            spread = np.sqrt(self.rate * (1 - self.rate) / m)
-            largest = (off / np.where(spread > 0, spread, np.inf)).max(axis=1)
+            deviation = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
+            std_error = np.sqrt(self.rate * (1 - self.rate) / m)
+            largest = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
             tail = min(tail, float(ndtr(-_quantile(largest, level))))
-        came, failed = m * self.rate, m * (1 - self.rate)
-        some, fail = np.maximum(came, 1e-12), np.maximum(failed, 1e-12)
-        low = np.where(came > some / 2, betaincinv(some, failed + 1, tail), 0.0)
-        high = np.where(failed > fail / 2, betaincinv(came + 1, fail, 1 - tail), 1.0)
+        n_events, failed = m * self.rate, m * (1 - self.rate)
+        some, fail = np.maximum(n_events, 1e-12), np.maximum(failed, 1e-12)
+        low = np.where(n_events > some / 2, betaincinv(some, failed + 1, tail), 0.0)
+        high = np.where(failed > fail / 2, betaincinv(n_events + 1, fail, 1 - tail), 1.0)
         return np.minimum(low, self.rate), np.maximum(high, self.rate)
 
     def consistency(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
@@ -85,15 +91,17 @@ class Limits:
         Together: at the tail probability that the least of all places goes below with probability 1 − level in draws.
         """
         g, p, tail = self.groups, self.reference, (1 - level) / 2
-        said = np.clip(g.at, 0.0, 1.0)
-        variance = (g.residual(said) @ self.near**2) / self.mass**2
+        predicted = np.clip(g.at, 0.0, 1.0)
+        variance = (g.residual(predicted) @ self.near**2) / self.mass**2
         free = (variance > 0) & (p > 0) & (p < 1)  # where chance has a say
         m, p = (p * (1 - p))[free] / variance[free], p[free]
         if rng is not None and free.any():
-            off = (Labels(g, said).drawn(draws, rng) - g.w * said) @ self.near[:, free] / self.mass[free]
-            above = _above(np.clip(p + off, 0.0, 1.0), m, p)
-            least = np.minimum(above, 1 - above).min(axis=1)
-            tail = min(tail, -_quantile(-least, level))
+            deviation = (
+                (Labels(g, predicted).drawn(draws, rng) - g.w * predicted) @ self.near[:, free] / self.mass[free]
+            )
+            above = _above(np.clip(p + deviation, 0.0, 1.0), m, p)
+            min_tail = np.minimum(above, 1 - above).min(axis=1)
+            tail = min(tail, -_quantile(-min_tail, level))
         low, high = self.reference.copy(), self.reference.copy()
         for limit, q in ((low, tail), (high, 1 - tail)):
             limit[free] = _share(q, m, p)
@@ -105,8 +113,8 @@ def kernel(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
     gaussian = KERNELS["gaussian"]
     images = [x]
     if mirrored:
-        reach = math.ceil((gaussian.reach * h + 1) / 2)
-        every = [sign * x + 2 * j for j in range(-reach, reach + 1) for sign in (1, -1)]
+        n_images = math.ceil((gaussian.reach * h + 1) / 2)
+        every = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
         images = [i for i in every if i.max() >= -gaussian.reach * h and i.min() <= 1 + gaussian.reach * h]
     return np.asarray(sum(gaussian.profile((z[:, None] - i) / h) for i in images))
 
@@ -114,18 +122,18 @@ def kernel(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
 def _above(share: Array, m: Array, p: Array) -> Array:
     """The probability of a larger share than this of a binomial law, continued between whole numbers."""
     many = m * p * (1 - p) > MANY
-    few = np.where(many, 1.0, m)
-    x = few * share
+    trials = np.where(many, 1.0, m)
+    x = trials * share
     normal = ndtr((p - share) * np.sqrt(m / (p * (1 - p))))
-    return np.where(many, normal, betainc(x + 0.5, few - x + 0.5, p))
+    return np.where(many, normal, betainc(x + 0.5, trials - x + 0.5, p))
 
 
 def _share(q: float, m: Array, p: Array) -> Array:
     """The share of a binomial law that is exceeded with probability 1 − q."""
     many = m * p * (1 - p) > MANY
-    few = np.where(many, 1.0, m)
-    k = bdtrik(q, few, p)
-    return np.where(many, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / few, 0.0))
+    trials = np.where(many, 1.0, m)
+    k = bdtrik(q, trials, p)
+    return np.where(many, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / trials, 0.0))
 
 
 def _quantile(largest: Array, level: float) -> float:

@@ -55,21 +55,21 @@ class Parts:
         """The same with limits, together at all places if rng is given."""
         own, limits = self.columns, Limits.of(self.scores, self.glass, self.columns)
         ends = limits.confidence(level, draws, rng) if band == "confidence" else limits.consistency(level, draws, rng)
-        judged = own["reference"] if band == "confidence" else own["rate"]
-        slack = 1e-12  # equal counts must compare as equal
+        tested = own["reference"] if band == "confidence" else own["rate"]
+        tolerance = 1e-12  # equal counts must compare as equal
         more = {
             "low": ends[0],
             "high": ends[1],
             "effective": limits.effective,
             "mass": limits.mass,
-            "outside": (judged < ends[0] - slack) | (judged > ends[1] + slack),
+            "outside": (tested < ends[0] - tolerance) | (tested > ends[1] + tolerance),
         }
         if band == "confidence":
-            said = own["score"]
-            low, high = (freed(end, said, own["reference"]) for end in ends)
+            score = own["score"]
+            low, high = (freed(end, score, own["reference"]) for end in ends)
             # Where 0 was stated all rates up to the reference become 0, which must not leave the limits without width.
-            more["probability_low"] = np.where(said == 1, np.minimum(low, ends[0]), low)
-            more["probability_high"] = np.where(said == 0, np.maximum(high, ends[1]), high)
+            more["probability_low"] = np.where(score == 1, np.minimum(low, ends[0]), low)
+            more["probability_high"] = np.where(score == 0, np.maximum(high, ends[1]), high)
         return replace(self, columns=own | more)
 
     @property
@@ -112,14 +112,14 @@ class Parts:
 
     def panel(self, views: int, band: str | None, tallest: float, *, first: bool) -> dict[str, Any]:
         """The numbers and words of the panel."""
-        total, told = self.scores.w.sum(), finding(self.columns, self.out, self.local, self.view.name, band)
+        total, text = self.scores.w.sum(), finding(self.columns, self.out, self.local, self.view.name, band)
         if views > 1:
-            told = f"{'Largest local error: ' if first else ''}{self.title}. {told}"
+            text = f"{'Largest local error: ' if first else ''}{self.title}. {text}"
         return {
             "view": self.view.name,
             "title": self.title,
             "aside": f"off {100 * self.local:.1f} points",
-            "finding": told,
+            "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,
             "mean_prediction": float(self.scores.w @ self.scores.at / total),
@@ -128,6 +128,6 @@ class Parts:
             "scale": self.glass.scale,
             "bandwidth": self.glass.bandwidth,
             "range_low": self.glass.low,
-            "share_outside": sum(each.share for each in self.out),
+            "share_outside": sum(segment.share for segment in self.out),
             "tallest": tallest,
         }

@@ -78,17 +78,19 @@ class ReliabilityCurveDiagram(UnitSquare):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            seen, off = ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), seen))
+            curve_label, outside_label = (
+                ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
+            )
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), curve_label))
             if self.table["outside"].any():
-                found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.2), off))
+                entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.2), outside_label))
         if self.settings["band"] and self.has("band"):
-            found.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
+            entries.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
         if self.has("reference"):
-            found.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
-        return found + self.common("as stated")
+            entries.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
+        return entries + self.common("as stated")
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
@@ -134,8 +136,8 @@ class ReliabilityCurveDiagram(UnitSquare):
             dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
             ax.plot(x, rows["rate"], color=ink.INSIDE, linewidth=thick, zorder=3, label="curve", **dot)
             if rows["outside"].any():
-                off = np.where(rows["outside"], rows["rate"], np.nan)
-                ax.plot(x, off, color=ink.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
+                outside = np.where(rows["outside"], rows["rate"], np.nan)
+                ax.plot(x, outside, color=ink.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
 
 
 _REFERENCE: dict[str, Any] = {"color": ink.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}

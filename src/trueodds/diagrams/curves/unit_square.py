@@ -48,15 +48,17 @@ class UnitSquare(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("diagonal"):
-            found.append((Line2D([], [], color=ink.FAINT, linewidth=1), diagonal if self.long_labels else "as stated"))
+            entries.append(
+                (Line2D([], [], color=ink.FAINT, linewidth=1), diagonal if self.long_labels else "as stated")
+            )
         if self.has("strip"):
-            found.append((Patch(facecolor=ink.ROWS), "predictions"))
-        return found
+            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
+        return entries
 
 
 def part_of(rows: Mapping[str, Array], part: str) -> dict[str, Array]:
     """The rows of a table that belong to one part of the picture."""
-    mine = rows["part"] == part
-    return {name: column[mine] for name, column in rows.items()}
+    mask = rows["part"] == part
+    return {name: column[mask] for name, column in rows.items()}

@@ -29,7 +29,7 @@ def heads_of(diagram: Diagram, note: str, room: float, size: float) -> list[Head
     presentation = diagram.presentation
     own = presentation.title not in (None, True)
     headline = presentation.heading(diagram.headline())
-    whole = Head(
+    full = Head(
         diagram,
         headline,
         note if presentation.titled and diagram.has("finding") else "",
@@ -38,12 +38,12 @@ def heads_of(diagram: Diagram, note: str, room: float, size: float) -> list[Head
         legend=presentation.legend is not False,
     )
     if presentation.figsize is None:
-        return [whole]
-    alone = replace(whole, note="")
+        return [full]
+    alone = replace(full, note="")
     small = replace(alone, larger=0.5)
     fewer = [small, replace(small, legend=False)] if own else [small, replace(small, headline="")]
-    most = MOST * 72 * presentation.figsize[1]
-    fitting = [head for head in (whole, alone, *fewer) if head.height <= most and head.whole]
+    max_height = MOST * 72 * presentation.figsize[1]
+    fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.whole]
     return fitting or [replace(small, headline=headline if own else "", legend=False)]
 
 

@@ -70,7 +70,7 @@ def shortened(text: str, room: float, size: float, weight: str = "normal") -> st
     text = on_one_line(text)
     if width(text, size, weight) <= room:
         return text
-    fits = bisect_right(range(len(text)), room, key=lambda kept: width(text[:kept] + "…", size, weight))
+    fits = bisect_right(range(len(text)), room, key=lambda n_chars: width(text[:n_chars] + "…", size, weight))
     return text[: max(fits - 1, 1)].rstrip() + "…"
 
 
@@ -91,9 +91,9 @@ PROBABILITIES = -0.025, 1.025  # of a probability axis: room for a mark at eithe
 RATES = -0.06, 1.04  # of an axis of observed rates
 
 
-def square_height(low: float, high: float, foot: float) -> float:
+def square_height(low: float, high: float, strip_height: float) -> float:
     """Height of axes in their widths, where low..high above a strip has the scale of a probability axis."""
-    return (high - low) / (1 - foot) / (PROBABILITIES[1] - PROBABILITIES[0])
+    return (high - low) / (1 - strip_height) / (PROBABILITIES[1] - PROBABILITIES[0])
 
 
 def probability_axis(ax: Any) -> None:
@@ -129,47 +129,49 @@ def boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style
 
 def strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: float, *, label: bool) -> Any:
     """Where the predictions are: the share of rows in each bin, in axes of their own at the foot of `ax`."""
-    foot = ax.inset_axes((0, 0, 1, STRIP), zorder=3)
-    foot.set_label("strip")
-    foot.set_xlim(ax.get_xlim())
-    foot.set_ylim(0, tallest * 1.12)
-    boxes(foot, low, high, np.zeros(1), share, facecolor=ROWS, edgecolor="white", linewidth=0.5, label="share")
+    strip_axes = ax.inset_axes((0, 0, 1, STRIP), zorder=3)
+    strip_axes.set_label("strip")
+    strip_axes.set_xlim(ax.get_xlim())
+    strip_axes.set_ylim(0, tallest * 1.12)
+    boxes(strip_axes, low, high, np.zeros(1), share, facecolor=ROWS, edgecolor="white", linewidth=0.5, label="share")
     # Bins that hold one row in a thousand are still seen to be occupied.
-    foot.hlines(np.zeros(len(low)), low, high, colors=ROWS, linewidth=1.6, zorder=3)
-    foot.set_xticks([])
-    foot.set_yticks([tallest], [share_text(tallest)] if label else [""])
-    foot.tick_params(axis="y", labelsize=size - 1.5, labelcolor=FAINT, length=2, width=0.8, color="#9A9A9A", pad=2)
+    strip_axes.hlines(np.zeros(len(low)), low, high, colors=ROWS, linewidth=1.6, zorder=3)
+    strip_axes.set_xticks([])
+    strip_axes.set_yticks([tallest], [share_text(tallest)] if label else [""])
+    strip_axes.tick_params(
+        axis="y", labelsize=size - 1.5, labelcolor=FAINT, length=2, width=0.8, color="#9A9A9A", pad=2
+    )
     for side in ("right", "bottom"):
-        foot.spines[side].set_visible(False)
+        strip_axes.spines[side].set_visible(False)
     for side in ("left", "top"):
-        foot.spines[side].set_color("#9A9A9A")
-        foot.spines[side].set_linewidth(0.8)
-    foot.set_facecolor("#F7F9FB")
-    return foot
+        strip_axes.spines[side].set_color("#9A9A9A")
+        strip_axes.spines[side].set_linewidth(0.8)
+    strip_axes.set_facecolor("#F7F9FB")
+    return strip_axes
 
 
-def above(ax: Any, low: float, high: float, foot: float) -> None:
-    """Show low..high above a strip that takes the part `foot` of the height."""
-    ax.set_ylim(low - (high - low) * foot / (1 - foot), high)
+def above(ax: Any, low: float, high: float, strip_height: float) -> None:
+    """Show low..high above a strip that takes the part `strip_height` of the height."""
+    ax.set_ylim(low - (high - low) * strip_height / (1 - strip_height), high)
 
 
-def rate_axis(ax: Any, low: float, high: float, foot: float) -> None:
+def rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
     """Rates in per cent along y, above a strip."""
-    above(ax, low, high, foot)
+    above(ax, low, high, strip_height)
     ticks = np.arange(6) / 5 if inches(ax)[1] > 2 else np.arange(3) / 2
     ax.set_yticks([tick for tick in ticks if low <= tick <= high])
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
 
 
-def difference_axis(ax: Any, low: float, high: float, foot: float) -> None:
+def difference_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
     """Signed differences of rates in per cent along y, above a strip."""
     from matplotlib.ticker import MaxNLocator
 
-    above(ax, low, high, foot)
+    above(ax, low, high, strip_height)
     room = inches(ax)[1]
-    most = 8 if room > 2.5 else 5 if room > 1 else 3
-    lowest = low + 0.05 * (high - low) * (foot > 0)  # a tick label there would meet the one of the strip
-    ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    max_ticks = 8 if room > 2.5 else 5 if room > 1 else 3
+    lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would meet the one of the strip
+    ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     ax.set_yticks([float(tick) for tick in ticks if lowest <= tick <= high])
     ax.yaxis.set_major_formatter(_signed)
 

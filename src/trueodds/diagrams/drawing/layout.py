@@ -151,10 +151,10 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     else:
         width, height = figsize if ax is None and figsize is not None else ink.inches(ax)
         size = _grid_type(width)
-        found = _fitting(diagram, count, width, height, size, note if ax is None else None)
-        if found is None:
+        arrangement = _fitting(diagram, count, width, height, size, note if ax is None else None)
+        if arrangement is None:
             return _first(diagram, ax, size)
-        grid, head = found
+        grid, head = arrangement
         top = head.height / 72 + 0.08 if ax is None else head.legend_height / 72 + 0.04
     columns = grid.columns
     if ax is None:
@@ -220,8 +220,8 @@ class Grid:
     def around(cls, width: float, columns: int, *, bare: bool) -> Grid:
         """The margins in a picture of this width: whole from 3.6 inches, narrower below; `bare` of ticks and their room."""
         part = min(max(width / 3.6, 0.7), 1.0)
-        left, foot = (RIGHT, 0.6 * FOOT) if bare else (LEFT * part, FOOT * part)
-        return cls(columns, left, RIGHT * part, foot, GAP_X * part, GAP_Y * max(part, 0.8))
+        left, bottom = (RIGHT, 0.6 * FOOT) if bare else (LEFT * part, FOOT * part)
+        return cls(columns, left, RIGHT * part, bottom, GAP_X * part, GAP_Y * max(part, 0.8))
 
     def cell(self, width: float, height: float, count: int) -> tuple[float, float]:
         """Width and height of a panel in this room."""
@@ -238,8 +238,11 @@ def _fitting(
     In axes that are given, where `note` is None, the legend alone stands above the panels.
     """
     usual = _columns(count, equal=False)
-    best: tuple[float, Grid, Head] | None = None
-    for columns in (usual, *(each for each in (2, 1, 3, 4, 5, 6) if each != usual and each <= count)):
+    choice: tuple[float, Grid, Head] | None = None
+    for columns in (
+        usual,
+        *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
+    ):
         grid = Grid.around(width, columns, bare=diagram.bare)
         room = 72 * (width - grid.left - grid.right)
         if room <= 0:
@@ -249,9 +252,9 @@ def _fitting(
             above = head.legend_height / 72 + 0.04 if note is None else head.height / 72 + 0.08
             wide, high = grid.cell(width, height - above, count)
             fits = min(wide / LEAST[0], high / LEAST[1])
-            if fits >= 1 and (best is None or min(fits, AMPLE) > best[0]):
-                best = min(fits, AMPLE), grid, head
-    return None if best is None else best[1:]
+            if fits >= 1 and (choice is None or min(fits, AMPLE) > choice[0]):
+                choice = min(fits, AMPLE), grid, head
+    return None if choice is None else choice[1:]
 
 
 def _first(diagram: Diagram, ax: Any, size: float) -> Any:

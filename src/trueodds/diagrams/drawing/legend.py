@@ -44,29 +44,29 @@ def attach(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
             ax.add_artist(first)
 
 
-def put_inside(ax: Any, heads: Sequence[Head], foot: float, *, always: bool) -> Any:
+def put_inside(ax: Any, heads: Sequence[Head], strip_height: float, *, always: bool) -> Any:
     """Put the legend where it covers nothing; `always`, else, where it covers least. Returns it, or None.
 
-    `heads` hold the same entries in ever smaller type; `foot` is the part of the height that a strip takes.
+    `heads` hold the same entries in ever smaller type; `strip_height` is the part of the height that a strip takes.
     """
     heads = [head for head in heads if head.marks]
     if not heads:
         return None
     covered = Covered(ax)
-    least: tuple[float, Head, int, str] | None = None
+    fallback: tuple[float, Head, int, str] | None = None
     for head in heads:
         for columns in range(1, head.columns + 1):
-            for place, share in _shares(ax, covered, head, columns, foot):
-                if least is None or share < least[0]:
-                    least = share, head, columns, place
+            for place, share in _shares(ax, covered, head, columns, strip_height):
+                if fallback is None or share < fallback[0]:
+                    fallback = share, head, columns, place
                 if share == 0 and head.whole:
-                    made = _put(ax, head, columns, place, foot)
+                    made = _put(ax, head, columns, place, strip_height)
                     if covered.share(made.get_window_extent()) == 0:  # as it was estimated
                         return made
                     made.remove()
-    if not always or least is None:
+    if not always or fallback is None:
         return None
-    return _put(ax, *least[1:], foot)
+    return _put(ax, *fallback[1:], strip_height)
 
 
 class Covered:
@@ -91,34 +91,34 @@ class Covered:
         rows, columns = (size - 1 for size in self.sums.shape)
         left, right = np.clip([int(np.floor(box.x0)), int(np.ceil(box.x1))], 0, columns)
         low, high = np.clip([int(np.floor(box.y0)), int(np.ceil(box.y1))], 0, rows)
-        found = self.sums[high, right] - self.sums[low, right] - self.sums[high, left] + self.sums[low, left]
-        return float(found) / max(int((right - left) * (high - low)), 1)
+        n_covered = self.sums[high, right] - self.sums[low, right] - self.sums[high, left] + self.sums[low, left]
+        return float(n_covered) / max(int((right - left) * (high - low)), 1)
 
 
-def _shares(ax: Any, covered: Covered, head: Head, columns: int, foot: float) -> Iterator[tuple[str, float]]:
+def _shares(ax: Any, covered: Covered, head: Head, columns: int, strip_height: float) -> Iterator[tuple[str, float]]:
     """Each place in which the legend fits, and the share of it that is covered there."""
     from matplotlib.transforms import Bbox
 
     unit = ax.figure.dpi / 72
     room = ax.get_window_extent()
     width, height = (unit * SPARE * side for side in head.legend_size(columns))
-    pad, apart = unit * PAD * (head.size - 1), unit * APART
-    low = room.y0 + foot * room.height + (foot > 0) * unit  # above the line at the top of the strip
+    pad, gap = unit * PAD * (head.size - 1), unit * APART
+    low = room.y0 + strip_height * room.height + (strip_height > 0) * unit  # above the line at the top of the strip
     free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height
     if min(free) < 0:
         return
     for place in PLACES:
         up, across = place.split()
         left, bottom = room.x0 + pad + _ACROSS[across] * free[0], low + pad + _UP[up] * free[1]
-        box = Bbox.from_extents(left - apart, bottom - apart, left + width + apart, bottom + height + apart)
+        box = Bbox.from_extents(left - gap, bottom - gap, left + width + gap, bottom + height + gap)
         # What lies beyond the axes is no data of theirs.
         yield place, covered.share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
 
 
-def _put(ax: Any, head: Head, columns: int, place: str, foot: float) -> Any:
+def _put(ax: Any, head: Head, columns: int, place: str, strip_height: float) -> Any:
     where = {
         "loc": "center" if place == "center center" else place,
-        "bbox_to_anchor": (0.0, foot, 1.0, 1.0 - foot),
+        "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
         "borderaxespad": PAD,
     }
     made = head.put_legend(ax, columns=columns, **where)

@@ -54,9 +54,9 @@ class Presentation:
         if self.legend is not None and not isinstance(self.legend, bool):
             raise InputError("TO203", "legend is True, False or None.", repr(self.legend), "Leave it out for None.")
 
-    def updated(self, **given: Any) -> Self:
+    def updated(self, **changes: Any) -> Self:
         """The same presentation with what is not None replaced."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     @property
     def titled(self) -> bool:

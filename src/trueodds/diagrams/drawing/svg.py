@@ -15,25 +15,25 @@ _ID = re.compile(r'\bid="([^"]*)"')
 _IDS = re.compile(r'\b(id="|href="#|url\(#)')
 
 
-def embedded(raw: str, prefix: str, said: str) -> str:
+def embedded(raw: str, prefix: str, description: str) -> str:
     """Matplotlib's SVG as one element: ids prefixed, no style sheet, no metadata, with a text for those who cannot see.
 
     >>> embedded('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
     '<svg width="9pt" role="img" aria-label="A &lt; B" style="stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"><title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
     """
     body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
-    body = _IDS.sub(lambda found: f"{found[1]}{prefix}-", body)
-    seen: Counter[str] = Counter()
+    body = _IDS.sub(lambda match: f"{match[1]}{prefix}-", body)
+    counts: Counter[str] = Counter()
 
-    def once(found: re.Match[str]) -> str:
+    def once(match: re.Match[str]) -> str:
         # Texts of one kind have one name, and a page no id twice.
-        seen[found[1]] += 1
-        return found[0] if seen[found[1]] == 1 else f'id="{found[1]}-{seen[found[1]]}"'
+        counts[match[1]] += 1
+        return match[0] if counts[match[1]] == 1 else f'id="{match[1]}-{counts[match[1]]}"'
 
     body = _ID.sub(once, body)
     # What the dropped style sheet said, for this picture only: both are inherited.
     style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
-    text = escape(said)
+    text = escape(description)
     return _ROOT.sub(
-        lambda found: f'<svg{found[1]} role="img" aria-label="{text}" style="{style}"><title>{text}</title>', body, 1
+        lambda match: f'<svg{match[1]} role="img" aria-label="{text}" style="{style}"><title>{text}</title>', body, 1
     )

@@ -28,14 +28,14 @@ def epoch_of(name: str) -> Epoch:
     >>> epoch_of("a/3"), epoch_of("0.5")
     (('a', 3.0), ('', 0.5))
     """
-    found = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(name)
     try:
-        epoch = float(found["epoch"]) if found else math.nan
+        epoch = float(match["epoch"]) if match else math.nan
     except ValueError:
         epoch = math.nan
     if not math.isfinite(epoch):
         raise unnamed(repr(name))
-    return (found["run"] or "" if found else ""), epoch
+    return (match["run"] or "" if match else ""), epoch
 
 
 def unnamed(got: str) -> InputError:
@@ -64,11 +64,11 @@ def loss_of(rows: Predictions | Tally) -> tuple[float, float]:
         return sums["mean"], sums["standard_error"]
     if rows.kind == "multilabel":
         per_label = [log_loss(p, y) for p, y in zip(rows.P.T, rows.Y.T, strict=True)]
-        found = ScoreSums.of(np.mean(per_label, axis=0), rows.weight)
+        loss_sums = ScoreSums.of(np.mean(per_label, axis=0), rows.weight)
     else:
         (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
-        found = ScoreSums.of(LogLoss().rows(view), view.w)
-    return found.mean, found.standard_error
+        loss_sums = ScoreSums.of(LogLoss().rows(view), view.w)
+    return loss_sums.mean, loss_sums.standard_error
 
 
 def impossible(rows: Predictions) -> list[Note]:

@@ -43,22 +43,24 @@ class TrainingPlot(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         runs = self.runs
         if 1 < len(runs) <= len(_COLORS):
-            found += [(Line2D([], [], markersize=4, **_style(i, len(runs))), _short(run)) for i, run in enumerate(runs)]
+            entries += [
+                (Line2D([], [], markersize=4, **_style(i, len(runs))), _short(run)) for i, run in enumerate(runs)
+            ]
         elif len(runs) > 1:
-            found.append((Line2D([], [], **_style(0, len(runs))), f"{len(runs)} runs"))
+            entries.append((Line2D([], [], **_style(0, len(runs))), f"{len(runs)} runs"))
         if self.has("best"):
-            found.append((Line2D([], [], linestyle="none", **_BEST), "lowest log loss"))
+            entries.append((Line2D([], [], linestyle="none", **_BEST), "lowest log loss"))
         if self.has("floor"):
-            found.append((Line2D([], [], **_FLOOR), "ECE if calibrated"))
+            entries.append((Line2D([], [], **_FLOOR), "ECE if calibrated"))
         level = self.settings["level"]
         if self.has("threshold"):
-            found.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
+            entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
         if self.has("intervals"):
-            found.append((Patch(facecolor=ink.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
-        return found or [(Line2D([], [], **_style(0, 1)), "each epoch")]
+            entries.append((Patch(facecolor=ink.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
+        return entries or [(Line2D([], [], **_style(0, 1)), "each epoch")]
 
     def paint(self, ax: Any, panel: int) -> None:
         """Four parts within the axes, which hold them by their own data coordinates."""
@@ -69,11 +71,11 @@ class TrainingPlot(Diagram):
         wide, high = ink.inches(ax)
         gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
         # Titles of the upper parts and the name of the axis below stay within, as tick labels alone stand outside of axes.
-        top, foot = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
-        width, height = (1 - gap_x) / 2, (1 - gap_y - top - foot) / 2
+        top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
+        width, height = (1 - gap_x) / 2, (1 - gap_y - top - bottom_margin) / 2
         for i, (column, title) in enumerate(_PARTS):
             row, place = divmod(i, 2)
-            left, bottom = place * (width + gap_x), foot + (1 - row) * (height + gap_y)
+            left, bottom = place * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
             # In data coordinates: where a legend is put above, the limits grow and the parts make room.
             part = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
             part.set_label(column)
@@ -100,8 +102,14 @@ class TrainingPlot(Diagram):
     def _run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
         # What is infinite or does not exist leaves a gap in the line.
         values = np.where(np.isfinite(own[column]), own[column], np.nan)
-        few = len(values) <= 25
-        ax.plot(own["epoch"], values, label="run", zorder=3, **(style | ({"markersize": 3} if few else {"marker": ""})))
+        with_markers = len(values) <= 25
+        ax.plot(
+            own["epoch"],
+            values,
+            label="run",
+            zorder=3,
+            **(style | ({"markersize": 3} if with_markers else {"marker": ""})),
+        )
         if self.has("intervals") and f"{column}_low" in own:
             ends = [
                 np.where(np.isfinite(own[f"{column}_{end}"]), own[f"{column}_{end}"], np.nan) for end in ("low", "high")
@@ -146,14 +154,14 @@ def _scales(ax: Any, rows: dict[str, Array], column: str) -> None:
     wide, high = ink.inches(ax)
     span = float(np.ptp(epochs)) or 1.0
     ax.set_xlim(float(epochs.min()) - 0.04 * span, float(epochs.max()) + 0.04 * span)
-    whole = bool((epochs == np.round(epochs)).all())
-    ax.xaxis.set_major_locator(MaxNLocator(6 if wide > 1.6 else 3, integer=whole, steps=[1, 2, 5, 10]))
+    all_integer = bool((epochs == np.round(epochs)).all())
+    ax.xaxis.set_major_locator(MaxNLocator(6 if wide > 1.6 else 3, integer=all_integer, steps=[1, 2, 5, 10]))
     if column == "pvalue":
-        least = min(float(rows["pvalue"].min()), 0.01)
+        lowest = min(float(rows["pvalue"].min()), 0.01)
         ax.set_yscale("log")
-        ax.set_ylim(least / 1.6, 1.6)
+        ax.set_ylim(lowest / 1.6, 1.6)
         ax.yaxis.set_minor_formatter(NullFormatter())
-        ticks = [10.0**k for k in range(int(np.ceil(np.log10(least) - 1e-9)), 1)]
+        ticks = [10.0**k for k in range(int(np.ceil(np.log10(lowest) - 1e-9)), 1)]
         ax.set_yticks(ticks if len(ticks) <= 4 or high > 1 else ticks[:: len(ticks) - 1], minor=False)
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_locator(MaxNLocator(1))

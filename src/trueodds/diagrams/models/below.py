@@ -34,21 +34,23 @@ def fit(ax: Any, models: int) -> bool:
     return wide > 3.4 and high > lines(models) + 1.0
 
 
-def height(diagram: Diagram, width: float, usual: float, foot: float, table: float, plot: float | None = None) -> float:
+def height(
+    diagram: Diagram, width: float, usual: float, strip_height: float, table: float, plot: float | None = None
+) -> float:
     """Inches of a figure in which words, strips and table of many models leave room for the picture itself, `plot`."""
     if len(diagram.panels["view"]) > 1:
         return usual + table  # a grid has its own height
     if plot is None:
         plot = PLOT + MORE * len(diagram.settings["models"])
     head = heads_of(diagram, diagram.told, 72 * width - 72, layout.TYPE)[0].height / 72
-    return max(usual, head + plot / (1 - foot) + LABELS) + table
+    return max(usual, head + plot / (1 - strip_height) + LABELS) + table
 
 
-def strips(ax: Any, rows: Sequence[Mapping[str, Array]], foot: float, tallest: float) -> None:
+def strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, tallest: float) -> None:
     """Where each model's predictions are: one row of bars for each, the first at the top."""
-    each = foot / len(rows)
+    row_height = strip_height / len(rows)
     for i, table in enumerate(rows):
-        strip = ax.inset_axes((0, foot - (i + 1) * each, 1, each), zorder=3)
+        strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
         strip.set_label("strip")
         strip.set_xlim(ax.get_xlim())
         strip.set_ylim(0, tallest * 1.18)

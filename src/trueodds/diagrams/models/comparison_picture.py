@@ -53,7 +53,7 @@ class ComparisonDiagram(BinnedPlot):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         barred = self.settings["bars"] is not None and self.has("bars")
         for i, name in enumerate(self.names):
             style: dict[str, Any] = {"linestyle": DASHES[i] if self.has("lines") else "none"}
@@ -63,23 +63,23 @@ class ComparisonDiagram(BinnedPlot):
                 style = {"linestyle": "-"}  # the bars alone have the model's color
             # An entry of no line and no mark would be a name beside nothing.
             if barred or self.has("lines") or self.has("marks"):
-                found.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), in_legend(name)))
+                entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), in_legend(name)))
             elif self.has("strip"):
-                found.append((Patch(facecolor=COLORS[i], alpha=0.55), in_legend(name)))
+                entries.append((Patch(facecolor=COLORS[i], alpha=0.55), in_legend(name)))
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if self.settings["bars"] is not None:
             consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
                 says = f"if calibrated ({level})" if consistency else f"{level} interval"
-                found.append((Line2D([], [], color=ink.FAINT, linewidth=5 if consistency else 1.3), says))
+                entries.append((Line2D([], [], color=ink.FAINT, linewidth=5 if consistency else 1.3), says))
             if self.has("marks"):
                 hollow = Line2D(
                     [], [], linestyle="none", marker="o", markersize=5, color=ink.FAINT, markerfacecolor="white"
                 )
-                found.append((hollow, "hollow: by chance"))
+                entries.append((hollow, "hollow: by chance"))
         if self.has("strip"):
-            found.append((Patch(facecolor=ink.FAINT, alpha=0.55), "predictions"))
-        return found
+            entries.append((Patch(facecolor=ink.FAINT, alpha=0.55), "predictions"))
+        return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -137,14 +137,14 @@ class ComparisonDiagram(BinnedPlot):
                 )
 
     def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
-        told = [{key: float(_of(rows, name, "model")[key][0]) for key in SHOWN} for name in self.names]
+        values = [{key: float(_of(rows, name, "model")[key][0]) for key in SHOWN} for name in self.names]
         differ = [
             "–" if i == 0 else number(one["difference"]) + range_of(one["difference_low"], one["difference_high"])
-            for i, one in enumerate(told)
+            for i, one in enumerate(values)
         ]
         columns = [
-            ("ECE", [number(one["error"]) for one in told]),
-            ("noise floor", [number(one["noise_floor"]) for one in told]),
+            ("ECE", [number(one["error"]) for one in values]),
+            ("noise floor", [number(one["noise_floor"]) for one in values]),
             (f"minus {ink.shortened(called(self.names[0]), 60, size)}", differ),
         ]
         below.numbers(ax, self.names, columns, size)
@@ -154,5 +154,5 @@ SHOWN = ("error", "noise_floor", "difference", "difference_low", "difference_hig
 
 
 def _of(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    mine = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mine] for column, values in rows.items()}
+    mask = (rows["model"] == name) & (rows["part"] == part)
+    return {column: values[mask] for column, values in rows.items()}

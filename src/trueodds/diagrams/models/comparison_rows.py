@@ -33,9 +33,9 @@ def bins(diagram: Diagram, name: str) -> Columns:
 
 def model(diagram: Diagram, name: str, one: Standing) -> Columns:
     """All rows of one model in a view, with its errors."""
-    whole = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
-    whole["deviation"] = whole["outcome_rate"] - whole["mean_prediction"]
-    return _row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | whole)
+    totals = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
+    totals["deviation"] = totals["outcome_rate"] - totals["mean_prediction"]
+    return _row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | totals)
 
 
 def over_all(lens: str, name: str, one: Standing) -> Columns:
@@ -43,22 +43,22 @@ def over_all(lens: str, name: str, one: Standing) -> Columns:
     return _row(lens, name, one, {})
 
 
-def _row(view: str, name: str, one: Standing, whole: Mapping[str, Any]) -> Columns:
+def _row(view: str, name: str, one: Standing, totals: Mapping[str, Any]) -> Columns:
     numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
     row = {"view": view, "model": name, "part": "model", "bin": -1, "n": 0, "outside": False}
-    row |= dict.fromkeys(numbers, UNKNOWN) | dict(whole) | {column: getattr(one, column) for column in OF_MODELS}
+    row |= dict.fromkeys(numbers, UNKNOWN) | dict(totals) | {column: getattr(one, column) for column in OF_MODELS}
     return {column: np.array([value], dtype=object if column in WORDS else None) for column, value in row.items()}
 
 
 def panels(
-    made: Mapping[str, Sequence[Diagram]], alone: Sequence[Sequence[Standing]], together: Sequence[Standing] | None
+    made: Mapping[str, Sequence[Diagram]], alone: Sequence[Sequence[Standing]], combined: Sequence[Standing] | None
 ) -> Columns:
     """One row per view; the range of y is shared by all models and panels."""
-    drawn = [each for diagrams in made.values() for each in diagrams[: layout.PANELS]]
+    drawn = [diagram for diagrams in made.values() for diagram in diagrams[: layout.PANELS]]
     ends = {
-        "y_low": min(float(each.panels["y_low"][0]) for each in drawn),
-        "y_high": max(float(each.panels["y_high"][0]) for each in drawn),
-        "tallest": max(float(each.panels["tallest"][0]) for each in drawn),
+        "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn),
+        "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn),
+        "tallest": max(float(diagram.panels["tallest"][0]) for diagram in drawn),
     }
     rows: list[dict[str, Any]] = []
     names = list(made)
@@ -71,14 +71,14 @@ def panels(
                 "title": title,
                 "aside": f"ECE {_range(errors)}",
                 "finding": verdict(names, alone[i], "ECE"),
-                "n": max(int(each.panels["n"][0]) for each in those),
+                "n": max(int(diagram.panels["n"][0]) for diagram in those),
                 **ends,
             }
         )
     if len(rows) > 1:
-        told = f"Mean over {len(rows)} views: {verdict(names, together, 'ECE')} " if together else ""
+        lead = f"Mean over {len(rows)} views: {verdict(names, combined, 'ECE')} " if combined else ""
         worst = max(one.error for one in alone[0])
-        rows[0]["finding"] = f"{told}Largest: {rows[0]['title']}, ECE\u00a0{worst:.4f}."
+        rows[0]["finding"] = f"{lead}Largest: {rows[0]['title']}, ECE\u00a0{worst:.4f}."
     return {name: np.array([row[name] for row in rows], dtype=object if name in WORDS else None) for name in rows[0]}
 
 

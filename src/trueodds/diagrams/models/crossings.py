@@ -18,7 +18,7 @@ def pieces(x: Array, difference: Array) -> list[tuple[float, float, int]]:
     >>> pieces(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
-    found: list[tuple[float, float, int]] = []
+    segments: list[tuple[float, float, int]] = []
     level = LEVEL * max(1.0, float(np.abs(difference).max(initial=0.0)))
     for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
         if b <= a:
@@ -26,39 +26,39 @@ def pieces(x: Array, difference: Array) -> list[tuple[float, float, int]]:
         first, last = _sign(d, level), _sign(e, level)
         if first * last < 0:
             root = float(a + (b - a) * d / (d - e))
-            _added(found, float(a), root, first)
-            _added(found, root, float(b), last)
+            _added(segments, float(a), root, first)
+            _added(segments, root, float(b), last)
         else:
-            _added(found, float(a), float(b), first or last)
-    return found
+            _added(segments, float(a), float(b), first or last)
+    return segments
 
 
 def _sign(value: float, level: float) -> int:
     return int(value > level) - int(value < -level)
 
 
-def _added(found: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
-    if found and found[-1][2] == sign:
-        low = found.pop()[0]
-    found.append((low, high, sign))
+def _added(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
+    if segments and segments[-1][2] == sign:
+        low = segments.pop()[0]
+    segments.append((low, high, sign))
 
 
-def share(found: list[tuple[float, float, int]], sign: int) -> float:
+def share(segments: list[tuple[float, float, int]], sign: int) -> float:
     """The length of the stretches with that sign."""
-    return sum(high - low for low, high, own in found if own == sign)
+    return sum(high - low for low, high, own in segments if own == sign)
 
 
-def crossings(found: list[tuple[float, float, int]]) -> list[float]:
+def crossings(segments: list[tuple[float, float, int]]) -> list[float]:
     """Where the sign turns round; a stretch of equality between is passed over."""
-    signed = [piece for piece in found if piece[2]]
+    signed = [piece for piece in segments if piece[2]]
     return [b[0] for a, b in pairwise(signed) if a[2] != b[2]]
 
 
 def signs(difference: Array) -> Array:
     """−1, 0 or 1 at each point; a difference that is rounding is none."""
     level = LEVEL * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    found: Array = (difference > level).astype(int) - (difference < -level)
-    return found
+    sign: Array = (difference > level).astype(int) - (difference < -level)
+    return sign
 
 
 def lowest(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -94,9 +94,9 @@ def lowest_at(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
     return _by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
 
 
-def _by_set(least: Array, weight: Array) -> dict[tuple[int, ...], float]:
-    bit = np.tensordot(1 << np.arange(len(least)), least, axes=1).ravel()
+def _by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
+    bit = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
     total = np.bincount(bit, weight.ravel())
-    sets = [tuple(i for i in range(len(least)) if mask >> i & 1) for mask in range(len(total))]
-    found = {some: float(held) for some, held in zip(sets, total, strict=True) if held > 0}
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+    sets = [tuple(i for i in range(len(is_lowest)) if mask >> i & 1) for mask in range(len(total))]
+    mass_by_set = {some: float(mass) for some, mass in zip(sets, total, strict=True) if mass > 0}
+    return dict(sorted(mass_by_set.items(), key=lambda item: -item[1]))

@@ -58,7 +58,7 @@ class Model:
             parts = self.decisions.parts(thresholds, OPEN)
             return self.rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
         both = [self.decisions.parts(thresholds, acting) for acting in SIDES.values()]
-        woven = {name: np.stack([each[name] for each in both], axis=1).ravel() for name in both[0]}
+        woven = {name: np.stack([part[name] for part in both], axis=1).ravel() for name in both[0]}
         size = 2 * len(thresholds)
         woven["threshold"] = np.repeat(thresholds, 2)
         return self.rows("curve", size, woven, list(SIDES) * len(thresholds))
@@ -68,17 +68,19 @@ class Model:
         edges = np.arange(BARS + 1) / BARS
         place = np.clip(np.searchsorted(edges, self.decisions.s, "left") - 1, 0, BARS - 1)
         share = np.bincount(place, self.decisions.w, BARS)
-        seen = share > 0
+        occupied = share > 0
         return self.rows(
-            "strip", int(seen.sum()), {"low": edges[:-1][seen], "high": edges[1:][seen], "share": share[seen]}
+            "strip",
+            int(occupied.sum()),
+            {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]},
         )
 
-    def whole(self, standing: Standing | None, mcb: Standing | None) -> Columns:
+    def whole(self, result: Standing | None, mcb: Standing | None) -> Columns:
         """The score and its parts, with the interval of MCB and the difference of the score to the first model's."""
         more: dict[str, float] = {}
-        if standing is not None:
-            more = {name: getattr(standing, name) for name in ("difference", "difference_low", "difference_high")}
-            more["beyond"] = standing.settled
+        if result is not None:
+            more = {name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")}
+            more["beyond"] = result.settled
         if mcb is not None:
             more |= {"low": mcb.error_low, "high": mcb.error_high}
         return self.rows("model", 1, self.numbers | more)
@@ -90,9 +92,9 @@ class Model:
         low, high = np.quantile(draws, ends, axis=0)
         more: dict[str, Array] = {}
         if first is not None:
-            apart = np.quantile(draws - first[1], ends, axis=0)
-            more = {"difference": score - first[0], "difference_low": apart[0], "difference_high": apart[1]}
-            more["beyond"] = (apart[0] > 0).astype(float) - (apart[1] < 0)
+            limits = np.quantile(draws - first[1], ends, axis=0)
+            more = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
+            more["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
         return self.rows(
             "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | more
         )
@@ -110,28 +112,28 @@ def bands(
     """The bands of all models of a view; those of the first model's rows are drawn on the same resamples."""
     with_it: list[Model] = [models[0]]
     first = sources[models[0].name]
-    for each in models[1:]:
-        own = sources[each.name]
+    for model in models[1:]:
+        own = sources[model.name]
         if isinstance(first, Predictions) and isinstance(own, Predictions) and same_rows(first, own, paired)[0]:
-            with_it.append(each)
-    found: dict[str, Array] = {}
+            with_it.append(model)
+    draws_by_model: dict[str, Array] = {}
     cluster = getattr(first, "cluster", None)
     if models[0].view.is_rows:
-        together = by_rows([each.view for each in with_it], cluster, thresholds, resamples, rng)
-        found = {each.name: draws for each, draws in zip(with_it, together, strict=True)}
-    for each in models:
-        if each.name not in found:
-            apart = getattr(sources[each.name], "cluster", None)
-            found[each.name] = (
-                by_rows([each.view], apart, thresholds, resamples, rng)[0]
-                if each.view.is_rows
-                else by_cells(each.view, thresholds, resamples, rng)
+        joint_draws = by_rows([model.view for model in with_it], cluster, thresholds, resamples, rng)
+        draws_by_model = {model.name: draws for model, draws in zip(with_it, joint_draws, strict=True)}
+    for model in models:
+        if model.name not in draws_by_model:
+            own_cluster = getattr(sources[model.name], "cluster", None)
+            draws_by_model[model.name] = (
+                by_rows([model.view], own_cluster, thresholds, resamples, rng)[0]
+                if model.view.is_rows
+                else by_cells(model.view, thresholds, resamples, rng)
             )
-    told: list[Columns] = []
-    for number, each in enumerate(models):
+    tables: list[Columns] = []
+    for number, model in enumerate(models):
         # Two tallies may be of the same rows, and how these vary together is not kept.
-        comparable = number > 0 and each.view.is_rows and models[0].view.is_rows
-        count = min(len(found[each.name]), len(found[models[0].name]))
-        beside = (models[0].decisions.score(thresholds), found[models[0].name][:count]) if comparable else None
-        told.append(each.band(thresholds, found[each.name][:count], beside, level))
-    return told
+        comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
+        count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
+        beside = (models[0].decisions.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+        tables.append(model.band(thresholds, draws_by_model[model.name][:count], beside, level))
+    return tables

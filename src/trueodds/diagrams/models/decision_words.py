@@ -33,10 +33,10 @@ def of_plane(models: Sequence[Model], scores: Sequence[Standing]) -> str:
     """Which model has the best score, and which parts of it."""
     if len(models) == 1:
         return parts_of(models[0])
-    mcb, dsc = ([each.numbers[name] for each in models] for name in ("mcb", "dsc"))
-    calm, sharp = (_sorted(models, tied(values, best)) for values, best in ((mcb, min(mcb)), (dsc, max(dsc))))
+    mcb, dsc = ([model.numbers[name] for model in models] for name in ("mcb", "dsc"))
+    calm, sharp = (_sorted(models, tied(values, optimum)) for values, optimum in ((mcb, min(mcb)), (dsc, max(dsc))))
     return (
-        f"{verdict([each.name for each in models], scores, SCORES[models[0].score])} "
+        f"{verdict([model.name for model in models], scores, SCORES[models[0].score])} "
         f"Least miscalibrated: {calm} ({number(min(mcb))}); tell{'s' if len(tied(dsc, max(dsc))) == 1 else ''} apart best: {sharp} "
         f"({number(max(dsc))}). UNC\u00a0{number(models[0].numbers['unc'])}."
     )
@@ -52,30 +52,30 @@ def of_curves(
     bands: Sequence[Columns],
     scores: Sequence[Standing],
     *,
-    given: bool = False,
+    fixed_thresholds: bool = False,
 ) -> str:
     """For whose decisions which model is the better one; of thresholds that were given nothing is said between them."""
-    names = [each.name for each in models]
+    names = [model.name for model in models]
     if len(models) == 1:
-        return of_one(models[0], curves[0], given=given)
+        return of_one(models[0], curves[0], fixed_thresholds=fixed_thresholds)
     if len(models) == 2:
         band = bands[1] if bands else None
-        return at_points(names, curves, band) if given else of_two(names, curves, band)
-    return of_many(names, curves, scores, models[0].score, given=given)
+        return at_points(names, curves, band) if fixed_thresholds else of_two(names, curves, band)
+    return of_many(names, curves, scores, models[0].score, fixed_thresholds=fixed_thresholds)
 
 
-def of_one(model: Model, curve: Mapping[str, Array], *, given: bool = False) -> str:
+def of_one(model: Model, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
     """Where miscalibration costs one model most."""
     at, looked = int(np.argmax(curve["mcb"])), len(curve["mcb"])
     if curve["mcb"][at] <= LEVEL:
-        there = f" at {_all(curve['threshold'])}" if given else ""
+        there = f" at {_all(curve['threshold'])}" if fixed_thresholds else ""
         return f"{parts_of(model)} No recalibration that keeps their order would make decisions cheaper{there}."
     mcb, cost = number(float(curve["mcb"][at])), number(float(curve["score"][at]))
     where = _at(curve["threshold"][at])
-    if given:
-        most = f"At the threshold {where} miscalibration costs" if looked == 1 else "Miscalibration costs most"
+    if fixed_thresholds:
+        lead = f"At the threshold {where} miscalibration costs" if looked == 1 else "Miscalibration costs most"
         of = "" if looked == 1 else f" at {where}, of the {looked} thresholds looked at:"
-        return f"{parts_of(model)} {most}{of} {mcb} of {cost}."
+        return f"{parts_of(model)} {lead}{of} {mcb} of {cost}."
     side = "at" if curve["side"][at] == "at" else f"just {curve['side'][at]}"
     return f"{parts_of(model)} Miscalibration costs most {side} the threshold {where}: {mcb} of {cost}."
 
@@ -83,12 +83,12 @@ def of_one(model: Model, curve: Mapping[str, Array], *, given: bool = False) -> 
 def of_two(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None) -> str:
     """At which thresholds the better one costs less, where beyond chance, and where the curves cross."""
     x, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
-    found = pieces(x, difference)
-    less, more = share(found, -1), share(found, 1)
+    segments = pieces(x, difference)
+    less, more = share(segments, -1), share(segments, 1)
     if less + more == 0:
         return f"{listed(sorted(names))} cost the same at every threshold."
     better, sign = _better(names, less, more)
-    length, crossed = max(less, more), crossings(found)
+    length, crossed = max(less, more), crossings(segments)
     span, rest = (x[-1] - x[0]) / 100, min(less, more)
     if abs(less - more) <= EVEN:
         text = f"{_each(names)} at {length / span:.0f}\u00a0% of the thresholds"
@@ -100,11 +100,11 @@ def of_two(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Ma
     if len(crossed) > FEW:
         text += f"; the curves cross {len(crossed)} times"
     elif crossed:
-        text += f"; the curves cross at {listed([_at(each) for each in crossed])}"
+        text += f"; the curves cross at {listed([_at(threshold) for threshold in crossed])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    told = [_beyond(band, own, word) for own, word in ((sign, "less"), (-sign, "more"))]
-    return f"{text}. {_chance(names[better], told, abs(less - more) <= EVEN)}"
+    phrases = [_beyond(band, own, word) for own, word in ((sign, "less"), (-sign, "more"))]
+    return f"{text}. {_chance(names[better], phrases, abs(less - more) <= EVEN)}"
 
 
 def at_points(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None) -> str:
@@ -122,20 +122,23 @@ def at_points(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band:
                 f": {number(float(curves[better]['score'][0]))} against {number(float(curves[1 - better]['score'][0]))}"
             )
     elif less == more:
-        told = [f"{names[better]} at {_where(x[own == sign])}", f"{names[1 - better]} at {_where(x[own == -sign])}"]
-        text = f"{_each(names)} at {less} of {len(x)} thresholds looked at: {', '.join(told)}"
+        phrases = [f"{names[better]} at {_where(x[own == sign])}", f"{names[1 - better]} at {_where(x[own == -sign])}"]
+        text = f"{_each(names)} at {less} of {len(x)} thresholds looked at: {', '.join(phrases)}"
     else:
         text += f"{max(less, more)} of {len(x)} thresholds looked at"
         text += f", more at {_where(x[own == -sign])}" if min(less, more) else ""
         text += f", the same at {_where(x[own == 0])}" if (own == 0).any() else ""
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    hits = [(band["threshold"][band["beyond"] == each], word) for each, word in ((sign, "less"), (-sign, "more"))]
+    hits = [
+        (band["threshold"][band["beyond"] == beyond_sign], word)
+        for beyond_sign, word in ((sign, "less"), (-sign, "more"))
+    ]
     # One of one is no list of thresholds: the sentence before has named it.
-    told = [
+    phrases = [
         f"{word} {'there' if len(x) == 1 else f'at {_where(hit, len(x))}'}" if len(hit) else "" for hit, word in hits
     ]
-    return f"{text}. {_chance(names[better], told, less == more)}"
+    return f"{text}. {_chance(names[better], phrases, less == more)}"
 
 
 def _better(names: Sequence[str], less: float, more: float) -> tuple[int, int]:
@@ -148,9 +151,9 @@ def _each(names: Sequence[str]) -> str:
     return f"{listed(sorted(names))} each cost less than the other"
 
 
-def _chance(better: str, told: Sequence[str], drawn: bool) -> str:
-    found = "; ".join(each for each in told if each)
-    return f"Beyond chance: {f'{better} ' if drawn and found else ''}{found or 'at no threshold'}."
+def _chance(better: str, phrases: Sequence[str], drawn: bool) -> str:
+    text = "; ".join(phrase for phrase in phrases if phrase)
+    return f"Beyond chance: {f'{better} ' if drawn and text else ''}{text or 'at no threshold'}."
 
 
 def _all(x: Array) -> str:
@@ -163,7 +166,9 @@ def _where(x: Array, looked: int | None = None) -> str:
     """Few thresholds by name, many by number."""
     if looked is not None and len(x) == looked:
         return "both" if looked == 2 else f"all {looked}"
-    return listed([_at(each) for each in x]) if len(x) <= FEW else f"{len(x)}{f' of {looked}' if looked else ''}"
+    return (
+        listed([_at(threshold) for threshold in x]) if len(x) <= FEW else f"{len(x)}{f' of {looked}' if looked else ''}"
+    )
 
 
 def of_many(
@@ -172,51 +177,51 @@ def of_many(
     scores: Sequence[Standing],
     score: str,
     *,
-    given: bool = False,
+    fixed_thresholds: bool = False,
 ) -> str:
     """Which model costs least at most thresholds, and which has the best score."""
-    x, values = curves[0]["threshold"], [each["score"] for each in curves]
-    found = lowest_at(values) if given else lowest(x, values)
-    total = sum(found.values())
-    won = {tuple(sorted(names[i] for i in some)): held / total for some, held in found.items()}
-    return f"{_least(won, len(names), x if given else None)} {verdict(names, scores, SCORES[score])}"
+    x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
+    weight_by_set = lowest_at(values) if fixed_thresholds else lowest(x, values)
+    total = sum(weight_by_set.values())
+    won = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
+    return f"{_least(won, len(names), x if fixed_thresholds else None)} {verdict(names, scores, SCORES[score])}"
 
 
 def _least(won: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
     """Who costs least where: shares of the thresholds, or counts of those looked at."""
     everywhere = "every threshold" if points is None else _all(points)
     looked = None if points is None else len(points)
-    sure = {some: held for some, held in won.items() if held > ROUNDED}
-    always = sorted(set.intersection(*map(set, sure)))
-    order = sorted(sure, key=lambda some: (-round(sure[some], 12), some))
+    share_of = {some: weight for some, weight in won.items() if weight > ROUNDED}
+    always = sorted(set.intersection(*map(set, share_of)))
+    order = sorted(share_of, key=lambda some: (-round(share_of[some], 12), some))
 
     def much(some: tuple[str, ...], first: bool) -> str:
         if looked is not None:
-            return f"{sure[some] * looked:.0f}{f' of {looked} thresholds looked at' if first else ''}"
-        return f"{100 * sure[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
+            return f"{share_of[some] * looked:.0f}{f' of {looked} thresholds looked at' if first else ''}"
+        return f"{100 * share_of[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
 
     if len(always) == models:
         return f"{listed(always)} cost the same at {everywhere}."
-    if always and len(sure) == 1:
+    if always and len(share_of) == 1:
         return f"{listed(always)} {'costs' if len(always) == 1 else 'cost'} least at {everywhere}."
     if always:
         alone = tuple(always)
         at = "nowhere" if looked is None else f"at none of {looked} thresholds looked at"
-        least = (
+        suffix = (
             f", and less than all others at {much(alone, True) if looked is None else much(alone, False)}"
-            if alone in sure
+            if alone in share_of
             else ""
         )
-        return f"{listed(always)} {'costs' if len(always) == 1 else 'cost'} {at} more than another{least}."
-    told = [some for some in order if sure[some] >= 0.005][:MOST]
+        return f"{listed(always)} {'costs' if len(always) == 1 else 'cost'} {at} more than another{suffix}."
+    shown = [some for some in order if share_of[some] >= 0.005][:MOST]
     shares = [
-        f"{'all alike' if len(some) == models else listed(some)} ({much(some, some == told[0])})" for some in told
+        f"{'all alike' if len(some) == models else listed(some)} ({much(some, some == shown[0])})" for some in shown
     ]
-    rest = sum(sure[some] for some in order if some not in told)
+    rest = sum(share_of[some] for some in order if some not in shown)
     if rest >= 0.005:
         shares.append(f"others ({rest * looked:.0f})" if looked else f"others ({100 * rest:.0f}\u00a0%)")
     # Names of a tie have a comma of their own.
-    if any(1 < len(some) < models for some in told):
+    if any(1 < len(some) < models for some in shown):
         return f"Cost least: {'; '.join(shares)}."
     return f"Costs least: {listed(shares)}."
 
@@ -230,8 +235,8 @@ def _beyond(band: Mapping[str, Array], sign: int, word: str) -> str:
     if len(runs) > FEW:
         return f"{word} at {100 * hit.mean():.0f}\u00a0% of the thresholds looked at"
     x = band["threshold"]
-    told = [_at(x[a]) if _at(x[a]) == _at(x[b]) else f"{_at(x[a])} to {_at(x[b])}" for a, b in runs]
-    return f"{word} at {listed(told)}"
+    ranges = [_at(x[a]) if _at(x[a]) == _at(x[b]) else f"{_at(x[a])} to {_at(x[b])}" for a, b in runs]
+    return f"{word} at {listed(ranges)}"
 
 
 def _at(threshold: float) -> str:

@@ -42,7 +42,7 @@ class Drawing:
         rng: np.random.Generator,
     ) -> None:
         self.recipe, self.panels, self.sources = recipe, panels, sources
-        self.names = [each.name for each in panels[0]]
+        self.names = [model.name for model in panels[0]]
         self.coarse = 0
         self.curves: list[list[Columns]] = []
         self.bands: list[list[Columns]] = []
@@ -50,14 +50,14 @@ class Drawing:
             self._equal_outcomes()
             return
         for i, models in enumerate(panels):
-            decisions = [each.decisions for each in models]
+            decisions = [model.decisions for model in models]
             exact = turning_points(decisions) if thresholds is None else None
             at = grid(decisions) if exact is None and thresholds is None else thresholds if exact is None else exact
             assert at is not None
             if exact is None and thresholds is None:
                 self.coarse = max(self.coarse, len(at))
-            self.curves.append([each.curve(at, exact=exact is not None) for each in models])
-            drawn = i < layout.PANELS and recipe.band is not None and min(len(each.view) for each in models) > 1
+            self.curves.append([model.curve(at, exact=exact is not None) for model in models])
+            drawn = i < layout.PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
             rows = grid(decisions, BAND) if thresholds is None else thresholds
             self.bands.append(
                 bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired) if drawn else []
@@ -72,14 +72,15 @@ class Drawing:
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
             if recipe.style == "murphy":
-                table += [*self.curves[i], *self.bands[i], *(each.strip() for each in models)]
+                table += [*self.curves[i], *self.bands[i], *(model.strip() for model in models)]
             table += [
-                each.whole(*((scores.get(each.name), mcb.get(each.name)) if alone else (None, None))) for each in models
+                model.whole(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
+                for model in models
             ]
         if not alone and scores:
-            table += [self._over_all(lens, each, scores[each.name], mcb.get(each.name)) for each in self.panels[0]]
+            table += [self._over_all(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]]
         kind = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
-        given = recipe.thresholds
+        thresholds = recipe.thresholds
         return kind(
             name=recipe.name,
             lens=lens,
@@ -87,7 +88,7 @@ class Drawing:
             panels=stacked([self._panels(scores, mcb)]),
             settings={
                 **{name: getattr(recipe, name) for name in recipe.accepts()},
-                "thresholds": given if given is None else np.asarray(given).tolist(),
+                "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
                 "parts": self.parted,
                 "banded": self.banded,
                 "models": list(self.names),
@@ -110,8 +111,8 @@ class Drawing:
             key: float(np.mean([self._of(models, model.name).numbers[key] for models in self.panels]))
             for key in model.numbers
         }
-        apart = {key: getattr(score, key) for key in ("difference", "difference_low", "difference_high")}
-        row = model.rows("model", 1, terms | apart)
+        differences = {key: getattr(score, key) for key in ("difference", "difference_low", "difference_high")}
+        row = model.rows("model", 1, terms | differences)
         if mcb is not None:
             row |= {"low": np.array([mcb.error_low]), "high": np.array([mcb.error_high])}
         row["view"][:] = lens
@@ -120,18 +121,18 @@ class Drawing:
 
     @staticmethod
     def _of(models: Sequence[Model], name: str) -> Model:
-        return next(each for each in models if each.name == name)
+        return next(model for model in models if model.name == name)
 
     def _panels(self, scores: Mapping[str, Standing], mcb: Mapping[str, Standing]) -> Columns:
         drawn = self.panels[: layout.PANELS]
         if self.recipe.style == "murphy":
             shown = ["score", *(["unc", "dsc"] if self.parted else [])]
-            curves = [each for curves in self.curves[: layout.PANELS] for each in curves]
-            highest = max(float(each[part].max()) for each in curves for part in shown)
+            curves = [curve for curves in self.curves[: layout.PANELS] for curve in curves]
+            highest = max(float(curve[part].max()) for curve in curves for part in shown)
             if self.banded:
-                limits = [float(each["high"].max()) for view in self.bands for each in view]
+                limits = [float(band["high"].max()) for view in self.bands for band in view]
                 highest = max([highest, *limits])
-            tallest = max(float(each.strip()["share"].max()) for models in drawn for each in models)
+            tallest = max(float(model.strip()["share"].max()) for models in drawn for model in models)
             ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
         else:
             ends = isolines(drawn, mcb if len(self.panels) == 1 else {})
@@ -141,16 +142,16 @@ class Drawing:
                 "title": models[0].view.name.removeprefix("class:"),
                 "aside": _aside(models),
                 "finding": self._finding(i, scores),
-                "n": max(each.view.n_rows for each in models),
+                "n": max(model.view.n_rows for model in models),
                 **ends,
             }
             for i, models in enumerate(self.panels)
         ]
         if len(rows) > 1:
-            over = f"Mean over {len(rows)} views: {verdict(self.names, self._told(scores), words.SCORES[self.recipe.score])} "
+            mean_text = f"Mean over {len(rows)} views: {verdict(self.names, self._told(scores), words.SCORES[self.recipe.score])} "
             largest = f"Largest miscalibration: {rows[0]['title']}"
-            told = f"{over}{largest}." if scores else f"{largest}. {rows[0]['finding']}"
-            rows[0]["finding"] = told
+            text = f"{mean_text}{largest}." if scores else f"{largest}. {rows[0]['finding']}"
+            rows[0]["finding"] = text
         return {name: np.array([row[name] for row in rows], dtype=object if name in TEXT else None) for name in rows[0]}
 
     def _told(self, scores: Mapping[str, Standing]) -> list[Standing]:
@@ -158,17 +159,17 @@ class Drawing:
 
     def _finding(self, i: int, scores: Mapping[str, Standing]) -> str:
         models = self.panels[i]
-        told = [Standing(each.numbers["score"]) for each in models]
+        results = [Standing(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
-            told = self._told(scores)
+            results = self._told(scores)
         if self.recipe.style == "plane":
-            return words.of_plane(models, told)
-        given = self.recipe.thresholds is not None
-        return words.of_curves(models, self.curves[i], self.bands[i], told, given=given)
+            return words.of_plane(models, results)
+        fixed_thresholds = self.recipe.thresholds is not None
+        return words.of_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
 
     def _equal_outcomes(self) -> None:
         for models in self.panels:
-            unc = [each.numbers["unc"] for each in models]
+            unc = [model.numbers["unc"] for model in models]
             if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
                 raise InputError(
                     "TO205",
@@ -178,32 +179,34 @@ class Drawing:
                 )
 
     def _notes(self) -> list[Note]:
-        found = [note for models in self.panels[: layout.PANELS] for each in models for note in _infinite(each)][:1]
+        notes = [note for models in self.panels[: layout.PANELS] for model in models for note in _infinite(model)][:1]
         if self.recipe.style == "murphy":
-            said = []
+            sentences = []
             if any(self.bands):
-                said.append(BY_ITSELF.format(share=ink.percent(1 - self.recipe.level)))
+                sentences.append(BY_ITSELF.format(share=ink.percent(1 - self.recipe.level)))
             if self.coarse:
-                said.append(
+                sentences.append(
                     f"Curves are drawn at {self.coarse:,} thresholds, exact at each; jumps between them are slopes."
                 )
-            if said:
-                found.append(Note("TN264", " ".join(said)))
+            if sentences:
+                notes.append(Note("TN264", " ".join(sentences)))
             if any(not _alike(models) for models in self.panels):
                 text = "The models' outcomes differ: a curve is lower also for a model whose outcome is easier to say. Through lens='class:NAME' the outcome is the same for all."
-                found.append(Note("TN263", text))
+                notes.append(Note("TN263", text))
         if len(self.panels) > layout.PANELS:
             text = f"Drawn are the {layout.PANELS} largest miscalibrations of {len(self.panels)} views; the table holds them all, bands of those that are drawn."
-            found.append(Note("TN245", text))
-        if not all(each.view.is_rows for models in self.panels for each in models):
-            found.append(
+            notes.append(Note("TN245", text))
+        if not all(model.view.is_rows for models in self.panels for model in models):
+            notes.append(
                 Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction.")
             )
-        return found
+        return notes
 
 
 def _alike(models: Sequence[Model]) -> bool:
-    return bool(np.allclose([each.decisions.rate for each in models], models[0].decisions.rate, rtol=1e-9, atol=1e-12))
+    return bool(
+        np.allclose([model.decisions.rate for model in models], models[0].decisions.rate, rtol=1e-9, atol=1e-12)
+    )
 
 
 def _infinite(model: Model) -> list[Note]:
@@ -213,6 +216,6 @@ def _infinite(model: Model) -> list[Note]:
 
 
 def _aside(models: Sequence[Model]) -> str:
-    found = [each.numbers["score"] for each in models]
-    low, high = min(found), max(found)
-    return f"score {low:.3f}" if len(found) == 1 else f"score {low:.3f}–{high:.3f}"
+    scores = [model.numbers["score"] for model in models]
+    low, high = min(scores), max(scores)
+    return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

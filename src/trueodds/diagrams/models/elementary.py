@@ -30,13 +30,13 @@ def costs(w: Array, wy: Array, thresholds: Array, acting: float = OPEN) -> Array
     as `murphy_loss` has it: who states θ itself pays half of either cost. With `acting` = 1 that row acts, which is
     the limit from below θ, and with 0 it does not, the limit from above. Units: cost.
     """
-    quiet, came = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
+    nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     at = slice(1, None, 2)
-    false = quiet[..., -1:] - quiet[..., at] + acting * (w - wy)[..., at]
-    missed = came[..., 0:-1:2] + (1 - acting) * wy[..., at]
-    total = quiet[..., -1:] + came[..., -1:]
-    found: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
-    return found
+    false = nonevents[..., -1:] - nonevents[..., at] + acting * (w - wy)[..., at]
+    missed = events[..., 0:-1:2] + (1 - acting) * wy[..., at]
+    total = nonevents[..., -1:] + events[..., -1:]
+    cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
+    return cost
 
 
 class Decisions:
@@ -69,9 +69,14 @@ class Decisions:
 
     def parts(self, thresholds: Array, acting: float = OPEN) -> dict[str, Array]:
         """S = MCB − DSC + UNC at each threshold."""
-        score, best, unc = self.score(thresholds, acting), self.recalibrated(thresholds), self.unc(thresholds)
+        score, recalibrated, unc = self.score(thresholds, acting), self.recalibrated(thresholds), self.unc(thresholds)
         # Isotonic rates are best at every threshold; rounding alone makes a part negative.
-        return {"score": score, "mcb": np.maximum(score - best, 0.0), "dsc": np.maximum(unc - best, 0.0), "unc": unc}
+        return {
+            "score": score,
+            "mcb": np.maximum(score - recalibrated, 0.0),
+            "dsc": np.maximum(unc - recalibrated, 0.0),
+            "unc": unc,
+        }
 
 
 def _costs(s: Array, w: Array, wy: Array, thresholds: Array, acting: float) -> Array:
@@ -81,14 +86,14 @@ def _costs(s: Array, w: Array, wy: Array, thresholds: Array, acting: float) -> A
 
 def turning_points(models: Sequence[Decisions]) -> Array | None:
     """All thresholds at which some curve jumps or turns, with 0 and 1; None where these are too many to draw."""
-    if sum(len(each.s) for each in models) > 2 * EXACT * len(models):
+    if sum(len(model.s) for model in models) > 2 * EXACT * len(models):
         return None
-    found = np.unique(np.concatenate([[0.0, 1.0], *(each.turns for each in models)]))
-    return found if len(found) <= EXACT else None
+    points = np.unique(np.concatenate([[0.0, 1.0], *(model.turns for model in models)]))
+    return points if len(points) <= EXACT else None
 
 
 def grid(models: Sequence[Decisions], even: int = EVEN) -> Array:
     """Even thresholds, and more where the predictions are: rare events have all of theirs near 0."""
-    by_weight = [each.s[grouped(each.w, GROUPS)] for each in models]
-    found = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
-    return found[(found >= 0) & (found <= 1)]
+    by_weight = [model.s[grouped(model.w, GROUPS)] for model in models]
+    points = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
+    return points[(points >= 0) & (points <= 1)]

@@ -43,16 +43,16 @@ def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[
             f"{len(models)} models",
             "Draw fewer at a time; to.compare ranks any number.",
         )
-    found = {name: views_of(rows, lens) for name, rows in models.items()}
-    first = next(iter(found))
-    wanted = [view.name for view in found[first]]
-    for name, views in found.items():
+    sets = {name: views_of(rows, lens) for name, rows in models.items()}
+    first = next(iter(sets))
+    view_names = [view.name for view in sets[first]]
+    for name, views in sets.items():
         by_name = {view.name: view for view in views}
-        if set(by_name) != set(wanted):
+        if set(by_name) != set(view_names):
             raise InputError(
                 "TO205",
                 "Models are shown beside each other through the same views.",
-                f"{first}: {', '.join(wanted[:5])}; {name}: {', '.join(list(by_name)[:5])}",
+                f"{first}: {', '.join(view_names[:5])}; {name}: {', '.join(list(by_name)[:5])}",
                 "Give models of the same classes, or a lens that all of them have, such as 'confidence'.",
             )
         joint = next((view for view in views if view.joint), None)
@@ -63,8 +63,8 @@ def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[
                 f"lens={joint.name!r}",
                 "Use lens='confidence', 'classwise' or 'class:NAME'.",
             )
-        found[name] = tuple(by_name[each] for each in wanted)
-    return found
+        sets[name] = tuple(by_name[view_name] for view_name in view_names)
+    return sets
 
 
 def called(name: str) -> str:

@@ -59,8 +59,8 @@ class MurphyDiagram(Diagram):
 
     @property
     def _few(self) -> bool:
-        given = self.settings["thresholds"]
-        return isinstance(given, list) and len(given) <= POINTS
+        thresholds = self.settings["thresholds"]
+        return isinstance(thresholds, list) and len(thresholds) <= POINTS
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -78,26 +78,26 @@ class MurphyDiagram(Diagram):
         from matplotlib.patches import Patch
 
         alone = len(self.names) == 1
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
                 mark: dict[str, Any] = {"marker": MARKS[i], "markersize": 4} if self._few else {}
                 line = Line2D([], [], color=COLORS[i], linestyle=DASHES[i], linewidth=1.6, **mark)
-                found.append((line, "cost" if alone else in_legend(name)))
+                entries.append((line, "cost" if alone else in_legend(name)))
         if self._banded:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
-            found.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.22), level))
+            entries.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.22), level))
         if self._parted:
             for part, dashes in PARTS.items():
                 color = ink.FAINT if part == "unc" or not alone else COLORS[0]
-                found.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), SAID[part]))
+                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), SAID[part]))
         if self._judged:
             thick = Line2D([], [], color=ink.FAINT, **BEYOND)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            found.append((thick, f"differs from {in_legend(self.names[0])} ({level})"))
+            entries.append((thick, f"differs from {in_legend(self.names[0])} ({level})"))
         if self.has("strip"):
-            found.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.55), "predictions"))
-        return found
+            entries.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.55), "predictions"))
+        return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -147,29 +147,29 @@ class MurphyDiagram(Diagram):
                 ax.plot(x, curve[part], color=color, marker="." if self._few else None, **style)
 
     def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
-        told = [_of(rows, name, "model") for name in self.names]
+        tables = [_of(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-        below.numbers(ax, self.names, columns_of(told, self.names[0], score, size), size)
+        below.numbers(ax, self.names, columns_of(tables, self.names[0], score, size), size)
 
 
-def columns_of(told: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
+def columns_of(tables: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
     """Score, its parts and the difference to the first model, in words for the small table."""
-    one = [{name: float(values[0]) for name, values in each.items() if values.dtype.kind == "f"} for each in told]
+    rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
     differ = [
-        "–" if i == 0 else number(each["difference"]) + range_of(each["difference_low"], each["difference_high"])
-        for i, each in enumerate(one)
+        "–" if i == 0 else number(row["difference"]) + range_of(row["difference_low"], row["difference_high"])
+        for i, row in enumerate(rows)
     ]
     return [
-        (score, [number(each["score"]) for each in one]),
-        ("MCB", [number(each["mcb"]) for each in one]),
-        ("DSC", [number(each["dsc"]) for each in one]),
+        (score, [number(row["score"]) for row in rows]),
+        ("MCB", [number(row["mcb"]) for row in rows]),
+        ("DSC", [number(row["dsc"]) for row in rows]),
         (f"minus {ink.shortened(called(first), 60, size)}", differ),
     ]
 
 
 def _of(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
-    mine = (rows["model"] == name) & (rows["part"] == part)
-    return {column: values[mine] for column, values in rows.items()}
+    mask = (rows["model"] == name) & (rows["part"] == part)
+    return {column: values[mask] for column, values in rows.items()}
 
 
 def _ticked(ax: Any, high: float) -> None:

@@ -25,8 +25,8 @@ class PlaneDiagram(Diagram):
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
         """Numbers take a line for each model."""
-        told = self.has("numbers") and len(self.panels["view"]) == 1
-        return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if told else 0.0)
+        with_table = self.has("numbers") and len(self.panels["view"]) == 1
+        return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if with_table else 0.0)
 
     @property
     def names(self) -> list[str]:
@@ -45,18 +45,18 @@ class PlaneDiagram(Diagram):
         """The models, and what bars and lines mean."""
         from matplotlib.lines import Line2D
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("marks"):
             for i, name in enumerate(self.names):
                 mark = Line2D([], [], linestyle="none", color=COLORS[i], marker=MARKS[i], markersize=6)
-                found.append((mark, in_legend(name)))
+                entries.append((mark, in_legend(name)))
         if self.has("bars") and np.isfinite(self.table["low"]).any():
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            found.append((Line2D([], [], color=ink.FAINT, linewidth=1.3), f"{level} of MCB"))
+            entries.append((Line2D([], [], color=ink.FAINT, linewidth=1.3), f"{level} of MCB"))
         if self.has("lines"):
             score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
-            found.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
-        return found
+            entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
+        return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -71,16 +71,24 @@ class PlaneDiagram(Diagram):
         ax.set_xlim(x)
         ax.set_ylim(y)
         _ticked(ax, *x, *y)
-        mine = {name: values[rows["part"] == "model"] for name, values in rows.items()}
+        model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
         small = ink.inches(ax)[0] < 3.4
         if self.has("lines"):
-            _lines(ax, view, float(mine["unc"][0]), size, label=self.has("labels") and not small)
+            _lines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not small)
         for i in range(len(self.names)):
-            at, height, color = mine["mcb"][i], mine["dsc"][i], COLORS[i]
+            at, height, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
             if not np.isfinite(at):
                 continue
-            if self.has("bars") and np.isfinite(mine["low"][i]):
-                ax.hlines(height, mine["low"][i], mine["high"][i], colors=color, linewidth=1.3, zorder=3, label="bars")
+            if self.has("bars") and np.isfinite(model_rows["low"][i]):
+                ax.hlines(
+                    height,
+                    model_rows["low"][i],
+                    model_rows["high"][i],
+                    colors=color,
+                    linewidth=1.3,
+                    zorder=3,
+                    label="bars",
+                )
             if self.has("marks"):
                 style: dict[str, Any] = {
                     "markersize": 5 if small else 8,
@@ -91,17 +99,17 @@ class PlaneDiagram(Diagram):
                     [at], [height], linestyle="none", marker=MARKS[i], color=color, zorder=4, label="marks", **style
                 )
         if self.has("numbers") and len(self.panels["view"]) == 1 and below.fit(ax, len(self.names)):
-            told = [{name: values[i : i + 1] for name, values in mine.items()} for i in range(len(self.names))]
+            tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
             score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
             names = [in_legend(name) for name in self.names]
-            below.numbers(ax, names, columns_of(told, self.names[0], score, size - 0.5), size - 0.5)
+            below.numbers(ax, names, columns_of(tables, self.names[0], score, size - 0.5), size - 0.5)
 
 
 def isolines(panels: Sequence[Sequence[Model]], mcb: Mapping[str, Standing]) -> dict[str, float]:
     """The range that all panels share, and by how much the score rises from line to line."""
-    models = [each for models in panels for each in models]
-    right = [each.numbers["mcb"] for each in models] + [one.error_high for one in mcb.values()]
-    up = [each.numbers["dsc"] for each in models]
+    models = [model for models in panels for model in models]
+    right = [model.numbers["mcb"] for model in models] + [one.error_high for one in mcb.values()]
+    up = [model.numbers["dsc"] for model in models]
     finite = [value for value in right if np.isfinite(value)]
     width, top = max([*finite, 1e-3]), max([*up, 1e-3])
     low = min(up)
@@ -128,9 +136,9 @@ def _lines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label
     """DSC = MCB + UNC − S is straight, and its slope is 1."""
     x, y = np.array([view["x_low"], view["x_high"]]), (view["y_low"], view["y_high"])
     step = view["step"]
-    worst, best = unc + x[1] - y[0], unc + x[0] - y[1]
+    highest, lowest = unc + x[1] - y[0], unc + x[0] - y[1]
     places = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
-    for k in range(int(np.ceil(best / step)), int(np.floor(worst / step)) + 1):
+    for k in range(int(np.ceil(lowest / step)), int(np.floor(highest / step)) + 1):
         score = k * step
         ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
         if not label or score < 0:
@@ -142,9 +150,9 @@ def _lines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label
         if not inside and not y[0] + 0.03 * (y[1] - y[0]) < place[1] < y[1] - 0.06 * (y[1] - y[0]):
             continue
         where: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
-        said = f"{score:.{places}f}"
+        text = f"{score:.{places}f}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.annotate(said, place, xytext=(1, 0), textcoords="offset points", color=ink.FAINT,
+        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=ink.FAINT,
                     fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **where)  # fmt: skip
 
 

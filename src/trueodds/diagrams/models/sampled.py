@@ -21,21 +21,21 @@ def by_rows(
     size = 2 * len(thresholds) + 1
     slots = np.stack([places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
     mass = np.stack([view.w for view in views], axis=1)
-    seen = np.stack([view.w * view.y for view in views], axis=1)
-    resampler = Resampler(slots, mass, np.zeros_like(mass), seen, size * len(views), cluster)
+    events = np.stack([view.w * view.y for view in views], axis=1)
+    resampler = Resampler(slots, mass, np.zeros_like(mass), events, size * len(views), cluster)
 
     def of(times: Array) -> list[Array]:
         w, _, wy = resampler.sums(times)
-        found = []
+        cost_draws = []
         for i in range(len(views)):
-            here = slice(i * size, (i + 1) * size)
+            columns = slice(i * size, (i + 1) * size)
             # A resample whose rows all have weight 0 says nothing.
-            told = w[:, here].sum(axis=1) > 0
-            found.append(costs(w[told, here], wy[told, here], thresholds))
-        return found
+            mask = w[:, columns].sum(axis=1) > 0
+            cost_draws.append(costs(w[mask, columns], wy[mask, columns], thresholds))
+        return cost_draws
 
     blocks = Resamples(len(mass), cluster, resamples, rng).mapped(of, resampler.size)
-    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+    return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
 
 
 def by_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
@@ -43,7 +43,7 @@ def by_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Gener
     size = 2 * len(thresholds) + 1
     s, w, wy = by_score(view).sums()
     place = places(s, thresholds)
-    came, quiet = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
-    share = np.clip(np.concatenate([came, quiet]), 0.0, None)
+    events, nonevents = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
+    share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
     drawn = rng.multinomial(max(1, round(view.worth)), share / share.sum(), size=resamples).astype(np.float64)
     return costs(drawn[:, :size] + drawn[:, size:], drawn[:, :size], thresholds)

@@ -43,9 +43,9 @@ class Standing:
 
 
 def standings(
-    models: Models, estimator: Estimator, lens: Lens, sure: Sureness, paired: bool | None, seed: int
+    models: Models, estimator: Estimator, lens: Lens, interval_spec: Sureness, paired: bool | None, seed: int
 ) -> tuple[list[Standing], list[Note]]:
-    """Each model's standing; the intervals of the differences hold together at the level of `sure`.
+    """Each model's standing; the intervals of the differences hold together at the level of `interval_spec`.
 
     On the same rows models are resampled together; models of other rows are compared as other samples, and tallies,
     which do not keep their rows, not at all. Notes say which.
@@ -56,7 +56,7 @@ def standings(
     for number, (name, rows) in enumerate(models.items()):
         if not isinstance(rows, Predictions):
             rng = np.random.default_rng([seed, number])
-            estimates.append(measured(rows, estimator, lens, lens.aggregate, sure, rng))
+            estimates.append(measured(rows, estimator, lens, lens.aggregate, interval_spec, rng))
             continue
         key = [seed] if number == 0 else [seed, number]
         if sides:
@@ -65,23 +65,25 @@ def standings(
             if why and not same:
                 text = f"{called(sides[0].name)} and {called(name)} are compared as samples of different rows: {why}. If they are the same rows, bring them into one order and pass paired=True."
                 notes.append(Note("TN263", text))
-        sides.append(Side(name, rows, Asked.of(estimator, lens, rows, lens.aggregate), sure, key, [2**20 + number]))
+        sides.append(
+            Side(name, rows, Asked.of(estimator, lens, rows, lens.aggregate), interval_spec, key, [2**20 + number])
+        )
         estimates.append(sides[-1].estimate)
-    found = [_alone(each) for each in estimates]
+    results = [_alone(estimate) for estimate in estimates]
     if len(sides) < len(models):
         if len(models) > 1:
             text = "Of a tally no difference between models is told: it does not keep how they vary from row to row."
             notes.append(Note("TN263", text))
-        return found, notes
+        return results, notes
     pairs = [Pair(side, sides[0]) for side in sides[1:]]
-    of_each = Joint(pairs).level(sure.level) if pairs else sure.level
-    return [found[0], *(_beside(one, pair, of_each) for one, pair in zip(found[1:], pairs, strict=True))], notes
+    pair_level = Joint(pairs).level(interval_spec.level) if pairs else interval_spec.level
+    return [results[0], *(_beside(one, pair, pair_level) for one, pair in zip(results[1:], pairs, strict=True))], notes
 
 
 def _alone(estimate: Estimate) -> Standing:
-    interval, floor = estimate.interval, estimate.noise_floor
+    interval, noise_floor = estimate.interval, estimate.noise_floor
     low, high = (interval.low, interval.high) if interval else (UNKNOWN, UNKNOWN)
-    return Standing(estimate.value, low, high, UNKNOWN if floor is None else floor)
+    return Standing(estimate.value, low, high, UNKNOWN if noise_floor is None else noise_floor)
 
 
 def _beside(one: Standing, pair: Pair, level: float) -> Standing:

@@ -22,8 +22,8 @@ def number(x: float) -> str:
     if abs(x) < NOTHING:
         return "0"
     small = 4 if abs(x) >= 1e-3 else 2 - math.floor(math.log10(abs(x)))
-    said = f"{x:.2e}" if abs(x) < 1e-6 else f"{x:.{small}f}"
-    return said.replace("-", "−")
+    text = f"{x:.2e}" if abs(x) < 1e-6 else f"{x:.{small}f}"
+    return text.replace("-", "−")
 
 
 def range_of(low: float, high: float) -> str:
@@ -31,9 +31,13 @@ def range_of(low: float, high: float) -> str:
     return f" [{number(low)}, {number(high)}]" if math.isfinite(low) and math.isfinite(high) else ""
 
 
-def tied(values: Sequence[float], best: float) -> list[int]:
+def tied(values: Sequence[float], optimum: float) -> list[int]:
     """Which values are the best one, but for rounding."""
-    return [i for i, value in enumerate(values) if value == best or abs(value - best) <= ROUNDING * max(1, abs(best))]
+    return [
+        i
+        for i, value in enumerate(values)
+        if value == optimum or abs(value - optimum) <= ROUNDING * max(1, abs(optimum))
+    ]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -41,35 +45,35 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def verdict(names: Sequence[str], standings: Sequence[Standing], unit: str) -> str:
+def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str:
     """Which model is off by less, and where that is more than chance."""
     if len(names) == 1:
-        return f"{unit} {number(standings[0].error)}{_floor(standings[0])}."
+        return f"{unit} {number(results[0].error)}{_floor(results[0])}."
     if len(names) == 2:
-        return _of_two(names, standings, unit)
-    order = sorted(range(len(names)), key=lambda i: (math.isnan(standings[i].error), standings[i].error, names[i]))
-    best = standings[order[0]]
-    least = [order[0], *(i for i in tied([one.error for one in standings], best.error) if i != order[0])]
-    said, held = (
-        listed(sorted(names[i] for i in least)),
-        f"{number(best.error)}{_floors([standings[i] for i in least])}",
+        return _of_two(names, results, unit)
+    order = sorted(range(len(names)), key=lambda i: (math.isnan(results[i].error), results[i].error, names[i]))
+    leader = results[order[0]]
+    leaders = [order[0], *(i for i in tied([one.error for one in results], leader.error) if i != order[0])]
+    names_text, value_text = (
+        listed(sorted(names[i] for i in leaders)),
+        f"{number(leader.error)}{_floors([results[i] for i in leaders])}",
     )
-    text = f"{said} {'has' if len(least) == 1 else 'have'} the {_extent(least, names)} {unit}: {held}."
-    if all(math.isnan(one.difference_low) for one in standings):
-        others = [f"{names[i]} {number(standings[i].error)}" for i in order if i not in least]
+    text = f"{names_text} {'has' if len(leaders) == 1 else 'have'} the {_extent(leaders, names)} {unit}: {value_text}."
+    if all(math.isnan(one.difference_low) for one in results):
+        others = [f"{names[i]} {number(results[i].error)}" for i in order if i not in leaders]
         if not others:
             return text
         rest = listed(others)
         return f"{text} The others: {rest}."
     better, worse, unsettled = (
-        [f"{names[i]} ({number(standings[i].error)})" for i in order if i and _apart(standings[i]) == sign]
+        [f"{names[i]} ({number(results[i].error)})" for i in order if i and _apart(results[i]) == sign]
         for sign in (-1, 1, 0)
     )
-    first = f"{names[0]} ({number(standings[0].error)})"
+    first = f"{names[0]} ({number(results[0].error)})"
     if not better and not worse:
         return f"{text} None differs from {first} beyond chance."
-    told = [f"{listed(some)} {_is(some)} {word}" for some, word in ((better, "better"), (worse, "worse")) if some]
-    text += f" Beyond chance, against {first}: {', '.join(told)}."
+    phrases = [f"{listed(some)} {_is(some)} {word}" for some, word in ((better, "better"), (worse, "worse")) if some]
+    text += f" Beyond chance, against {first}: {', '.join(phrases)}."
     return f"{text} Not settled: {listed(unsettled)}." if unsettled else text
 
 
@@ -78,22 +82,22 @@ def _apart(one: Standing) -> int | None:
     return None if one.difference_low == one.difference_high == 0 else one.settled
 
 
-def _extent(least: Sequence[int], names: Sequence[str]) -> str:
-    return "same" if len(least) == len(names) else "smallest"
+def _extent(leaders: Sequence[int], names: Sequence[str]) -> str:
+    return "same" if len(leaders) == len(names) else "smallest"
 
 
 def _is(some: Sequence[str]) -> str:
     return "is" if len(some) == 1 else "are"
 
 
-def _of_two(names: Sequence[str], standings: Sequence[Standing], unit: str) -> str:
-    first, second = standings
+def _of_two(names: Sequence[str], results: Sequence[Standing], unit: str) -> str:
+    first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
-    a, b = standings[better], standings[worse]
+    a, b = results[better], results[worse]
     text = f"{names[better]}: {unit} {number(a.error)}{_floor(a)}; {names[worse]}: {number(b.error)}{_floor(b)}."
     same = len(tied([first.error, second.error], first.error)) == 2
     if same:
-        text = f"{listed(sorted(names))} have the same {unit}: {number(a.error)}{_floors(standings)}."
+        text = f"{listed(sorted(names))} have the same {unit}: {number(a.error)}{_floors(results)}."
     if math.isnan(second.difference) or (same and second.difference_low == second.difference_high):
         return text
     sign = 1 if second.difference >= 0 else -1
@@ -104,11 +108,11 @@ def _of_two(names: Sequence[str], standings: Sequence[Standing], unit: str) -> s
     return f"{text} The difference, {number(abs(second.difference))}{range_of(low, high)}, {settled}."
 
 
-def _floor(standing: Standing) -> str:
-    return "" if math.isnan(standing.noise_floor) else f" (noise\u00a0floor\u00a0{number(standing.noise_floor)})"
+def _floor(result: Standing) -> str:
+    return "" if math.isnan(result.noise_floor) else f" (noise\u00a0floor\u00a0{number(result.noise_floor)})"
 
 
-def _floors(standings: Sequence[Standing]) -> str:
+def _floors(results: Sequence[Standing]) -> str:
     """The floor of models that tie, which their draws may tell apart: then none is said."""
-    said = {_floor(one) for one in standings}
-    return said.pop() if len(said) == 1 else ""
+    texts = {_floor(one) for one in results}
+    return texts.pop() if len(texts) == 1 else ""

@@ -119,8 +119,8 @@ def continuous(scores: Scores, level: float) -> Band:
     x, n = np.arange(101) / 100, scores.worth
     density = FirstBeta(scores.at, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
-        spread = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
-    half = chernoff.quantile((1 + level) / 2) * spread
+        scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
+    half = chernoff.quantile((1 + level) / 2) * scale
     return Band(x, x, np.maximum(x - half, 0), np.minimum(x + half, 1), "Chernoff's law, dense scores")
 
 

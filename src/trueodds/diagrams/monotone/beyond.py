@@ -31,15 +31,15 @@ def stretches(band: Band, at: Array, w: Array, fit: Array | None = None) -> tupl
     """
     low, high = band.at(at)
     if fit is None:
-        told = (at - high > SLACK, low - at > SLACK)
-        told = (told[0] & (low < high), told[1] & (low < high))
+        masks = (at - high > SLACK, low - at > SLACK)
+        masks = (masks[0] & (low < high), masks[1] & (low < high))
     else:
-        told = (low - fit > SLACK, fit - high > SLACK)
+        masks = (low - fit > SLACK, fit - high > SLACK)
     total = w.sum()
-    found = []
-    for out, too_much in zip(told, (True, False), strict=True):
+    segments = []
+    for out, too_much in zip(masks, (True, False), strict=True):
         edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[first:after].sum() / total)
-            found.append(Stretch(float(at[first]), float(at[after - 1]), too_much, share))
-    return tuple(sorted(found))
+            segments.append(Stretch(float(at[first]), float(at[after - 1]), too_much, share))
+    return tuple(sorted(segments))

@@ -24,26 +24,26 @@ def finding(parts: Parts, recipe: Corp, views: int, *, largest: bool) -> str:
 
 
 def _where(parts: Parts, recipe: Corp) -> str:
-    sure = f"with {100 * recipe.level:.4g}\u00a0% confidence"
+    confidence_text = f"with {100 * recipe.level:.4g}\u00a0% confidence"
     if not parts.out:
         return {
-            "honest": f"Nowhere is it off {sure} at all scores together.",
+            "honest": f"Nowhere is it off {confidence_text} at all scores together.",
             "consistency": "The curve is nowhere beyond the band.",
             "confidence": "The diagonal is nowhere beyond the band.",
         }[str(recipe.band)]
-    many = [each for each in parts.out if each.share >= SHORT] or list(parts.out)
-    told = sorted(sorted(many, key=lambda each: -each.share)[:TOLD])
+    many = [segment for segment in parts.out if segment.share >= SHORT] or list(parts.out)
+    shown = sorted(sorted(many, key=lambda segment: -segment.share)[:TOLD])
     confident = parts.curve.view.name == "confidence"
     much, little = ("is too sure", "is too modest") if confident else ("says too much", "says too little")
-    said = [
-        f"{verb} {_places([each for each in told if each.too_much is too_much], alone=len(told) == 1)}"
+    phrases = [
+        f"{verb} {_places([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
         for verb, too_much in ((much, True), (little, False))
-        if any(each.too_much is too_much for each in told)
+        if any(segment.too_much is too_much for segment in shown)
     ]
-    more = len(parts.out) - len(told)
+    more = len(parts.out) - len(shown)
     rest = f", and is off on {more} shorter {'stretch' if more == 1 else 'stretches'}" if more else ""
-    where = f", {sure}" if recipe.band == "honest" else ", beyond the band"
-    return f"It {joined(said)}{rest}{where}."
+    where = f", {confidence_text}" if recipe.band == "honest" else ", beyond the band"
+    return f"It {joined(phrases)}{rest}{where}."
 
 
 def _saved(parts: Parts, recipe: Corp) -> str:
@@ -54,7 +54,7 @@ def _saved(parts: Parts, recipe: Corp) -> str:
     return f"Recalibration could take {number(numbers['mcb'])} off the {name} of {number(numbers['score'])}."
 
 
-def _places(told: list[Stretch], *, alone: bool) -> str:
+def _places(segments: list[Stretch], *, alone: bool) -> str:
     if alone:
-        return places(told[0].low, told[0].high, "between {}\u00a0% and {}")
-    return "at " + joined([places(each.low, each.high, "{}–{}").removeprefix("at ") for each in told])
+        return places(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
+    return "at " + joined([places(segment.low, segment.high, "{}–{}").removeprefix("at ") for segment in segments])

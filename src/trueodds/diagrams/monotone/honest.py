@@ -63,7 +63,7 @@ class Steps(Band):
         return Steps(start, stop, self.low[some], self.high[some], self.law, self.limits)
 
 
-def limits(scores: Scores, level: float, most: int = GROUPS) -> Limits:
+def limits(scores: Scores, level: float, max_groups: int = GROUPS) -> Limits:
     r"""A band that holds the true rates r at all scores at once with probability `level`, for any n and any rising r.
 
     .. math:: L(x) = \max_{j \le l,\; x_l \le x} B^{-1}(a;\; S_{jl},\, n_{jl} - S_{jl} + 1), \quad
@@ -71,7 +71,7 @@ def limits(scores: Scores, level: float, most: int = GROUPS) -> Limits:
 
     with :math:`a = (1 - \text{level}) / (m(m+1))`: Clopper & Pearson's limits of every stretch of successive scores,
     since the rows of a stretch come true at most as often as its last score says, and Bonferroni over all of them.
-    Beyond `most` scores neighbors make up groups of about equal weight. A group's rows then speak only for what lies
+    Beyond `max_groups` scores neighbors make up groups of about equal weight. A group's rows then speak only for what lies
     beyond all of them, so the limits stay valid, and lose at most a group's width of sharpness along x; fewer
     stretches even bring them closer together.
 
@@ -82,22 +82,28 @@ def limits(scores: Scores, level: float, most: int = GROUPS) -> Limits:
     Holds only if the true rate never falls with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s for 10⁶.
     Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
-    groups = scores.by_weight(most)
+    groups = scores.by_weight(max_groups)
     exact = not scores.voted and bool(np.isclose(scores.w, scores.heaviest * scores.n, rtol=1e-9).all())
     m = len(groups.at)
     tail = (1 - level) / (m * (m + 1)) / (1.0 if exact else np.e)
     first, last = np.triu_indices(m)
 
-    def over(values: Array) -> Array:
+    def range_sums(values: Array) -> Array:
         reached = np.append(0.0, np.cumsum(values))
         return reached[last + 1] - reached[first]
 
-    n, came, mass = np.rint(over(groups.n)), over(groups.wy / groups.heaviest), over(groups.w / groups.heaviest)
-    fewest, most_of = (np.rint(came), np.rint(came)) if exact else (np.floor(came + 1e-9), np.ceil(came - 1e-9))
-    stretch = 1.0 if exact else n / mass
+    n, events, mass = (
+        np.rint(range_sums(groups.n)),
+        range_sums(groups.wy / groups.heaviest),
+        range_sums(groups.w / groups.heaviest),
+    )
+    min_events, max_events = (
+        (np.rint(events), np.rint(events)) if exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
+    )
+    scale = 1.0 if exact else n / mass
     lower, upper = np.zeros((m, m)), np.ones((m, m))
-    lower[first, last] = np.minimum(stretch * _quantile(fewest, n - fewest + 1, tail), 1.0)
-    upper[first, last] = np.minimum(stretch * (1 - _quantile(n - most_of, most_of + 1, tail)), 1.0)
+    lower[first, last] = np.minimum(scale * _quantile(min_events, n - min_events + 1, tail), 1.0)
+    upper[first, last] = np.minimum(scale * (1 - _quantile(n - max_events, max_events + 1, tail)), 1.0)
     return Limits(
         groups.low,
         groups.high,

@@ -51,13 +51,15 @@ class Parts:
         blocks = self.curve.blocks
         share = blocks["weight"] / blocks["weight"].sum()
         beyond = np.zeros(len(share), dtype=bool)
-        for each in self.out:
-            beyond |= (blocks["x_low"] <= each.high) & (blocks["x_high"] >= each.low)
+        for segment in self.out:
+            beyond |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
         parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, beyond)]
         if self.band is not None:
             ends = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
             parts.append(("band", ends, False))
-            out = np.array([(each.low, each.high, not each.too_much, each.share) for each in self.out]).reshape(-1, 4)
+            out = np.array(
+                [(segment.low, segment.high, not segment.too_much, segment.share) for segment in self.out]
+            ).reshape(-1, 4)
             names = ("x_low", "x_high", "low", "share")
             parts.append(("outside", dict(zip(names, out.T, strict=True)), True))
         parts.append(("strip", self.strip, False))
@@ -69,11 +71,11 @@ class Parts:
             "part": np.repeat(np.array([part for part, _, _ in parts], dtype=object), sizes),
         }
         for name in NUMBERS:
-            found = [
+            arrays = [
                 np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
                 for (_, columns, _), size in zip(parts, sizes, strict=True)
             ]
-            table[name] = np.concatenate(found)
+            table[name] = np.concatenate(arrays)
         flags = [np.broadcast_to(flag, size) for (_, _, flag), size in zip(parts, sizes, strict=True)]
         return table | {"outside": np.concatenate(flags)}
 
@@ -92,7 +94,7 @@ class Parts:
             "scores": len(curve.scores.at),
             "blocks": len(curve.blocks["rate"]),
             "law": "" if self.band is None else self.band.law,
-            "share_outside": math.fsum(each.share for each in self.out),
+            "share_outside": math.fsum(segment.share for segment in self.out),
             # A curve that never falls cannot pass through both corners.
             "corner": "upper left" if np.interp(0.5, curve.scores.at, curve.fit) <= 0.6 else "lower right",
         }

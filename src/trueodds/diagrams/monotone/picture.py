@@ -47,28 +47,28 @@ class CorpDiagram(UnitSquare):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         out = bool((self.table["part"] == "outside").any())
         style: dict[str, Any] = {"linestyle": "-" if self.has("curve") else "none"}
         if self.has("marks"):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
-            seen = "seen, never falling" if self.long_labels else "seen"
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8, **style), seen))
+            label = "seen, never falling" if self.long_labels else "seen"
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8, **style), label))
             if out:
                 consistent = self.settings["band"] == "consistency"
                 where = "seen, beyond the band" if consistent else "diagonal outside the band"
                 where = where if self.long_labels else "off"
-                found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.0, **style), where))
+                entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
-            found.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
+            entries.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
         more = self.common("came as stated")
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
             more.insert(
                 place, (Line2D([], [], **_MEAN), "means of all: stated |, came —" if self.long_labels else "means")
             )
-        return found + more
+        return entries + more
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"

@@ -51,8 +51,8 @@ class Scores:
         """Σw²(y−r)² at each score if its outcomes vary around `rates`: seen for votes, else Σw² r(1−r)."""
         if self.wwr is None or self.wwd is None:
             return self.ww * rates * (1 - rates)
-        off = self.at - rates
-        return np.maximum(self.wwr + 2 * off * self.wwd + self.ww * off * off, 0.0)
+        deviation = self.at - rates
+        return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
     def pooled(self, first: Array) -> Scores:
         """Groups of neighbors, each from one of these scores (their numbers, rising from 0) up to the next."""
@@ -64,23 +64,23 @@ class Scores:
         low, high = self.low[first], self.high[np.append(first[1:], len(self.at)) - 1]
         return Scores(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.heaviest)
 
-    def by_weight(self, most: int) -> Scores:
+    def by_weight(self, max_groups: int) -> Scores:
         """At most so many groups, of about equal weight; fewer scores stay as they are."""
-        return self.pooled(grouped(self.w, most))
+        return self.pooled(grouped(self.w, max_groups))
 
-    def by_place(self, most: int) -> Scores:
+    def by_place(self, max_groups: int) -> Scores:
         """About so many groups, fine wherever isotonic regression turns quickly; fewer scores stay as they are.
 
         A quarter of the cuts each lie evenly by weight, along x and along its log odds; at either end an eighth are
         single scores, from one of which alone the first and the last block may be.
         """
         m = len(self.at)
-        if m <= most:
+        if m <= max_groups:
             return self
-        by_weight, ends = grouped(self.w, most // 4), np.arange(most // 8)
-        edges = np.linspace(self.at[0], self.at[-1], most // 4)
+        by_weight, ends = grouped(self.w, max_groups // 4), np.arange(max_groups // 8)
+        edges = np.linspace(self.at[0], self.at[-1], max_groups // 4)
         low, high = logit(np.clip(self.at[[0, -1]], 1e-9, 1 - 1e-9)).tolist()
-        odds = expit(np.linspace(low, high, most // 4))
+        odds = expit(np.linspace(low, high, max_groups // 4))
         cuts = np.searchsorted(self.at, np.concatenate([edges, odds]))
         first = np.unique(np.concatenate([by_weight, cuts, ends, m - 1 - ends]))
         return self.pooled(first[first < m])
@@ -115,6 +115,6 @@ def scores_of(view: View) -> Scores:
 def _whole(view: View) -> bool:
     """Whether every outcome is 0 or 1: then, and only then, y² = y."""
     if view.is_rows:
-        came = view.came
-        return came.dtype == bool or bool(((came == 0) | (came == 1) | (view.w == 0)).all())
+        y = view.came
+        return y.dtype == bool or bool(((y == 0) | (y == 1) | (view.w == 0)).all())
     return bool(np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9, atol=1e-9 * view.total))

@@ -24,7 +24,7 @@ def delta_axis(ax: Any, low: float, high: float) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
+def _ticks(low: float, high: float, max_ticks: int) -> list[float]:
     """Round numbers whose logs lie apart: decades, then 1-2-5, or even steps where the range is short.
 
     >>> _ticks(0.01, 90, 7), _ticks(0.3, 3.5, 7), _ticks(0.61, 0.66, 3)
@@ -36,10 +36,10 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     for mantissas in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
         ticks = [float(f"{m}e{d:.0f}") for d in decades for m in mantissas]
         ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) <= most:
+        if len(ticks) <= max_ticks:
             break
-    ticks = ticks[:: -(-len(ticks) // most)] if ticks else ticks
-    if len(ticks) >= max(most // 2, 2):
+    ticks = ticks[:: -(-len(ticks) // max_ticks)] if ticks else ticks
+    if len(ticks) >= max(max_ticks // 2, 2):
         return ticks
-    even = MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high)
+    even = MaxNLocator(max_ticks, steps=[1, 2, 5, 10]).tick_values(low, high)
     return [float(f"{tick:.6g}") for tick in even if max(low, 1e-300) <= tick <= high]

@@ -16,29 +16,31 @@ _FARTHEST = 300.0  # of log δ: its axis is one of floating-point numbers, with 
 _STEEPEST = 1e6  # of γ, with what it may be off by
 
 
-def drawable(theta: Array, spread: Array, level: float) -> bool:
+def drawable(theta: Array, covariance: Array, level: float) -> bool:
     """Whether each θ = (γ, τ) is told so well that its ellipse has a place on an axis of δ.
 
     >>> drawable(np.array([[1.0, 0.0]]), np.eye(2)[None], 0.95), drawable(np.array([[1.0, 0.0]]), 1e8 * np.eye(2)[None], 0.95)
     (True, False)
     """
-    if not (np.isfinite(theta).all() and np.isfinite(spread).all()):
+    if not (np.isfinite(theta).all() and np.isfinite(covariance).all()):
         return False
-    reach = np.abs(theta) + _radius(level) * np.sqrt(np.einsum("mii->mi", spread))
-    return bool((reach <= [_STEEPEST, _FARTHEST]).all())
+    extent = np.abs(theta) + _radius(level) * np.sqrt(np.einsum("mii->mi", covariance))
+    return bool((extent <= [_STEEPEST, _FARTHEST]).all())
 
 
-def estimates(name: str, labels: list[str], theta: Array, spread: Array, level: float) -> dict[str, Array]:
+def estimates(name: str, labels: list[str], theta: Array, covariance: Array, level: float) -> dict[str, Array]:
     """A row for each class, and the outlines of the ellipses below them; θ is (γ, τ) of each."""
     m = len(theta)
-    se = np.sqrt(np.einsum("mii->mi", spread))
+    se = np.sqrt(np.einsum("mii->mi", covariance))
     z, radius = float(ndtri((1 + level) / 2)), _radius(level)
     low, high = theta - z * se, theta + z * se
     away = np.array([1.0, 0.0]) - theta
-    statistic = np.einsum("mi,mi->m", away, np.linalg.solve(spread, away[..., None])[..., 0]) if m else np.zeros(0)
+    statistic = np.einsum("mi,mi->m", away, np.linalg.solve(covariance, away[..., None])[..., 0]) if m else np.zeros(0)
     angles = np.linspace(0, 2 * np.pi, _CORNERS + 1)
     circle = radius * np.stack([np.cos(angles), np.sin(angles)])
-    outline = theta[:, None, :] + np.swapaxes(np.linalg.cholesky(spread) @ circle, 1, 2) if m else np.empty((0, 0, 2))
+    outline = (
+        theta[:, None, :] + np.swapaxes(np.linalg.cholesky(covariance) @ circle, 1, 2) if m else np.empty((0, 0, 2))
+    )
     outline, corners = outline.reshape(-1, 2), len(angles) if m else 0
     gaps = np.full(len(outline), np.nan)
     names = np.array(labels, dtype=object)
@@ -78,9 +80,9 @@ def reach_of(tables: list[dict[str, Array]]) -> dict[str, float]:
     points, outer = np.concatenate(theta), np.concatenate(ends)
     low, high = points.min(axis=0), points.max(axis=0)
     if len(outer):
-        most = np.maximum(high - low, np.median(outer[:, 1] - outer[:, 0], axis=0))
-        low = np.minimum(low, np.maximum(outer[:, 0].min(axis=0), low - most))
-        high = np.maximum(high, np.minimum(outer[:, 1].max(axis=0), high + most))
+        margin = np.maximum(high - low, np.median(outer[:, 1] - outer[:, 0], axis=0))
+        low = np.minimum(low, np.maximum(outer[:, 0].min(axis=0), low - margin))
+        high = np.maximum(high, np.minimum(outer[:, 1].max(axis=0), high + margin))
     wide = np.maximum(high - low, _LEAST)
     middle = (low + high) / 2
     low, high = middle - 0.57 * wide, middle + 0.57 * wide

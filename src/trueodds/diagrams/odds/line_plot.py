@@ -40,10 +40,12 @@ class LinePlot(Diagram):
 
         if not self.has("lines"):
             return []
-        came, missed = ("it was right", "it was wrong") if self.lens == "confidence" else ("it came", "it did not")
+        event_label, missed = (
+            ("it was right", "it was wrong") if self.lens == "confidence" else ("it came", "it did not")
+        )
         outcomes = self.table["outcome"]
         return [
-            *([(Line2D([], [], linewidth=1.6, **_CAME), came)] if outcomes.any() else []),
+            *([(Line2D([], [], linewidth=1.6, **_CAME), event_label)] if outcomes.any() else []),
             *([(Line2D([], [], linewidth=1.6, **_NOT), missed)] if not outcomes.all() else []),
         ]
 
@@ -64,18 +66,20 @@ class LinePlot(Diagram):
                 ax.axvline(place, color=ink.INSIDE_BAR, linewidth=1.2, zorder=1, label="stations")
         # Panels share their axes, so all have the places of the one with the most; what each is, its own rows say first.
         places, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
-        whole = {name: np.concatenate([rows[name], self.table[name]])[first] for name in ("station", "posterior")}
-        names = np.array(whole["station"], dtype=object)
+        point_columns = {
+            name: np.concatenate([rows[name], self.table[name]])[first] for name in ("station", "posterior")
+        }
+        names = np.array(point_columns["station"], dtype=object)
         if (self.table["station"] == "fit").any():
             names[1] = "fit"  # which is true of all
-        self._stations(ax, places, names, whole["posterior"])
+        self._stations(ax, places, names, point_columns["posterior"])
         if not self.has("lines"):
             return
         points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, count, 2)
-        came, opacity = rows["outcome"][::count], rows["opacity"][::count]
+        outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
         # From the lowest to the highest, whatever came: neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
-        marks = [_CAME if each else _NOT for each in came[order]]
+        marks = [_CAME if event else _NOT for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
             linewidths=(rows["width"][::count][order] * (1.0 if wide > 3.4 else 0.75)).tolist(),
@@ -89,17 +93,19 @@ class LinePlot(Diagram):
 
     def _stations(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
         """Name and posterior below each station, as far as there is room; on one line where nothing makes more room."""
-        said, words = [_posterior(float(p)) for p in posteriors], [_WORDS.get(name, "boldest") for name in names]
+        texts, words = [_posterior(float(p)) for p in posteriors], [_WORDS.get(name, "boldest") for name in names]
         short = [_SHORT[word] for word in words]
         # Where panels differ in what they said of it, the lowest one must not speak for all.
-        one = [p if word == "bold" else word for word, p in zip(short, said, strict=True)]
+        one = [p if word == "bold" else word for word, p in zip(short, texts, strict=True)]
         tries = [one]
         if self._shared:
-            tries = [[f"{word} {p}" for word, p in zip(each, said, strict=True)] for each in (words, short)] + tries
+            tries = [
+                [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short)
+            ] + tries
         if len(self.panels["view"]) == 1 and ax.figure.get_layout_engine() is not None:
-            tries = [_below(words, said), _below(short, said), *tries]  # the engine makes room for a second line
+            tries = [_below(words, texts), _below(short, texts), *tries]  # the engine makes room for a second line
         size = ink.type_size(ax) - 0.5
-        labels = next((each for each in tries if _fit(ax, each, size)), tries[-1])
+        labels = next((candidate for candidate in tries if _fit(ax, candidate, size)), tries[-1])
         while size > 5 and not _fit(ax, labels, size):
             size -= 0.5
         if not _fit(ax, labels, size):
@@ -115,16 +121,16 @@ class LinePlot(Diagram):
         return len(self.panels["view"]) == 1 or bool(((both == both[:, :1]) | np.isnan(both)).all())
 
 
-def _below(words: list[str], said: list[str]) -> list[str]:
-    return [f"{word}\n{p}" for word, p in zip(words, said, strict=True)]
+def _below(words: list[str], texts: list[str]) -> list[str]:
+    return [f"{word}\n{p}" for word, p in zip(words, texts, strict=True)]
 
 
 def _fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels stay apart, and within the axes."""
-    apart = 72 * ink.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
+    spacing = 72 * ink.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
     widths = [max(ink.width(line, size) for line in label.split("\n")) for label in labels]
-    inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * apart + 4
-    return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= apart
+    inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * spacing + 4
+    return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing
 
 
 def _posterior(p: float) -> str:

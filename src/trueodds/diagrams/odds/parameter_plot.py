@@ -48,8 +48,8 @@ class ParameterPlot(Diagram):
             return []
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         region = "ellipse" if self._ellipses else "region"
-        off = bool((self.panels["classes_outside"][: layout.PANELS] > 0).any())
-        held = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.PANELS][shown].any())
+        any_outside = bool((self.panels["classes_outside"][: layout.PANELS] > 0).any())
+        any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.PANELS][shown].any())
         inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
         colored = self.has("marks") or self.has("intervals") or self._ellipses
         one = Line2D([], [], linestyle="none", color=ink.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
@@ -57,10 +57,10 @@ class ParameterPlot(Diagram):
         long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
         return [
             *([(one, "(1, 1): nothing to change")] if self.has("marks") else []),
-            *([(Line2D([], [], **long, **inside), f"{level} {region} holds it")] if held and colored else []),
+            *([(Line2D([], [], **long, **inside), f"{level} {region} holds it")] if any_inside and colored else []),
             *(
-                [(Line2D([], [], **long, **outside), "misses it" if held else f"{level} {region} misses it")]
-                if off and colored
+                [(Line2D([], [], **long, **outside), "misses it" if any_inside else f"{level} {region} misses it")]
+                if any_outside and colored
                 else []
             ),
         ]
@@ -137,7 +137,7 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
     y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
     high = view["gamma_high"] - view["gamma_low"]
     one = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
-    taken = [(one[0] - 6, one[1] - 6, one[0] + 6, one[1] + 6)]  # the mark of (1, 1)
+    occupied = [(one[0] - 6, one[1] - 6, one[0] + 6, one[1] + 6)]  # the mark of (1, 1)
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = ink.shortened(str(rows["class"][i]), 90, size)
         others = np.arange(len(x)) != i
@@ -146,7 +146,7 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
             away = np.hypot(
                 np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
             )
-            free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in taken)
+            free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in occupied)
             if free and away.min(initial=np.inf) > _NEAR and a > 2 and c < width - 2:
                 ax.annotate(
                     name,
@@ -161,7 +161,7 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
                     parse_math=False,
                     annotation_clip=True,
                 )
-                taken.append(box)
+                occupied.append(box)
                 break
 
 

@@ -44,11 +44,11 @@ class PosteriorMap(Diagram):
         levels = ", ".join(drawn) + "\u00a0%" + ", inside out" * (len(drawn) > 1)
         bold = "boldest of each" if len(drawn) > 1 else f"boldest at {levels}"
         contours, marks = self.has("contours") and drawn, self.has("marks")
-        identity, best, boldest = (Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _BEST, _BOLDEST))
+        identity, optimum, boldest = (Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _BEST, _BOLDEST))
         return [
             *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
             *([(Line2D([], [], color=ink.TEXT, linewidth=1.2), levels)] if contours else []),
-            *([(identity, "as said (1, 1)"), (best, "best fit")] if marks else []),
+            *([(identity, "as said (1, 1)"), (optimum, "best fit")] if marks else []),
             *([(boldest, bold)] if marks and drawn else []),
         ]
 

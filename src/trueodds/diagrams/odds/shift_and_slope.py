@@ -67,10 +67,10 @@ class Plane:
     prior: float
 
     @classmethod
-    def of(cls, view: View, floor: float = 1e-12, prior: float = 0.5) -> Plane:
+    def of(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> Plane:
         """Around the best fit of a view."""
         P, Y, w = counted(view)
-        rows = cells(log_ratio(P, floor_of(view, floor)), Y[:, 1], w)
+        rows = cells(log_ratio(P, floor_of(view, min_prob)), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         return cls(rows, top.theta, top.value, top.told, top.converged, prior)
 
@@ -87,12 +87,12 @@ class Plane:
     @cached_property
     def few(self) -> Cells:
         """At most 1,024 groups of neighboring scores, with the best fit of all rows."""
-        few = _grouped(self.rows)
-        if few is self.rows or not self.converged:
-            return few
+        groups = _grouped(self.rows)
+        if groups is self.rows or not self.converged:
+            return groups
         # At the best fit what came and what is said have the same sums; so it stays the best. On the contour of 95 %
         # of 1e5 scores falls are then right to 6e-5 nats; with the groups' own outcomes they were off by 0.02.
-        return Cells(few.x, few.w, few.w * expit(self.theta[0] + self.theta[1] * few.x))
+        return Cells(groups.x, groups.w, groups.w * expit(self.theta[0] + self.theta[1] * groups.x))
 
     def rise(self, theta: Array) -> Array:
         """How much likelihood, in nats, one τ and γ lose against the best; of every row."""
@@ -101,36 +101,38 @@ class Plane:
 
     def rises(self, tau: Array, gamma: Array) -> Array:
         """The same for every pair of τ (a,) and γ (b,), (b, a), on at most 1,024 groups of neighboring scores."""
-        few, found = self.few, np.empty((len(gamma), len(tau)))
-        height = max(1, _BLOCK // (len(tau) * len(few.x)))
+        groups, losses = self.few, np.empty((len(gamma), len(tau)))
+        height = max(1, _BLOCK // (len(tau) * len(groups.x)))
         for start in range(0, len(gamma), height):
             part = slice(start, start + height)
-            eta = tau[:, None] + gamma[part, None, None] * few.x
-            found[part] = _loss(eta) @ few.w
+            eta = tau[:, None] + gamma[part, None, None] * groups.x
+            losses[part] = _loss(eta) @ groups.w
         # The part with the outcomes is linear, and needs no row.
-        found -= tau * few.wy.sum() + gamma[:, None] * (few.x @ few.wy)
-        top = float(_loss(self.theta[0] + self.theta[1] * few.x) @ few.w - self.theta @ line(few.x).T @ few.wy)
-        return np.asarray(np.maximum(found - top, 0.0))
+        losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
+        top = float(
+            _loss(self.theta[0] + self.theta[1] * groups.x) @ groups.w - self.theta @ line(groups.x).T @ groups.wy
+        )
+        return np.asarray(np.maximum(losses - top, 0.0))
 
     def posterior(self, rise: Array) -> Array:
         """The probability of calibration where so much likelihood is lost."""
         return np.asarray(expit(self.told / 2 * np.log(self.n) + logit(self.prior) - rise))
 
-    def boldest(self, posterior: float, floor: float) -> BoldnessMap:
+    def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessRule`), of at most 1,024 groups of neighboring scores."""
-        few = self.few
-        share = few.wy / few.w
-        rule = BoldnessRule(posterior, self.prior, floor)
-        bold = rule.fit(sides(few.x), np.stack([1 - share, share], axis=1), few.w)
-        if few is self.rows or not self.finite:
+        groups = self.few
+        share = groups.wy / groups.w
+        spec = BoldnessRule(posterior, self.prior, min_prob)
+        bold = spec.fit(sides(groups.x), np.stack([1 - share, share], axis=1), groups.w)
+        if groups is self.rows or not self.finite:
             return bold
-        away, fall, far = np.array([bold.tau, bold.gamma]) - self.theta, rule.slack(self.n), 1.0
+        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.slack(self.n), 1.0
         for _ in range(8):  # along the way from the best fit, until all rows have lost as much as they may
-            at = logistic(line(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + far * away)
+            at = logistic(line(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away)
             if abs(at.value - self.least - fall) <= _CLOSE or not at.gradient @ away > 0:
                 break
-            far -= (at.value - self.least - fall) / float(at.gradient @ away)
-        tau, gamma = self.theta + far * away
+            step -= (at.value - self.least - fall) / float(at.gradient @ away)
+        tau, gamma = self.theta + step * away
         return replace(bold, tau=float(tau), gamma=float(gamma))
 
     def contour(self, posterior: float) -> Array | None:

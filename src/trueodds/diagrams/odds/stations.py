@@ -52,31 +52,31 @@ class Stations:
     def spread(self) -> Array:
         """The standard deviation at each station, by n − 1."""
         n = self.w.sum()
-        off = self.at - (self.at @ self.w / n)[:, None]
-        return np.asarray(np.sqrt(off**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.at))
+        deviation = self.at - (self.at @ self.w / n)[:, None]
+        return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.at))
 
-    def lines(self, most: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
+    def lines(self, max_lines: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
         """A row for each of so many lines at each station, and whether a line stands for several predictions.
 
         `bold` names the boldest stations of all panels, which follow the first two.
         """
         places = np.array([0, 1, *(2 + bold.index(name) for name in self.names[2:])])
-        parts, pooled = [], False
+        parts, merged = [], False
         for outcome, share in ((True, self.came), (False, 1 - self.came)):
             live = self.w * share > 0
             if not live.any():
                 continue
             w = (self.w * share)[live]
             scores, where = np.unique(self.at[0, live], return_inverse=True)
-            first = grouped(np.bincount(where, w), most)
-            pooled |= len(first) < len(scores)
+            first = grouped(np.bincount(where, w), max_lines)
+            merged |= len(first) < len(scores)
             line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[where]
             mass = np.bincount(line, w)
             means = np.stack([np.bincount(line, w * at) for at in self.at[:, live]], axis=1) / mass[:, None]
             parts.append((outcome, np.bincount(line, (self.n * share)[live]), mass, means))
         largest = max(float(mass.max()) for _, _, mass, _ in parts)
         tables = [self._rows(outcome, n, mass, means, largest, places) for outcome, n, mass, means in parts]
-        return {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}, pooled
+        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, merged
 
     def _rows(
         self, outcome: bool, n: Array, mass: Array, means: Array, largest: float, places: Array
@@ -100,28 +100,28 @@ class Stations:
 
 
 def binary(
-    view: View, posteriors: Sequence[float], prior: float, floor: float
+    view: View, posteriors: Sequence[float], prior: float, min_prob: float
 ) -> tuple[Stations, Callable[[list[Note]], Stations]]:
     """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
     P, Y, w = counted(view)
-    plane, floor = Plane.of(view, floor, prior), floor_of(view, floor)
-    rule = LloRule(floor)
-    best = rule.fit(P, Y, w)
-    x, title = log_ratio(P, floor), view.name.removeprefix("class:")
+    plane, min_prob = Plane.of(view, min_prob, prior), floor_of(view, min_prob)
+    spec = LloRule(min_prob)
+    calibration_map = spec.fit(P, Y, w)
+    x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
 
-    def station(tau: float, gamma: float) -> tuple[Array, float]:
+    def path_point(tau: float, gamma: float) -> tuple[Array, float]:
         # As scored: with the floor, without which exact zeros would stay where they are.
         return expit(tau + gamma * x), float(plane.posterior(plane.rise(np.array([tau, gamma]))))
 
-    after, p = station(best.tau, best.gamma)
+    after, p = path_point(calibration_map.tau, calibration_map.gamma)
     short = Stations(
         view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
-        ("said", "best" if best.converged else "fit"), np.array([station(0.0, 1.0)[1], p]),
-        best.delta, best.gamma, best.converged,
+        ("said", "best" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
+        calibration_map.delta, calibration_map.gamma, calibration_map.converged,
     )  # fmt: skip
 
-    def whole(notes: list[Note]) -> Stations:
-        notes += rule.notes(best, P, Y, w)
+    def add_boldest(notes: list[Note]) -> Stations:
+        notes += spec.notes(calibration_map, P, Y, w)
         if posteriors and not plane.finite:
             text = f"{title}: no finite shift and slope are best, since the scores separate the outcomes or are all equal; there are no boldest stations."
             notes.append(Note("TN251", text))
@@ -129,7 +129,7 @@ def binary(
         names, parts = list(short.names), []
         for level in posteriors:
             try:
-                bold = plane.boldest(level, floor)
+                bold = plane.boldest(level, min_prob)
             except InputError:  # its settings were checked, so it is the rows that are too few
                 text = (
                     f"{w.sum():,.0f} rows cannot make calibration as probable as {level:g}: there is no station for it."
@@ -137,40 +137,40 @@ def binary(
                 notes.append(Note("TN250", text))
                 continue
             names.append(f"{level:g}")
-            parts.append(station(bold.tau, bold.gamma))
+            parts.append(path_point(bold.tau, bold.gamma))
         return replace(
             short,
-            at=np.stack([*short.at, *(each for each, _ in parts)]),
+            at=np.stack([*short.at, *(probabilities for probabilities, _ in parts)]),
             names=tuple(names),
             posterior=np.array([*short.posterior, *(p for _, p in parts)]),
         )
 
-    return short, whole
+    return short, add_boldest
 
 
 def joint(
-    view: View, names: Sequence[str], baseline: int | None, prior: float, floor: float, notes: list[Note]
+    view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[Stations]:
     """As said and the best shifts and slopes against the baseline, for each class."""
-    (P, Y, w), stated, floor = counted(view), view.P[view.w > 0], floor_of(view, floor)
-    rule = MclloRule(baseline=baseline, floor=floor)
-    fitted = rule.fit(P, Y, w)
-    assert isinstance(fitted, MclloMap)
-    notes += rule.notes(fitted, P, Y, w)
-    k, c = P.shape[1], fitted.baseline
+    (P, Y, w), stated, min_prob = counted(view), view.P[view.w > 0], floor_of(view, min_prob)
+    spec = MclloRule(baseline=baseline, floor=min_prob)
+    calibration_map = spec.fit(P, Y, w)
+    assert isinstance(calibration_map, MclloMap)
+    notes += spec.notes(calibration_map, P, Y, w)
+    k, c = P.shape[1], calibration_map.baseline
     others = np.delete(np.arange(k), c)
-    tau, gamma = np.insert(fitted.tau, c, 0.0), np.insert(fitted.gamma, c, 1.0)
-    said = floored(P, floor)
-    eta = (said - said[:, [c]]) * gamma + tau
-    before, after = (float(w @ (Y * log_softmax(each, axis=1)).sum(axis=1)) for each in (said, eta))
-    finite = fitted.converged and -after > NEAR * float(w.sum())  # all right at the floors is no fit
+    tau, gamma = np.insert(calibration_map.tau, c, 0.0), np.insert(calibration_map.gamma, c, 1.0)
+    log_p = floored(P, min_prob)
+    eta = (log_p - log_p[:, [c]]) * gamma + tau
+    before, after = (float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta))
+    finite = calibration_map.converged and -after > NEAR * float(w.sum())  # all right at the floors is no fit
     posterior = expit((k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(after - before, 0.0), 0.0]))
     delta, slope = np.full(k, np.nan), np.full(k, np.nan)
-    delta[others], slope[others] = np.exp(np.minimum(fitted.tau, 700)), fitted.gamma
-    rows, Q, stations = view.n[view.w > 0], softmax(eta), ("said", "best" if finite else "fit")
+    delta[others], slope[others] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
+    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("said", "best" if finite else "fit")
     return [
         Stations(
-            f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, stations, posterior,
+            f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, point_names, posterior,
             float(delta[j]), float(slope[j]), finite, names[c],
         )
         for j in range(k)

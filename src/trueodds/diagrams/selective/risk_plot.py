@@ -39,19 +39,19 @@ class RiskPlot(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        found: list[tuple[Any, str]] = []
+        entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            found.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "surest answers first"))
+            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "surest answers first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             more = ", each coverage by itself" if self.long_labels else ""
-            found.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range{more}"))
+            entries.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range{more}"))
         if self.has("random"):
-            said = f"random order: {ink.percent(float(self.panels['random'][0]))}"
-            found.append((Line2D([], [], color=ink.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), said))
+            label = f"random order: {ink.percent(float(self.panels['random'][0]))}"
+            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
         if self.has("unanswered") and self._unanswered():
-            found.append((Patch(facecolor=ink.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
-        return found
+            entries.append((Patch(facecolor=ink.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
+        return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
@@ -84,29 +84,29 @@ class RiskPlot(Diagram):
 
 def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
     """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
-    rail, points = drawn(ax, RAIL)
-    first, last = rail.get_xlim()
+    strip, points = drawn(ax, RAIL)
+    first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "threshold"}
     word = "sure from:"
     free = first + (ink.width(word, size - 1.5) + 12) / points
-    rail.text(first + 4 / points, 0.42, word, ha="left", **style)
+    strip.text(first + 4 / points, 0.42, word, ha="left", **style)
     for tick in np.arange(1, 11) / 10:
         place = int(np.searchsorted(coverage, tick - 1e-9))
         if place == len(coverage):
             break
-        said = _sure(float(threshold[place]))
-        half = (ink.width(said, size - 1.5) / 2 + 3) / points
+        label = _sure(float(threshold[place]))
+        half = (ink.width(label, size - 1.5) / 2 + 3) / points
         at = min(float(tick), last - half)
         if at - half >= free:
             free = at + half
-            rail.plot([tick, tick], [0.76, 1], color=LINE, linewidth=0.8, label="tick")
-            rail.text(at, 0.42, said, ha="center", **style)
+            strip.plot([tick, tick], [0.76, 1], color=LINE, linewidth=0.8, label="tick")
+            strip.text(at, 0.42, label, ha="center", **style)
 
 
 def _sure(confidence: float) -> str:
     """A confidence in few characters; what is below 1 is not called 100 %."""
-    said = next((said for digits in (3, 4, 5) if (said := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
-    return f"{'100' if confidence >= 1 else said}\u00a0%"
+    text = next((text for digits in (3, 4, 5) if (text := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
+    return f"{'100' if confidence >= 1 else text}\u00a0%"
 
 
 def _levels(ax: Any, high: float) -> list[float]:

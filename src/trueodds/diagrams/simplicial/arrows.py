@@ -30,25 +30,25 @@ class Arrows:
         self.frozen = self.partition.freeze(view)
         self.index = np.asarray(self.frozen.index(view.at))
         self.found = judged(view, self.index, self.frozen.size, 1 - level)
-        pooled, m = self.found.pooled, view.p.shape[1]
-        slot = np.asarray(pooled.slot)
+        binned, m = self.found.pooled, view.p.shape[1]
+        bin_index = np.asarray(binned.slot)
         low, high = geometry.bounds(self.partition, self.frozen, view, self.index) or (np.empty((0, m)),) * 2
         self.boxed = len(low) > 0
         self.columns: Columns = {
-            "view": np.full(len(slot), view.name, dtype=object),
-            "cell": slot,
-            "n": pooled.n.astype(np.int64),
-            "weight": pooled.w,
-            "share": pooled.w / pooled.w.sum(),
-            **_numbered("mean_prediction", pooled.p),
-            **_numbered("outcome_frequency", pooled.y),
-            "distance": np.abs(pooled.y - pooled.p).sum(axis=1) / 2,
+            "view": np.full(len(bin_index), view.name, dtype=object),
+            "cell": bin_index,
+            "n": binned.n.astype(np.int64),
+            "weight": binned.w,
+            "share": binned.w / binned.w.sum(),
+            **_numbered("mean_prediction", binned.p),
+            **_numbered("outcome_frequency", binned.y),
+            "distance": np.abs(binned.y - binned.p).sum(axis=1) / 2,
             "statistic": self.found.statistic,
             "df": self.found.df,
             "law": self.found.law,
             "pvalue": np.exp(self.found.log_p),
-            **_numbered("low", low[slot] if self.boxed else np.full((len(slot), m), np.nan)),
-            **_numbered("high", high[slot] if self.boxed else np.full((len(slot), m), np.nan)),
+            **_numbered("low", low[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
+            **_numbered("high", high[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
         }
 
     @property
@@ -68,12 +68,12 @@ class Arrows:
         residual = rows.y - rows.p
         p = rows.p.astype(np.float64)
         votes = (self.found.law == VOTES).all()
-        slot = np.asarray(self.found.pooled.slot)
-        covariance = np.empty((len(slot), m, m))
+        bin_index = np.asarray(self.found.pooled.slot)
+        covariance = np.empty((len(bin_index), m, m))
         for a in range(m):
             for b in range(m):
-                each = residual[:, a] * residual[:, b] if votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
-                covariance[:, a, b] = np.bincount(self.index, ww[:, 0] * each, self.frozen.size)[slot]
+                terms = residual[:, a] * residual[:, b] if votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
+                covariance[:, a, b] = np.bincount(self.index, ww[:, 0] * terms, self.frozen.size)[bin_index]
         covariance /= self.columns["weight"][:, None, None] ** 2
         long, short, angle = geometry.ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
         return {"ellipse_long": long, "ellipse_short": short, "ellipse_angle": angle}
@@ -81,13 +81,13 @@ class Arrows:
 
 def with_verdicts(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
     """The tables with Holm's p over all cells of the diagram, and whether a cell strays beyond chance."""
-    adjusted = np.array(holm(np.concatenate([each.columns["pvalue"] for each in arrows]).tolist()))
+    adjusted = np.array(holm(np.concatenate([body.columns["pvalue"] for body in arrows]).tolist()))
     tables, start = [], 0
-    for each in arrows:
-        mine = adjusted[start : start + len(each.columns["cell"])]
-        start += len(mine)
-        strays = beyond(mine if simultaneous else each.columns["pvalue"], level)
-        tables.append({**each.columns, "holm": mine, "beyond": strays})
+    for body in arrows:
+        holm_pvalues = adjusted[start : start + len(body.columns["cell"])]
+        start += len(holm_pvalues)
+        strays = beyond(holm_pvalues if simultaneous else body.columns["pvalue"], level)
+        tables.append({**body.columns, "holm": holm_pvalues, "beyond": strays})
     return tables
 
 
@@ -101,24 +101,20 @@ def default_partition(view: View, bins: int) -> Partition:
 
 def law_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
     """By which laws the cells were judged, where χ² is not all."""
-    laws = np.concatenate([each.found.law for each in arrows])
-    coarse = sum(int(each.found.coarse.sum()) for each in arrows)
+    methods = np.concatenate([body.found.law for body in arrows])
+    coarse = sum(int(body.found.coarse.sum()) for body in arrows)
     notes = []
-    if exact := int((laws == BY_OUTCOME).sum()):
-        text = (
-            f"{exact} of {len(laws)} cells that χ² finds beyond chance expect fewer than 5 rows of some outcome; the "
-        )
+    if exact := int((methods == BY_OUTCOME).sum()):
+        text = f"{exact} of {len(methods)} cells that χ² finds beyond chance expect fewer than 5 rows of some outcome; the "
         text += "exact laws of their outcomes judge them instead, with Bonferroni's correction."
         notes.append(Note("TN252", text))
     if coarse:
-        text = (
-            f"{coarse} of {len(laws)} cells expect fewer than 5 rows of some outcome, and rows weigh differently; the "
-        )
+        text = f"{coarse} of {len(methods)} cells expect fewer than 5 rows of some outcome, and rows weigh differently; the "
         notes.append(Note("TN254", text + "χ² that finds them beyond chance is coarse."))
-    if (laws == VOTES).any():
+    if (methods == VOTES).any():
         text = "Outcomes are shares of votes; cells are judged by the spread of their residuals, not exactly."
         notes.append(Note("TN243", text))
-    if not all(each.view.is_rows for each in arrows):
+    if not all(body.view.is_rows for body in arrows):
         notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
     if not simultaneous:
         text = f"Each cell is judged alone: of a calibrated model up to {100 * (1 - level):.3g} % stray beyond chance."

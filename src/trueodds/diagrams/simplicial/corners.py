@@ -22,7 +22,7 @@ _LITTLE = 1e-3  # of a row
 
 def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
     """The names of the outcomes of a joint lens; None where they have none."""
-    names = [str(each) for each in rows.classes]
+    names = [str(label) for label in rows.classes]
     if isinstance(lens, Canonical):
         return tuple(names)
     if isinstance(lens, Groups):
@@ -55,9 +55,9 @@ def rivals(view: View) -> Array:
     Outcomes have no say in it, so that tests of what is drawn keep their level.
     """
     p = view.p.astype(np.float64)
-    together = (view.w[:, None] * p).T @ p
-    np.fill_diagonal(together, -1.0)
-    return np.argmax(together, axis=1)
+    cross_moments = (view.w[:, None] * p).T @ p
+    np.fill_diagonal(cross_moments, -1.0)
+    return np.argmax(cross_moments, axis=1)
 
 
 def rest_beside(names: Sequence[str]) -> str:
@@ -66,7 +66,7 @@ def rest_beside(names: Sequence[str]) -> str:
     >>> rest_beside(["cat", "dog"]), rest_beside(["rest", "dog"])
     ('rest', 'the rest')
     """
-    return next((each for each in (REST, "the rest", "all the rest") if each not in names), "rest of them")
+    return next((name for name in (REST, "the rest", "all the rest") if name not in names), "rest of them")
 
 
 def totals(view: View) -> tuple[Array, Array]:

@@ -57,13 +57,15 @@ def outline(low: Array, high: Array) -> Array:
     for axis in range(3):
         for sign, bound in ((1.0, low[axis]), (-1.0, high[axis])):
             inside = sign * (shape[:, axis] - bound)
-            found = []
-            for here, there, a, b in zip(shape, np.roll(shape, -1, axis=0), inside, np.roll(inside, -1), strict=True):
+            vertices = []
+            for corner, next_corner, a, b in zip(
+                shape, np.roll(shape, -1, axis=0), inside, np.roll(inside, -1), strict=True
+            ):
                 if a >= 0:
-                    found.append(here)
+                    vertices.append(corner)
                 if (a > 0 > b) or (a < 0 < b):
-                    found.append(here + (there - here) * (a / (a - b)))
-            shape = np.array(found).reshape(-1, 3)
+                    vertices.append(corner + (next_corner - corner) * (a / (a - b)))
+            shape = np.array(vertices).reshape(-1, 3)
             shape = shape[np.abs(shape - np.roll(shape, 1, axis=0)).max(axis=1, initial=0) > POINT]
     x, y = on_triangle(shape).T
     area = abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2

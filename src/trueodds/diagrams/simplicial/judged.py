@@ -43,19 +43,19 @@ def judged(view: View, index: Array, size: int, alpha: float) -> Judged:
     if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
         return _of_votes(view, index, size)
     tails = VectorTails(view, index, size)
-    pooled = tails.pooled
-    wy = pooled.w[:, None] * pooled.y
-    log_p, law = tails.log_p(wy), np.full(len(pooled.w), CHI2, dtype=object)
-    ww = pooled.sums("ww")
-    expected = np.where(tails.fixed, np.inf, pooled.p * (pooled.w**2 / ww)[:, None])
-    few = (expected.min(axis=1) < FEW * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
+    binned = tails.pooled
+    wy = binned.w[:, None] * binned.y
+    log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
+    ww = binned.sums("ww")
+    expected = np.where(tails.fixed, np.inf, binned.p * (binned.w**2 / ww)[:, None])
+    small_expected = (expected.min(axis=1) < FEW * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
     # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
-    exact = few & np.isclose(pooled.w**2, pooled.n * ww, rtol=1e-9, atol=0)
+    exact = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
     if exact.any():
-        kept = np.flatnonzero(np.isin(index, np.asarray(pooled.slot)[exact]) & (view.w > 0))
-        least = np.min([_log_p_of(view, kept, index, size, k) for k in range(view.p.shape[1])], axis=0)
-        log_p[exact], law[exact] = np.minimum(least + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
-    return Judged(pooled, tails.statistic(wy), tails.df, log_p, law, few & ~exact)
+        rows = np.flatnonzero(np.isin(index, np.asarray(binned.slot)[exact]) & (view.w > 0))
+        min_log_p = np.min([_log_p_of(view, rows, index, size, k) for k in range(view.p.shape[1])], axis=0)
+        log_p[exact], method[exact] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
+    return Judged(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
 
 
 def _log_p_of(view: View, rows: Array, index: Array, size: int, outcome: int) -> Array:
@@ -73,15 +73,15 @@ def _log_p_of(view: View, rows: Array, index: Array, size: int, outcome: int) ->
 
 
 def _of_votes(view: View, index: Array, size: int) -> Judged:
-    pooled = view.pool(index, size)
+    binned = view.pool(index, size)
     rows = np.flatnonzero(view.w > 0)
     rows = rows[np.argsort(index[rows], kind="stable")]
     residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
-    starts = np.searchsorted(index[rows], np.asarray(pooled.slot))
-    found = [_self_normalized(each) for each in np.split(residual, starts[1:])]
-    statistic, df, log_p = (np.array(x) for x in zip(*found, strict=True))
-    law = np.full(len(df), VOTES, dtype=object)
-    return Judged(pooled, statistic, df, log_p, law, np.zeros(len(df), dtype=bool))
+    starts = np.searchsorted(index[rows], np.asarray(binned.slot))
+    tests = [_self_normalized(part) for part in np.split(residual, starts[1:])]
+    statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
+    method = np.full(len(df), VOTES, dtype=object)
+    return Judged(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
 
 
 def _self_normalized(residual: Array) -> tuple[float, int, float]:
@@ -91,9 +91,9 @@ def _self_normalized(residual: Array) -> tuple[float, int, float]:
     diagonal = np.diagonal(second)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(scale[:, None] * second * scale)
-    kept = values > 1e-10
-    rank = int(kept.sum())
-    x = float((((d * scale) @ vectors[:, kept]) ** 2 / values[kept]).sum())
+    positive = values > 1e-10
+    rank = int(positive.sum())
+    x = float((((d * scale) @ vectors[:, positive]) ** 2 / values[positive]).sum())
     if n <= rank:  # as few rows as that reach the largest X² whatever they say
         return x, rank, 0.0
     p = float(betaincc(rank / 2, (n - rank) / 2, min(x / n, 1.0))) if rank else 1.0

@@ -83,10 +83,10 @@ def entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str]]:
     how = "Holm" if diagram.settings["simultaneous"] else "each alone"
     made: list[tuple[Any, str]] = []
     strays, stays = drawn_beyond(diagram)
-    judged = f"({level}, {how})"
+    suffix = f"({level}, {how})"
     both = (
-        ("arrows", strays, f"beyond chance {judged}"),
-        ("faded", stays, "within chance" if strays and diagram.has("arrows") else f"within chance {judged}"),
+        ("arrows", strays, f"beyond chance {suffix}"),
+        ("faded", stays, "within chance" if strays and diagram.has("arrows") else f"within chance {suffix}"),
     )
     for layer, some, label in both:
         if some and diagram.has(layer):
@@ -124,7 +124,7 @@ def bare(ax: Any) -> None:
 
 def side(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
     """Points that a unit takes at least: in a figure of its own what stands above may yet take its part of the height."""
-    width, height = (72 * each for each in ink.inches(ax))
+    width, height = (72 * length for length in ink.inches(ax))
     above = min(45 / height, 0.45) if alone else 0.0
     return min(width / wide, (1 - above) * height / tall)
 
@@ -155,10 +155,10 @@ class Equal:
         wide, tall = self.high[0] - self.low[0], self.high[1] - self.low[1]
         unit = max(wide / width, tall / height)
         left = (self.low[0] + self.high[0] - unit * width) / 2
-        foot = (self.low[1] + self.high[1] - unit * height) / 2
-        for limits, found, change in (
+        bottom = (self.low[1] + self.high[1] - unit * height) / 2
+        for limits, current, change in (
             ((left, left + unit * width), ax.get_xlim(), ax.set_xlim),
-            ((foot, foot + unit * height), ax.get_ylim(), ax.set_ylim),
+            ((bottom, bottom + unit * height), ax.get_ylim(), ax.set_ylim),
         ):
-            if limits != found:
+            if limits != current:
                 change(*limits)

@@ -19,19 +19,19 @@ def panels(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     """One row per body; the scale of shades is shared, so that panels can be compared."""
     low, high, logarithmic = shade.scale_of(np.concatenate([table["share"] for table in tables[: layout.PANELS]]))
     rows: list[dict[str, Any]] = []
-    for each, table in zip(arrows, tables, strict=True):
+    for body, table in zip(arrows, tables, strict=True):
         beyond, count = int(table["beyond"].sum()), len(table["beyond"])
-        text = finding(table, each.corners)
+        text = finding(table, body.corners)
         rows.append(
             {
-                "view": each.view.name,
-                "title": each.title,
+                "view": body.view.name,
+                "title": body.title,
                 "aside": f"{beyond} of {count} beyond chance",
-                "finding": f"Strongest evidence: {each.title}. {text}" if len(arrows) > 1 and not rows else text,
-                **{f"corner_{k}": name for k, name in enumerate(each.corners)},
+                "finding": f"Strongest evidence: {body.title}. {text}" if len(arrows) > 1 and not rows else text,
+                **{f"corner_{k}": name for k, name in enumerate(body.corners)},
                 "n": int(table["n"].sum()),
                 "weight": float(table["weight"].sum()),
-                "error": each.error,
+                "error": body.error,
                 "cells": count,
                 "cells_beyond": beyond,
                 "smallest_pvalue": float(table["pvalue"].min()),

@@ -38,4 +38,4 @@ def colors(place: Array) -> list[str]:
     at = np.clip(place, 0.0, 1.0)
     grid = np.linspace(0, 1, len(STEPS))
     mixed = np.stack([np.interp(at, grid, STEPS[:, band]) for band in range(3)], axis=1)
-    return ["#" + "".join(f"{round(x):02x}" for x in each) for each in mixed]
+    return ["#" + "".join(f"{round(x):02x}" for x in rgb) for rgb in mixed]

@@ -50,15 +50,15 @@ class TetrahedronDiagram(Diagram):
     def paint(self, ax: Any, panel: int) -> None:
         """The tetrahedron from its side."""
         rows, view = dict(self.rows(panel)), self.view()
-        seen = geometry.turned(self.settings["azimuth"], self.settings["elevation"])
+        corners = geometry.turned(self.settings["azimuth"], self.settings["elevation"])
         size = ink.type_size(ax)
         keyed = self.has("key") and self.has("cells") and marks.keyed(ax)
         marks.bare(ax)
-        for (a, b), behind in zip(geometry.EDGES, geometry.hidden(seen), strict=True):
+        for (a, b), behind in zip(geometry.EDGES, geometry.hidden(corners), strict=True):
             style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if behind else {"linewidth": 1.1}
             label = "hidden edge" if behind else "edge"
-            ax.plot(*seen[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
-        tail, head = (columns(rows, name) @ seen for name in ("mean_prediction", "outcome_frequency"))
+            ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
+        tail, head = (columns(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
         order = np.argsort(tail[:, 2], kind="stable")  # what is near is drawn over what is far
         near = 0.4 + 0.6 * (tail[:, 2] + REACH) / (2 * REACH)
         if self.has("cells"):
@@ -76,17 +76,17 @@ class TetrahedronDiagram(Diagram):
             ("faded", ~rows["beyond"], "faded", 2.2),
             ("arrows", rows["beyond"], "beyond", 3),
         ):
-            mine = order[which[order]]
-            if self.has(layer) and len(mine):
-                drawn = marks.arrows(ax, tail[mine, :2], head[mine, :2], kind, zorder=z)
-                drawn.set_alpha(near[mine] * (marks.paleness(rows, view)[mine] if kind == "faded" else 1.0))
+            selected = order[which[order]]
+            if self.has(layer) and len(selected):
+                drawn = marks.arrows(ax, tail[selected, :2], head[selected, :2], kind, zorder=z)
+                drawn.set_alpha(near[selected] * (marks.paleness(rows, view)[selected] if kind == "faded" else 1.0))
         names = marks.corner_names(view)
-        low, high = _around(ax, names, seen, size)
+        low, high = _around(ax, names, corners, size)
         if keyed:
             marks.key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
             high = (high[0] + 0.06 + 4 * size / marks.side(ax, wide=WIDEST, tall=TALLEST, alone=True), high[1])
         side = marks.side(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
-        _names(ax, names, seen, size, side)
+        _names(ax, names, corners, size, side)
         marks.Equal(ax, low, high)
 
     def turning(self, *, script: bool = True) -> str:
@@ -119,12 +119,12 @@ def dots(rows: dict[str, Array], view: dict[str, Any]) -> Array:
     return np.asarray(DOT[0] + (DOT[1] - DOT[0]) * pale)
 
 
-def _around(ax: Any, names: tuple[str, ...], seen: Array, size: float) -> tuple[tuple[float, float], ...]:
+def _around(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
     """The least and the most that the body takes with its names, which take the more of it the smaller it is."""
     side = marks.side(ax, wide=WIDEST, tall=TALLEST, alone=True)
     line = (1.35 * size + 5) / side
-    low, high = seen[:, :2].min(axis=0) - line, seen[:, :2].max(axis=0) + line
-    for name, (x, y, _) in zip(names, seen, strict=True):
+    low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
+    for name, (x, y, _) in zip(names, corners, strict=True):
         words = min(ink.width(name, size, "bold") / side, PART)
         across = _outward(x, y)[0]
         beside = words + 7 / side
@@ -139,9 +139,9 @@ def _outward(x: float, y: float) -> tuple[float, float]:
     return (x / out, y / out) if out > 0.05 else (0.0, 1.0)
 
 
-def _names(ax: Any, names: tuple[str, ...], seen: Array, size: float, side: float) -> None:
+def _names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: float) -> None:
     """Each outcome beyond its corner, seen from the middle of the picture; one that is behind is paler."""
-    for name, (x, y, near) in zip(names, seen, strict=True):
+    for name, (x, y, near) in zip(names, corners, strict=True):
         dx, dy = _outward(x, y)
         ax.annotate(
             ink.shortened(name, PART * side, size, "bold"),

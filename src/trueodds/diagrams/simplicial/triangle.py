@@ -139,14 +139,14 @@ def _names(ax: Any, names: tuple[str, ...], size: float, side: float, *, alone: 
     """Each outcome at its corner, cut where it would meet the other; in a grid within the width of the triangle."""
     left, right = ("center", "center") if alone else ("left", "right")
     part = 0.92 if alone else 0.5
-    for name, x, y, ha, va, most in zip(
+    for name, x, y, ha, va, max_width in zip(
         names, (0.0, 1.0, 0.5), (-0.02, -0.02, 0.885), (left, right, "center"), ("top", "top", "bottom"),
         (part, part, 1.1), strict=True,
     ):  # fmt: skip
         ax.text(
             x,
             y,
-            ink.shortened(name, most * side, size, "bold"),
+            ink.shortened(name, max_width * side, size, "bold"),
             ha=ha,
             va=va,
             fontsize=size,

@@ -33,8 +33,8 @@ def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -
     """The figure as HTML, with the script and the table of cells, or without."""
     diagram = diagram.printable()
     data = island(diagram)
-    told = f"{diagram.name_of_picture} {diagram.told}"
-    name = f"{told} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
+    summary = f"{diagram.name_of_picture} {diagram.told}"
+    name = f"{summary} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
     name += "The numbers are in the table below it."
     # In JSON inside of HTML nothing may look like a tag.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
@@ -88,21 +88,21 @@ def island(diagram: TetrahedronDiagram) -> dict[str, Any]:
     from trueodds.diagrams.simplicial.solid import REACH, dots
 
     rows, view = dict(diagram.table), diagram.view()
-    said, seen = (columns(rows, name) for name in ("mean_prediction", "outcome_frequency"))
+    predicted, observed = (columns(rows, name) for name in ("mean_prediction", "outcome_frequency"))
     pale, colors, areas = marks.paleness(rows, view), marks.shaded(rows, view), dots(rows, view)
     names = marks.corner_names(view)
     shown = diagram.has("arrows"), diagram.has("faded")
     cells = [
         {
-            "said": said[i].tolist(),
-            "seen": seen[i].tolist() if shown[0 if rows["beyond"][i] else 1] else said[i].tolist(),
+            "said": predicted[i].tolist(),
+            "seen": observed[i].tolist() if shown[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
             "color": colors[i] if diagram.has("cells") else "none",
             "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
             "beyond": bool(rows["beyond"][i]),
             "opacity": 1.0 if rows["beyond"][i] else round(float(pale[i]), 3),
-            "title": _said(names, said[i], seen[i], int(rows["n"][i]), float(rows["pvalue"][i])),
+            "title": _said(names, predicted[i], observed[i], int(rows["n"][i]), float(rows["pvalue"][i])),
         }
-        for i in range(len(said))
+        for i in range(len(predicted))
     ]
     return {
         "corners": geometry.TETRAHEDRON.tolist(),
@@ -120,11 +120,11 @@ def island(diagram: TetrahedronDiagram) -> dict[str, Any]:
 
 def _still(data: dict[str, Any]) -> str:
     """The tetrahedron as it stands before the script draws, and where none runs."""
-    seen = geometry.turned(data["azimuth"], data["elevation"]) * SCALE * [1, -1, 1]
+    corners = geometry.turned(data["azimuth"], data["elevation"]) * SCALE * [1, -1, 1]
     made = []
-    for (a, b), behind in zip(geometry.EDGES, geometry.hidden(seen * [1, -1, 1]), strict=True):
+    for (a, b), behind in zip(geometry.EDGES, geometry.hidden(corners * [1, -1, 1]), strict=True):
         dash = ' stroke-dasharray="5 4"' if behind else ""
-        (x1, y1), (x2, y2) = seen[a, :2], seen[b, :2]
+        (x1, y1), (x2, y2) = corners[a, :2], corners[b, :2]
         made.append(
             f'<line class="edge" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="#7a7a7a"{dash}/>'
         )
@@ -132,14 +132,14 @@ def _still(data: dict[str, Any]) -> str:
         for cell in data["cells"]:
             if cell["beyond"] is not beyond:
                 continue
-            (x1, y1, _), (x2, y2, _) = np.array(cell["said"]) @ seen, np.array(cell["seen"]) @ seen
+            (x1, y1, _), (x2, y2, _) = np.array(cell["said"]) @ corners, np.array(cell["seen"]) @ corners
             color, width = (data["beyond"], 2.6) if beyond else (data["faded"], 1.1)
             made.append(
                 f'<circle class="cell" cx="{x1:.2f}" cy="{y1:.2f}" r="{cell["radius"]}" fill="{cell["color"]}"/>'
                 f'<line class="{"beyond" if beyond else "faded"}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" '
                 f'y2="{y2:.2f}" stroke="{color}" stroke-width="{width}" stroke-opacity="{cell["opacity"]}"/>'
             )
-    for name, (x, y, _) in zip(data["names"], seen, strict=True):
+    for name, (x, y, _) in zip(data["names"], corners, strict=True):
         made.append(f'<text x="{x:.2f}" y="{y - 8:.2f}" text-anchor="middle" font-size="15">{escape(name)}</text>')
     return "".join(made)
 
@@ -161,22 +161,26 @@ def _table(diagram: TetrahedronDiagram) -> str:
     """Every cell, the most surprising first."""
     rows, names = diagram.table, marks.corner_names(diagram.view())
     heads = ["n", "share", *(f"says {n}" for n in names), *(f"came {n}" for n in names), "p", "beyond chance"]
-    said, seen = (columns(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
+    predicted, observed = (columns(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
     lines = []
     for i in np.argsort(rows["pvalue"], kind="stable"):
-        cells = [f"{int(rows['n'][i]):,}", *(ink.percent(float(x)) for x in (rows["share"][i], *said[i], *seen[i]))]
+        cells = [
+            f"{int(rows['n'][i]):,}",
+            *(ink.percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
+        ]
         cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in heads)
     return (
         '<div class="box" tabindex="0" role="region" aria-label="The cells of the tetrahedron"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 
-def _said(names: tuple[str, ...], said: Any, seen: Any, n: int, p: float) -> str:
+def _said(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     parts = (
-        f"{a}: {ink.percent(float(x))} → {ink.percent(float(y))}" for a, x, y in zip(names, said, seen, strict=True)
+        f"{a}: {ink.percent(float(x))} → {ink.percent(float(y))}"
+        for a, x, y in zip(names, predicted, observed, strict=True)
     )
     return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"
 

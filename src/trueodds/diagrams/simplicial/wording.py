@@ -12,23 +12,23 @@ def finding(table: Columns, corners: tuple[str, ...]) -> str:
     """Which outcomes are said too often or too seldom, or that it is too sure of any; from cells beyond chance alone."""
     beyond, count = table["beyond"], len(table["beyond"])
     if not beyond.any():
-        few = "The only cell does not stray" if count == 1 else f"None of {count} cells strays"
-        return f"{few} beyond chance."
-    said, seen = (columns(table, name)[beyond] for name in ("mean_prediction", "outcome_frequency"))
+        subject = "The only cell does not stray" if count == 1 else f"None of {count} cells strays"
+        return f"{subject} beyond chance."
+    predicted, observed = (columns(table, name)[beyond] for name in ("mean_prediction", "outcome_frequency"))
     share = table["share"][beyond]
-    net = share @ (said - seen) / share.sum()
-    favored = np.argmax(said, axis=1)
+    net = share @ (predicted - observed) / share.sum()
+    favored = np.argmax(predicted, axis=1)
     rows = np.arange(len(favored))
-    top_said, top_seen = (float(share @ x[rows, favored] / share.sum()) for x in (said, seen))
-    where = _where(share * np.abs(said - seen).sum(axis=1), favored, corners)
-    if abs(top_said - top_seen) > np.abs(net).sum() / 2:
-        sure = "Too sure" if top_said > top_seen else "Not sure enough"
-        told = f"{sure} of what it favors{where}: says {percent(top_said)}, and {percent(top_seen)} come."
+    top_predicted, top_observed = (float(share @ x[rows, favored] / share.sum()) for x in (predicted, observed))
+    where = _where(share * np.abs(predicted - observed).sum(axis=1), favored, corners)
+    if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
+        direction = "Too sure" if top_predicted > top_observed else "Not sure enough"
+        text = f"{direction} of what it favors{where}: says {percent(top_predicted)}, and {percent(top_observed)} come."
     else:
         often, seldom = corners[int(np.argmax(net))], corners[int(np.argmin(net))]
-        told = f"Says {often} too often ({_points(net.max())}) and {seldom} too seldom ({_points(net.min())}){where}."
+        text = f"Says {often} too often ({_points(net.max())}) and {seldom} too seldom ({_points(net.min())}){where}."
     many = "The only cell strays" if count == 1 else f"{int(beyond.sum())} of {count} cells {_stray(int(beyond.sum()))}"
-    return f"{told} {many} beyond chance, with {percent(float(share.sum()))} of the predictions."
+    return f"{text} {many} beyond chance, with {percent(float(share.sum()))} of the predictions."
 
 
 def columns(table: Columns, name: str) -> np.ndarray:
@@ -40,8 +40,8 @@ def columns(table: Columns, name: str) -> np.ndarray:
 def _where(moved: np.ndarray, favored: np.ndarray, corners: tuple[str, ...]) -> str:
     """The outcome in whose corner more than half of what was misplaced lies."""
     by_corner = np.bincount(favored, moved, len(corners))
-    most = int(np.argmax(by_corner))
-    return f", mostly where it favors {corners[most]}" if by_corner[most] > by_corner.sum() / 2 else ""
+    corner = int(np.argmax(by_corner))
+    return f", mostly where it favors {corners[corner]}" if by_corner[corner] > by_corner.sum() / 2 else ""
 
 
 def _points(x: float) -> str:

@@ -54,16 +54,16 @@ def show(sets: int) -> None:
                 for _ in range(sets):
                     score = rng.normal(0, 1.3, n)
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
-                    asked = [Asked.of(estimator, as_lens("positive"), preds)]
+                    estimands = [Asked.of(estimator, as_lens("positive"), preds)]
                     drawn = partial(floors, preds, rng=rng, redraws=199)
-                    (found,) = estimates(preds, asked, Sureness(resamples=400), rng, drawn)
-                    low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, 1.0)
+                    (estimate,) = estimates(preds, estimands, Sureness(resamples=400), rng, drawn)
+                    low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else (0.0, 1.0)
                     hits += low <= true <= high
                     above += true > high
                     width += high - low
-                said = " ".join(str(value) for value in settings.values()) or "default"
+                settings_text = " ".join(str(value) for value in settings.values()) or "default"
                 print(
-                    f"{name:8} {said:14} {slope:5.2f} {n:5d} {true:7.4f} {found.interval.method if found.interval else 'none':14}"
+                    f"{name:8} {settings_text:14} {slope:5.2f} {n:5d} {true:7.4f} {estimate.interval.method if estimate.interval else 'none':14}"
                     f" {hits / sets:7.3f} {above / sets:6.3f} {width / sets:7.4f}",
                     flush=True,
                 )

@@ -41,9 +41,9 @@ def predictions(n: int, k: int, dtype: type = np.float32) -> Arrays:
 
 def sets(scale: float) -> Arrays:
     """200 samples of 115 rows out of 20,000, as the rows of one table of predictions."""
-    found = predictions(20_000, 5, np.float64)
+    arrays = predictions(20_000, 5, np.float64)
     count = max(3, round(200 * scale))
-    return found | {"rows": np.random.default_rng(7).integers(0, 20_000, (count, 115))}
+    return arrays | {"rows": np.random.default_rng(7).integers(0, 20_000, (count, 115))}
 
 
 MAKERS: dict[str, Callable[[float], Arrays]] = {

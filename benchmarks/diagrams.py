@@ -68,12 +68,12 @@ def _rows(n: int, k: int, seed: int, slope: float) -> to.Predictions:
 def _least(name: str, data: Any, repeats: int) -> tuple[float, float]:
     def timed(call: Callable[[], Any]) -> tuple[float, Any]:
         begun = time.perf_counter()
-        given = call()
-        return time.perf_counter() - begun, given
+        result = call()
+        return time.perf_counter() - begun, result
 
-    best = []
+    timings = []
     for _ in range(repeats + 1):  # the first one compiles and imports
         made, diagram = timed(lambda: to.draw(data, name))
         drawn, _ = timed(lambda diagram=diagram: diagram.draw().savefig(io.BytesIO(), dpi=100))
-        best.append((made, drawn))
-    return min(made for made, _ in best), min(drawn for _, drawn in best)
+        timings.append((made, drawn))
+    return min(made for made, _ in timings), min(drawn for _, drawn in timings)

@@ -39,8 +39,8 @@ class Line:
 def rules(split: Split) -> Iterator[tuple[str, Rule]]:
     """Every calibrator for these rows with its defaults, and its form on logits where it has one."""
     for name in CALIBRATORS.names():
-        member = CALIBRATORS.load(name)
-        if member.two_classes and split.fit.k > 2:
+        spec_type = CALIBRATORS.load(name)
+        if spec_type.two_classes and split.fit.k > 2:
             continue
         settings: dict[str, Any] = {"target": split.judge.P} if name == "prior_shift" else {}
         yield name, CALIBRATORS.make(name, settings)
@@ -50,38 +50,40 @@ def rules(split: Split) -> Iterator[tuple[str, Rule]]:
 
 def lines(split: Split) -> list[Line]:
     """One line per calibrator, the identity first."""
-    found = []
-    for name, rule in rules(split):
+    results = []
+    for name, spec in rules(split):
         start = time.perf_counter()
         try:
-            fitted = to.fit(split.fit, rule)
+            calibrator = to.fit(split.fit, spec)
         except InputError as problem:
             print(f"  {name}: {problem}")
             continue
-        taken = time.perf_counter() - start
-        on_logits = fitted.map.logits
-        Q = fitted.predict_proba(split.judge.logits if on_logits else split.judge.p, logits=on_logits)
-        found.append(judged(name, Q, split, taken, chosen(fitted) if isinstance(rule, AutoRule) else fitted.map.said()))
-    return found
+        elapsed = time.perf_counter() - start
+        on_logits = calibrator.map.logits
+        Q = calibrator.predict_proba(split.judge.logits if on_logits else split.judge.p, logits=on_logits)
+        results.append(
+            judged(name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoRule) else calibrator.map.said())
+        )
+    return results
 
 
-def chosen(fitted: Any) -> str:
+def chosen(calibrator: Any) -> str:
     """What `auto` applies, in its own words."""
-    return f"{fitted.method}, {fitted.map.said()}" if fitted.method != "identity" else "no fix is justified"
+    return f"{calibrator.method}, {calibrator.map.said()}" if calibrator.method != "identity" else "no fix is justified"
 
 
 def judged(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:
     """The scores of recalibrated rows."""
-    judge = split.judge
-    P, Y, w = judge.P, judge.Y, judge.w
+    test = split.judge
+    P, Y, w = test.P, test.Y, test.w
     blend = mixed(Q, mixing(split.fit.n))
     log_loss = losses(blend, Y)[0]
-    preds = to.Predictions(judge.y, Q, classes=judge.classes, sum_tolerance=1e-6)
+    preds = to.Predictions(test.y, Q, classes=test.classes, sum_tolerance=1e-6)
     lens = "confidence"
     return Line(
         name,
         float(log_loss.mean()),
-        bool((Q[np.arange(judge.n), judge.y] == 0).any()),
+        bool((Q[np.arange(test.n), test.y] == 0).any()),
         float(losses(Q, Y)[1].mean()),
         to.measure(preds, "debiased_l2", lens=lens, interval=None).value,
         to.test(preds, "consistency", lens=lens).pvalue,
@@ -99,9 +101,9 @@ def against(one: Line, other: Line) -> tuple[float, float]:
     return mean_and_error(d, np.ones(len(d)))
 
 
-def best(found: list[Line]) -> Line:
+def best(lines: list[Line]) -> Line:
     """The calibrator of least log loss on the rows that judge, `auto` and doing nothing apart."""
-    return min((line for line in found if line.method not in ("auto", "identity")), key=lambda line: line.log_loss)
+    return min((line for line in lines if line.method not in ("auto", "identity")), key=lambda line: line.log_loss)
 
 
 def z(one: Line, other: Line) -> float:

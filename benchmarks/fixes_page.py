@@ -22,10 +22,10 @@ are other people's and are not part of this project.
 """
 
 
-def markdown(found: Sequence[tuple[Split, list[Line]]]) -> str:
+def markdown(results: Sequence[tuple[Split, list[Line]]]) -> str:
     """The page."""
-    parts = [HEAD, "## Together", "", *together(found)]
-    for split, lines in found:
+    parts = [HEAD, "## Together", "", *together(results)]
+    for split, lines in results:
         parts += [
             "",
             f"## {split.name}",
@@ -40,7 +40,7 @@ def markdown(found: Sequence[tuple[Split, list[Line]]]) -> str:
 def table(lines: list[Line]) -> list[str]:
     """One line per calibrator, the best in bold."""
     first, top = lines[0], best(lines)
-    said = [
+    rows = [
         "| method | log loss | ± to identity | Brier | debiased | p | accuracy | flips | fit, s | what was fitted |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
@@ -49,22 +49,22 @@ def table(lines: list[Line]) -> list[str]:
         name = f"**{line.method}**" if line is top else line.method
         change = "" if line is first else f"{mean:+.4f} ± {se:.4f}"
         loss = f"{line.log_loss:.4f}{' ∞' if line.endless else ''}"
-        said.append(
+        rows.append(
             f"| {name} | {loss} | {change} | {line.brier:.4f} | {line.debiased:.4f} | {line.pvalue:.3f} | {line.accuracy:.4f}"
             f" | {line.flips:,} | {line.seconds:.2f} | {short(line.parameters)} |"
         )
-    return said
+    return rows
 
 
-def together(found: Sequence[tuple[Split, list[Line]]]) -> list[str]:
+def together(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
     """The best of each set, `auto` beside it, and temperature."""
-    said = [
+    rows = [
         "| data | kind | best single method | its gain | `auto` applies | `auto` above the best, in standard errors | temperature's share of that gain | accuracy: before, best, `auto` |",
         "|---|---|---|--:|---|--:|--:|---|",
     ]
     distances: list[float] = []
     by_kind: dict[str, list[float]] = {}
-    for split, lines in found:
+    for split, lines in results:
         by_name = {line.method: line for line in lines}
         first, top, auto, warm = lines[0], best(lines), by_name["auto"], by_name["temperature"]
         gain, se = against(first, top)
@@ -73,24 +73,24 @@ def together(found: Sequence[tuple[Split, list[Line]]]) -> list[str]:
         share = f"{100 * against(first, warm)[0] / gain:.0f} %" if gain > 0 else ""
         distances.append(z(auto, top))
         right = f"{first.accuracy:.3f}, {top.accuracy:.3f}, {auto.accuracy:.3f}"
-        said.append(
+        rows.append(
             f"| {split.name} | {split.kind} | {top.method} | {gain:.4f} ± {se:.4f} | {short(auto.parameters)} | {distances[-1]:+.1f} | {share} | {right} |"
         )
     text = "The best single method is found with hindsight on the rows that judge, among all of them; `auto` saw none of these."
-    shares = {kind: sorted(each) for kind, each in by_kind.items() if each}
-    told = ", ".join(
-        f"{each[0]:.0f} to {each[-1]:.0f} % on {kind}" if len(each) > 1 else f"{each[0]:.0f} % on {kind}"
-        for kind, each in shares.items()
+    shares = {kind: sorted(values) for kind, values in by_kind.items() if values}
+    shares_text = ", ".join(
+        f"{values[0]:.0f} to {values[-1]:.0f} % on {kind}" if len(values) > 1 else f"{values[0]:.0f} % on {kind}"
+        for kind, values in shares.items()
     )
     return [
-        *said,
+        *rows,
         "",
         f"{text} Over all sets it is at most {max(distances):.1f} standard errors above.",
         "",
-        f"Guo et al. (2017) found one temperature the best fix of image networks and less of one for text. Here it is the best on none; of the best method's gain it gets {told}.",
+        f"Guo et al. (2017) found one temperature the best fix of image networks and less of one for text. Here it is the best on none; of the best method's gain it gets {shares_text}.",
     ]
 
 
-def short(text: str, most: int = 60) -> str:
+def short(text: str, max_length: int = 60) -> str:
     """Long parameters, cut."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"

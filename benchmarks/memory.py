@@ -22,8 +22,8 @@ def peak_of(work: Callable[[], T]) -> tuple[T, float]:
         before = _highest()
         return work(), _highest() - before  # without the reset only growth beyond an older peak is seen
     before = _status("VmRSS")
-    given = work()
-    return given, max(0.0, _status("VmHWM") - before)
+    result = work()
+    return result, max(0.0, _status("VmHWM") - before)
 
 
 def _returned() -> None:

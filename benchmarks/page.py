@@ -12,17 +12,17 @@ from benchmarks import machine, plot, table
 from benchmarks.race import Found
 
 
-def write(found: Found, folder: Path) -> None:
+def write(results: Found, folder: Path) -> None:
     """speed.md, speed.json, speed.svg and speed.png."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "speed.md").write_text(markdown(found))
+    (folder / "speed.md").write_text(markdown(results))
     (folder / "speed.json").write_text(
-        json.dumps(asdict(found) | {"jobs": summaries(found)}, indent=1, allow_nan=False) + "\n"
+        json.dumps(asdict(results) | {"jobs": summaries(results)}, indent=1, allow_nan=False) + "\n"
     )
-    plot.draw(table.standings(found), folder)
+    plot.draw(table.standings(results), folder)
 
 
-def markdown(found: Found) -> str:
+def markdown(results: Found) -> str:
     """The page."""
     lines = [
         "# Speed",
@@ -33,25 +33,25 @@ def markdown(found: Found) -> str:
         "seconds of one call, `CPU` the least processor time, `extra peak` the memory above what was resident before it.",
         "Made by `python -m benchmarks peers`. How each estimator and test grows with n is in [scaling.md](scaling.md).",
         "",
-        f"Machine: {machine.sentence(found.machine)}.",
+        f"Machine: {machine.sentence(results.machine)}.",
         "",
-        f"Versions: {table.versions(found)}.",
+        f"Versions: {table.versions(results)}.",
     ]
-    if machine.busy(found.machine):
+    if machine.busy(results.machine):
         lines += ["", table.BUSY]
-    if found.absent:
-        lines += ["", f"Left out: {'; '.join(found.absent)}."]
-    for standing in table.standings(found):
+    if results.absent:
+        lines += ["", f"Left out: {'; '.join(results.absent)}."]
+    for job_result in table.standings(results):
         lines += [
             "",
-            f"## {standing.job.title}",
+            f"## {job_result.job.title}",
             "",
-            f"{found.shapes[standing.job.data]}. {table.summary(standing)}".rstrip(),
+            f"{results.shapes[job_result.job.data]}. {table.summary(job_result)}".rstrip(),
             "",
         ]
-        header, *rest = table.rows(standing)
+        header, *rest = table.rows(job_result)
         lines += [_row(header), _row(("---", *["--:"] * 5, "---")), *map(_row, rest)]
-        lines += [f"\n{one.tool}: {one.note}." for one in standing.missing]
+        lines += [f"\n{one.tool}: {one.note}." for one in job_result.missing]
     return "\n".join(lines) + "\n"
 
 
@@ -59,20 +59,20 @@ def _row(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def summaries(found: Found) -> list[dict[str, object]]:
+def summaries(results: Found) -> list[dict[str, object]]:
     """The ratios job by job, for programs."""
     return [
         {
-            "job": standing.job.name,
-            "title": standing.job.title,
-            "ours_min": None if standing.ours is None else standing.ours.best,
-            "ours_median": None if standing.ours is None else float(np.median(standing.ours.wall)),
-            "fastest_peer": standing.rivals[0].tool if standing.rivals else None,
-            "ratio": standing.ratio,
-            "cpu_ratio": standing.cpu_ratio,
-            "ratios_of_others": {one.label: standing.against(one) for one in standing.also},
-            "agree": {one.tool: standing.agrees(one) for one in standing.peers},
-            "in_copies": {one.label: standing.copying(one.label) for one in standing.copies},
+            "job": job_result.job.name,
+            "title": job_result.job.title,
+            "ours_min": None if job_result.ours is None else job_result.ours.best,
+            "ours_median": None if job_result.ours is None else float(np.median(job_result.ours.wall)),
+            "fastest_peer": job_result.rivals[0].tool if job_result.rivals else None,
+            "ratio": job_result.ratio,
+            "cpu_ratio": job_result.cpu_ratio,
+            "ratios_of_others": {one.label: job_result.against(one) for one in job_result.also},
+            "agree": {one.tool: job_result.agrees(one) for one in job_result.peers},
+            "in_copies": {one.label: job_result.copying(one.label) for one in job_result.copies},
         }
-        for standing in table.standings(found)
+        for job_result in table.standings(results)
     ]

@@ -10,19 +10,19 @@ from benchmarks.table import Standing
 OURS, PEER, COPY = "#c2410c", "#64748b", "#94a3b8"
 
 
-def draw(standings: Sequence[Standing], folder: Path) -> None:
+def draw(job_results: Sequence[Standing], folder: Path) -> None:
     """speed.svg and speed.png, readable at 800 pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = [each for each in standings if each.ours is not None]
+    shown = [job_result for job_result in job_results if job_result.ours is not None]
     figure = Figure(figsize=(8, 1.1 + 0.46 * len(shown)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.subplots()
-    for y, each in enumerate(shown):
-        row(ax, y, each)
+    for y, job_result in enumerate(shown):
+        row(ax, y, job_result)
     ax.set_xscale("log")
-    ax.set_yticks(range(len(shown)), [each.job.title for each in shown], fontsize=9)
+    ax.set_yticks(range(len(shown)), [job_result.job.title for job_result in shown], fontsize=9)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("seconds, least of several runs", fontsize=9)
     low, high = ax.get_xlim()
@@ -37,22 +37,26 @@ def draw(standings: Sequence[Standing], folder: Path) -> None:
         figure.savefig(folder / name)
 
 
-def row(ax: object, y: int, each: Standing) -> None:
+def row(ax: object, y: int, job_result: Standing) -> None:
     """One job: the span from us to the fastest peer, all dots, the copy as a tick."""
-    assert each.ours is not None
-    if each.rivals:
-        fastest = each.rivals[0]
-        ax.plot([each.ours.best, fastest.best], [y, y], color="#fdba74", linewidth=3, solid_capstyle="round", zorder=1)
+    assert job_result.ours is not None
+    if job_result.rivals:
+        fastest = job_result.rivals[0]
+        ax.plot(
+            [job_result.ours.best, fastest.best], [y, y], color="#fdba74", linewidth=3, solid_capstyle="round", zorder=1
+        )
         ax.text(
-            (each.ours.best * fastest.best) ** 0.5, y - 0.16, f"{each.ratio:.2g}×" if each.ratio < 10 else f"{each.ratio:.0f}×",
-            ha="center", va="bottom", fontsize=8, color=OURS if each.ratio >= 1 else PEER, weight="bold",
+            (job_result.ours.best * fastest.best) ** 0.5, y - 0.16, f"{job_result.ratio:.2g}×" if job_result.ratio < 10 else f"{job_result.ratio:.0f}×",
+            ha="center", va="bottom", fontsize=8, color=OURS if job_result.ratio >= 1 else PEER, weight="bold",
         )  # fmt: skip
         ax.text(fastest.best, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)
-    for copy in each.copies:
+    for copy in job_result.copies:
         if copy.label == "copyto":
             ax.plot([copy.best], [y], marker="|", markersize=13, color=COPY, markeredgewidth=2)
-    ax.plot([one.best for one in each.peers], [y] * len(each.peers), "o", color=PEER, markersize=5, alpha=0.8)
-    ax.plot([each.ours.best], [y], "o", color=OURS, markersize=8, zorder=3)
+    ax.plot(
+        [one.best for one in job_result.peers], [y] * len(job_result.peers), "o", color=PEER, markersize=5, alpha=0.8
+    )
+    ax.plot([job_result.ours.best], [y], "o", color=OURS, markersize=8, zorder=3)
 
 
 def legend(ax: object) -> None:

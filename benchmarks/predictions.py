@@ -20,10 +20,10 @@ def main(path: str, rows: int, dtype: str) -> None:
             n = min(CHUNK, rows - start)
             raw = rng.standard_exponential((n, CLASSES)) ** 2
             truth = raw / raw.sum(axis=1, keepdims=True)
-            said = truth**1.3
-            said /= said.sum(axis=1, keepdims=True)
+            predicted = truth**1.3
+            predicted /= predicted.sum(axis=1, keepdims=True)
             label = (truth.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=CLASSES - 1)
-            writer.write_table(pyarrow.table([*said.T.astype(dtype), label], schema=schema))
+            writer.write_table(pyarrow.table([*predicted.T.astype(dtype), label], schema=schema))
 
 
 if __name__ == "__main__":

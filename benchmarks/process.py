@@ -32,14 +32,14 @@ def cost(command: Sequence[str], repeats: int = 1) -> Cost:
 def once(command: Sequence[str]) -> Cost:
     """One run; wait4 tells what this child alone used."""
     start = time.perf_counter()
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+    with tempfile.TemporaryFile() as stderr:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
-            said.seek(0)
-            raise SystemExit(f"{' '.join(command[:3])} failed:\n{said.read().decode()}")
+            stderr.seek(0)
+            raise SystemExit(f"{' '.join(command[:3])} failed:\n{stderr.read().decode()}")
     unit = 1e6 if sys.platform == "darwin" else 1e3  # macOS counts bytes, Linux kilobytes
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / unit)
 

@@ -101,21 +101,21 @@ class Runner:
         return {"failed": f"the process ended: {last[0][:200]}", "ended": True}
 
 
-def run(given: argparse.Namespace) -> Found:
+def run(args: argparse.Namespace) -> Found:
     """Start the tools, let them take turns at each job, and end them."""
-    chosen = jobs.named(given.jobs)
-    runners, absent = start(given.tools, given.peers or [sys.executable])
+    chosen = jobs.named(args.jobs)
+    runners, absent = start(args.tools, args.peers or [sys.executable])
     try:
         with tempfile.TemporaryDirectory() as name:
             folder, shapes, measurements = Path(name), {}, []
             for key in dict.fromkeys(job.data for job in chosen):
-                data.save(key, given.scale, folder)
+                data.save(key, args.scale, folder)
                 shapes[key] = data.shape(data.load(key, folder))
             for job in chosen:
                 print(f"{job.name} …", file=sys.stderr, flush=True)
-                measurements += at(job, runners, folder, given.repeats, given.patience)
+                measurements += at(job, runners, folder, args.repeats, args.patience)
         about = {runner.tool: runner.about for runner in runners}
-        return Found(machine.described(), about, absent, shapes, measurements, given.scale)
+        return Found(machine.described(), about, absent, shapes, measurements, args.scale)
     finally:
         for runner in runners:
             runner.close()

@@ -32,9 +32,11 @@ def parts(name: str, kind: str, file: str) -> Callable[[Path], Split]:
     """Of a file with validation and test logits."""
 
     def made(folder: Path) -> Split:
-        held = np.load(folder / f"{file}.npz", allow_pickle=False)
-        fit, judge = (to.Predictions.from_logits(held[f"labels_{s}"], held[f"logits_{s}"]) for s in ("val", "test"))
-        return Split(name, kind, fit, judge, "the validation rows fit, the test rows judge")
+        archive = np.load(folder / f"{file}.npz", allow_pickle=False)
+        fit, test = (
+            to.Predictions.from_logits(archive[f"labels_{s}"], archive[f"logits_{s}"]) for s in ("val", "test")
+        )
+        return Split(name, kind, fit, test, "the validation rows fit, the test rows judge")
 
     return made
 
@@ -43,8 +45,8 @@ def logits(name: str, kind: str, file: str, split: str) -> Callable[[Path], Spli
     """Of a file of logits without a validation part."""
 
     def made(folder: Path) -> Split:
-        held = np.load(folder / f"{file}.npz", allow_pickle=False)
-        return halves(name, kind, to.Predictions.from_logits(held[f"labels_{split}"], held[f"logits_{split}"]))
+        archive = np.load(folder / f"{file}.npz", allow_pickle=False)
+        return halves(name, kind, to.Predictions.from_logits(archive[f"labels_{split}"], archive[f"logits_{split}"]))
 
     return made
 

@@ -22,14 +22,14 @@ STEADY = 10_000  # rows: below, what a call costs at all hides how it grows
 CLOSE = 0.25  # a logarithm, or a cache that is left, looks like as much of an exponent
 
 
-def show(most: int, members: Sequence[str] | None, patience: float) -> None:
+def show(max_rows: int, methods: Sequence[str] | None, patience: float) -> None:
     """Print the table: two classes, the bare value of an estimator, all draws of a test, least of three runs."""
-    sizes = [10**k for k in range(3, 9) if 10**k <= most]
+    sizes = [10**k for k in range(3, 9) if 10**k <= max_rows]
     head = " ".join(f"{n:>9,}" for n in sizes)
     print(f"{'member':14} {'stated':24} {'exponent':>8} {'stated':>6}    {head}")
     for registry in (ESTIMATORS, TESTS):
         for name in registry.names():
-            if not members or name in members:
+            if not methods or name in methods:
                 _line(registry, name, sizes, patience)
 
 
@@ -44,13 +44,13 @@ def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) 
                 break
     except InputError as refusal:
         refused = f"  {refusal.code} {refusal.problem}"
-    found = exponent(times)
-    said, power = stated(registry.load(name))
+    slope = exponent(times)
+    cost_text, power = stated(registry.load(name))
     shown = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
-    fitted = "" if found is None else f"{found:.2f}"
+    slope_text = "" if slope is None else f"{slope:.2f}"
     promised = "" if power is None else f"{power:g}"
-    over = "!" if found is not None and power is not None and found > power + CLOSE else " "
-    print(f"{name:14} {said:24.24} {fitted:>8} {promised:>6} {over}  {shown}{refused}", flush=True)
+    flag = "!" if slope is not None and power is not None and slope > power + CLOSE else " "
+    print(f"{name:14} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {shown}{refused}", flush=True)
 
 
 def exponent(times: Mapping[int, float]) -> float | None:
@@ -61,41 +61,41 @@ def exponent(times: Mapping[int, float]) -> float | None:
     return float(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0])
 
 
-def stated(member: type) -> tuple[str, float | None]:
+def stated(method: type) -> tuple[str, float | None]:
     """The cost in the docstring, and the exponent of n in it; a logarithm counts as no power."""
     cost = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
     # "As for ECE" stands in the docstring of a class that inherits.
-    found = next((each for base in member.__mro__ if (each := cost.search(base.__doc__ or ""))), None)
-    if not found:
+    match = next((hit for base in method.__mro__ if (hit := cost.search(base.__doc__ or ""))), None)
+    if not match:
         return "?", None
-    said = " ".join(found[1].split())
-    if "n²" in said or "n^2" in said:
-        return said, 2.0
-    return said, 1.0 if re.search(r"\bn", said) else 0.0
+    cost_text = " ".join(match[1].split())
+    if "n²" in cost_text or "n^2" in cost_text:
+        return cost_text, 2.0
+    return cost_text, 1.0 if re.search(r"\bn", cost_text) else 0.0
 
 
 def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
     """The least of three evaluations, of one that takes longer than we wait."""
-    member = registry.make(name, {})
-    arrays = rows(n, votes=getattr(member, "redraws", "") == "votes")
-    best = np.inf
+    method = registry.make(name, {})
+    arrays = rows(n, votes=getattr(method, "redraws", "") == "votes")
+    fastest = np.inf
     for _ in range(3):
         preds = Predictions(*arrays)  # anew, so that nothing is kept from the last time
         begun = time.perf_counter()
-        answer(member, preds)
-        best = min(best, time.perf_counter() - begun)
-        if best > patience:
+        answer(method, preds)
+        fastest = min(fastest, time.perf_counter() - begun)
+        if fastest > patience:
             break
-    return best
+    return fastest
 
 
-def answer(member: Estimator | HypothesisTest, preds: Predictions) -> None:
+def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
     """What is timed: lens and value of an estimator, or a test's verdict with all its draws."""
-    if isinstance(member, HypothesisTest):
-        member(preds, [lens_for(preds, None, getattr(member, "statistic", None))], np.random.default_rng(0))
+    if isinstance(method, HypothesisTest):
+        method(preds, [lens_for(preds, None, getattr(method, "statistic", None))], np.random.default_rng(0))
         return
-    for view in lens_for(preds, None, member).views(preds):
-        member.value(view)
+    for view in lens_for(preds, None, method).views(preds):
+        method.value(view)
 
 
 @cache
@@ -105,6 +105,6 @@ def rows(n: int, *, votes: bool) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(0, 1.3, n)
     p, r = 1 / (1 + np.exp(-1.3 * x)), 1 / (1 + np.exp(-x))
     if votes:
-        seen = rng.binomial(9, r)
-        return np.stack([9 - seen, seen], axis=1), p
+        positive_votes = rng.binomial(9, r)
+        return np.stack([9 - positive_votes, positive_votes], axis=1), p
     return (rng.random(n) < r).astype(int), p

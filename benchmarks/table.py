@@ -65,18 +65,20 @@ class Standing:
         return None if limit is None else one.best <= limit
 
 
-def standings(found: Found) -> list[Standing]:
+def standings(results: Found) -> list[Standing]:
     """The measurements job by job, in the order of the jobs."""
-    names = list(dict.fromkeys(one.job for one in found.measurements))
-    return [_standing(job, found) for job in named(names)]
+    names = list(dict.fromkeys(one.job for one in results.measurements))
+    return [_standing(job, results) for job in named(names)]
 
 
-def _standing(job: Job, found: Found) -> Standing:
-    all_of = [one for one in found.measurements if one.job == job.name]
+def _standing(job: Job, results: Found) -> Standing:
+    all_of = [one for one in results.measurements if one.job == job.name]
     timed = [one for one in all_of if one.wall]
     ours = [one for one in timed if one.tool == OURS]
     differs = {
-        tool: about["differs"][job.question] for tool, about in found.tools.items() if job.question in about["differs"]
+        tool: about["differs"][job.question]
+        for tool, about in results.tools.items()
+        if job.question in about["differs"]
     }
     return Standing(
         job,
@@ -93,59 +95,63 @@ BUSY = "The machine was busy with other work: believe CPU times rather than wall
 HEADER = ("", "min", "median", "CPU", "extra peak", "value", "")
 
 
-def text(found: Found) -> str:
+def text(results: Found) -> str:
     """Everything, for a terminal."""
-    lines = [machine.sentence(found.machine), versions(found)]
-    lines += [f"left out: {why}" for why in found.absent]
-    lines += [BUSY] if machine.busy(found.machine) else []
-    for standing in standings(found):
-        lines += ["", f"{standing.job.title}  ({found.shapes[standing.job.data]})", *aligned(rows(standing))]
-        lines += [f"  {one.tool}: {one.note}" for one in standing.missing]
-        lines += [f"  {summary(standing)}"] if summary(standing) else []
+    lines = [machine.sentence(results.machine), versions(results)]
+    lines += [f"left out: {why}" for why in results.absent]
+    lines += [BUSY] if machine.busy(results.machine) else []
+    for job_result in standings(results):
+        lines += ["", f"{job_result.job.title}  ({results.shapes[job_result.job.data]})", *aligned(rows(job_result))]
+        lines += [f"  {one.tool}: {one.note}" for one in job_result.missing]
+        lines += [f"  {summary(job_result)}"] if summary(job_result) else []
     return "\n".join(lines)
 
 
-def versions(found: Found) -> str:
+def versions(results: Found) -> str:
     """`torch 2.13.0, …`."""
-    return ", ".join(f"{tool} {about['version']}".strip() for tool, about in found.tools.items())
+    return ", ".join(f"{tool} {about['version']}".strip() for tool, about in results.tools.items())
 
 
-def rows(standing: Standing) -> list[tuple[str, ...]]:
+def rows(job_result: Standing) -> list[tuple[str, ...]]:
     """The header and a row for each that was timed."""
-    ours = [] if standing.ours is None else [standing.ours]
+    ours = [] if job_result.ours is None else [job_result.ours]
     table = [HEADER]
-    for one in [*ours, *standing.also, *standing.peers, *standing.copies]:
+    for one in [*ours, *job_result.also, *job_result.peers, *job_result.copies]:
         name = f"{one.tool}{', ' if one.label else ''}{one.label}"
         peak = "" if one.peak is None else f"{one.peak:.{int(one.peak < 10)}f} MB"
         table.append((
             name, seconds(one.best), seconds(float(np.median(one.wall))), seconds(min(one.cpu)), peak,
-            " ".join(f"{v:.6f}" for v in one.value[:2]), _remark(standing, one),
+            " ".join(f"{v:.6f}" for v in one.value[:2]), _remark(job_result, one),
         ))  # fmt: skip
     return table
 
 
-def _remark(standing: Standing, one: Measurement) -> str:
+def _remark(job_result: Standing, one: Measurement) -> str:
     if one.tool == OURS:
-        kept, limit = standing.kept(one), standing.job.at_most.get(one.label)
-        return "" if kept is None else f"{'within' if kept else 'OVER'} {seconds(limit)}"
+        within_limit, limit = job_result.kept(one), job_result.job.at_most.get(one.label)
+        return "" if within_limit is None else f"{'within' if within_limit else 'OVER'} {seconds(limit)}"
     if one.tool == LIMIT:
         return ""
-    judged = {True: "agrees", False: "DIFFERS", None: "not judged"}[standing.agrees(one)]
-    return f"{judged}, {one.note}" if one.note else judged
+    agreement = {True: "agrees", False: "DIFFERS", None: "not judged"}[job_result.agrees(one)]
+    return f"{agreement}, {one.note}" if one.note else agreement
 
 
-def summary(standing: Standing) -> str:
+def summary(job_result: Standing) -> str:
     """`torchmetrics ÷ ours = 13.2, from arrays 4.1; CPU 12; ours = 1.4 × copyto, 0.5 × copy`."""
-    said = []
-    if standing.ratio is not None:
-        also = "".join(f", {one.label} {standing.against(one):.3g}" for one in standing.also)
-        said.append(f"{standing.rivals[0].tool} ÷ ours = {standing.ratio:.3g}{also}; CPU {standing.cpu_ratio:.3g}")
+    parts = []
+    if job_result.ratio is not None:
+        also = "".join(f", {one.label} {job_result.against(one):.3g}" for one in job_result.also)
+        parts.append(
+            f"{job_result.rivals[0].tool} ÷ ours = {job_result.ratio:.3g}{also}; CPU {job_result.cpu_ratio:.3g}"
+        )
     copies = [
-        f"{times:.3g} × {one.label}" for one in standing.copies if (times := standing.copying(one.label)) is not None
+        f"{times:.3g} × {one.label}"
+        for one in job_result.copies
+        if (times := job_result.copying(one.label)) is not None
     ]
     if copies:
-        said.append("ours = " + ", ".join(copies))
-    return "; ".join(said)
+        parts.append("ours = " + ", ".join(copies))
+    return "; ".join(parts)
 
 
 def seconds(t: float) -> str:

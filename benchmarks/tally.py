@@ -36,9 +36,9 @@ def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
     write(tiny, 1_000, dtype)
     write(large, min(rows, FILE), dtype)
     many = [str(large)] * max(1, rows // FILE)
-    read, whole = [sys.executable, "-c", READ], [sys.executable, "-c", AUDIT]
-    once([*whole, str(tiny)])
-    reading, auditing = cost([*read, *many], 1), cost([*whole, *many], 1)
+    read, audit_command = [sys.executable, "-c", READ], [sys.executable, "-c", AUDIT]
+    once([*audit_command, str(tiny)])
+    reading, auditing = cost([*read, *many], 1), cost([*audit_command, *many], 1)
     return [
         (f"read {rows:,} × 10", f"{reading.cpu:.1f} CPU-s"),
         (f"audit {rows:,} × 10", f"{auditing.cpu:.1f} CPU-s"),

@@ -22,27 +22,27 @@ class Timed:
 
     def run(self, times: int, *, memory: bool = False) -> dict[str, Any]:
         """Wall and CPU seconds of each call, the extra peak if asked for, and the value of the last one."""
-        wall, cpu, given, peak = [], [], None, None
+        wall, cpu, result, peak = [], [], None, None
         for _ in range(times):
             made = () if self.fresh is None else (self.fresh(),)
             if memory:
-                given, peak = peak_of(lambda made=made: self._clocked(made, wall, cpu))
+                result, peak = peak_of(lambda made=made: self._clocked(made, wall, cpu))
             else:
-                given = self._clocked(made, wall, cpu)
-        read = given if self.value is None else self.value(given)
+                result = self._clocked(made, wall, cpu)
+        read = result if self.value is None else self.value(result)
         return {"wall": wall, "cpu": cpu, "peak": peak, "value": numbers(read)}
 
     def _clocked(self, made: tuple[Any, ...], wall: list[float], cpu: list[float]) -> Any:
         begun, spent = time.perf_counter(), time.process_time()
-        given = self.call(*made)
+        result = self.call(*made)
         wall.append(time.perf_counter() - begun)
         cpu.append(time.process_time() - spent)
-        return given
+        return result
 
 
 def numbers(value: Any) -> list[float]:
     """A value as a list; none for a call that answers nothing, such as a copy."""
-    found = np.ravel(np.asarray([] if value is None else value, dtype=np.float64))
-    if not np.isfinite(found).all():
+    array = np.ravel(np.asarray([] if value is None else value, dtype=np.float64))
+    if not np.isfinite(array).all():
         raise ValueError(f"the value is {value}")
-    return found.tolist()
+    return array.tolist()

@@ -38,8 +38,8 @@ class Worker:
 
     def load(self, job: str, folder: str) -> dict[str, Any]:
         """Read the job's arrays and prepare what the tool takes; the labels of what can be timed."""
-        (asked,) = jobs.named([job])
-        self.prepared = labeled(self.tool.ANSWERS[asked.question](data.load(asked.data, Path(folder))))
+        (selected,) = jobs.named([job])
+        self.prepared = labeled(self.tool.ANSWERS[selected.question](data.load(selected.data, Path(folder))))
         return {"labels": list(self.prepared)}
 
     def run(self, label: str, times: int, memory: bool) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class Worker:
 
 def labeled(answer: Any) -> dict[str, Timed]:
     """A tool may give one call, or several by label; the one without a label is its main one."""
-    given: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {"": answer}
-    return {label: call if isinstance(call, Timed) else Timed(call) for label, call in given.items()}
+    calls: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {"": answer}
+    return {label: call if isinstance(call, Timed) else Timed(call) for label, call in calls.items()}
 
 
 def answered(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -94,10 +94,10 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     adult = to.Predictions(votes["y"].astype(int), votes["p"])
 
     def one(
-        name: str, rows: to.Predictions | dict[str, to.Predictions], said: str, diagram: str, **settings: object
+        name: str, rows: to.Predictions | dict[str, to.Predictions], argument: str, diagram: str, **settings: object
     ) -> Picture:
         words = "".join(f", {key}={value!r}" for key, value in settings.items())
-        return Picture(name, f'to.draw({said}, "{diagram}"{words})', lambda: to.draw(rows, diagram, **settings))
+        return Picture(name, f'to.draw({argument}, "{diagram}"{words})', lambda: to.draw(rows, diagram, **settings))
 
     chapter = "Where are the probabilities off?"
     yield chapter, one("reliability", vgg16, "vgg16", "reliability")
@@ -123,9 +123,9 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
 
     chapter = "Which model?"
     halves = {"before": vgg16[5000:], "after": None}
-    fitted = to.fit(vgg16[:5000], "temperature")
+    calibrator = to.fit(vgg16[:5000], "temperature")
     rest = vgg16[5000:]
-    halves["after"] = to.Predictions(rest.y, fitted.predict_proba(rest), classes=range(10))
+    halves["after"] = to.Predictions(rest.y, calibrator.predict_proba(rest), classes=range(10))
     yield chapter, one("comparison", halves, '{"before": vgg16, "after": recalibrated}', "comparison")
     yield chapter, one("comparison_nets", four, "nets", "comparison")
     yield chapter, one("murphy", {name: rain[name] for name in ("EMOS", "ENS")}, "two of rain", "murphy")
@@ -152,14 +152,14 @@ def epochs(count: int = 30) -> dict[str, to.Predictions]:
 
     pixels, digit = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(digit))
-    learn, judge = order[:900], order[900:]
-    found = {}
+    learn, test = order[:900], order[900:]
+    predictions = {}
     for run in ("a", "b"):
         net = MLPClassifier((64,), random_state=ord(run), learning_rate_init=0.003)
         for epoch in range(1, count + 1):
             net.partial_fit(pixels[learn] / 16, digit[learn], classes=range(10))
-            found[f"{run}/{epoch}"] = to.Predictions(digit[judge], net.predict_proba(pixels[judge] / 16))
-    return found
+            predictions[f"{run}/{epoch}"] = to.Predictions(digit[test], net.predict_proba(pixels[test] / 16))
+    return predictions
 
 
 if __name__ == "__main__":

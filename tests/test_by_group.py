@@ -137,7 +137,7 @@ def test_a_group_of_one_row_is_told_and_undecided():
 def test_a_small_group_is_never_fine():
     p, y, _ = calibrated(4, 4000)
     group = np.repeat(["large", "small"], [3950, 50])
-    found = by_group(Predictions(y, p, group=group), least=0.08, resamples=199)
+    found = by_group(Predictions(y, p, group=group), min_effect=0.08, resamples=199)
     assert [each.standing for each in found.groups] == ["within", "undecided"]
     large, small = found.groups
     assert small.seen_from > large.seen_from > large.estimate.noise_floor

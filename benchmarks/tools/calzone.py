@@ -15,22 +15,22 @@ DISTRIBUTION = "calzone-tool"
 TOO_SLOW = {"class-wise-1000": "a table of 5·10⁴ × 15 per class"}
 
 
-def one(given: Arrays, *, by_mass: bool) -> Callable[[], float]:
+def one(arrays: Arrays, *, by_mass: bool) -> Callable[[], float]:
     """15 right-closed bins; a mask of n × 15 is its way."""
-    return lambda: table(given, None, by_mass=by_mass)
+    return lambda: table(arrays, None, by_mass=by_mass)
 
 
-def class_wise(given: Arrays) -> Callable[[], float]:
+def class_wise(arrays: Arrays) -> Callable[[], float]:
     """The mean over classes, which the user makes."""
-    return lambda: np.mean([table(given, k, by_mass=False) for k in range(given["P"].shape[1])])
+    return lambda: np.mean([table(arrays, k, by_mass=False) for k in range(arrays["P"].shape[1])])
 
 
-def table(given: Arrays, k: int | None, *, by_mass: bool) -> float:
+def table(arrays: Arrays, k: int | None, *, by_mass: bool) -> float:
     """The ECE of one reliability table."""
-    rate, said, _, count = reliability_diagram(
-        given["y"], given["P"], num_bins=15, class_to_plot=k, is_equal_freq=by_mass
+    rate, predicted, _, count = reliability_diagram(
+        arrays["y"], arrays["P"], num_bins=15, class_to_plot=k, is_equal_freq=by_mass
     )
-    return calculate_ece_mce(rate, said, count)[0]
+    return calculate_ece_mce(rate, predicted, count)[0]
 
 
 ANSWERS = {

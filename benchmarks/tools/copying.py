@@ -12,9 +12,9 @@ from benchmarks.data import Arrays
 DISTRIBUTION = "numpy"
 
 
-def copies(given: Arrays) -> dict[str, Callable[[], Any]]:
+def copies(arrays: Arrays) -> dict[str, Callable[[], Any]]:
     """Both ways; neither has a value."""
-    P, buffer = given["P"], np.zeros_like(given["P"])
+    P, buffer = arrays["P"], np.zeros_like(arrays["P"])
 
     def fresh() -> None:
         P.copy()

@@ -24,9 +24,9 @@ SETTINGS = [
 ]
 
 
-def experiment(given: Arrays) -> Timed:
+def experiment(arrays: Arrays) -> Timed:
     """15 estimators in both settings on every set of rows."""
-    return Timed(lambda: inner_loop(given["P"], given["y"], given["rows"]), value=lambda found: found.mean())
+    return Timed(lambda: inner_loop(arrays["P"], arrays["y"], arrays["rows"]), value=lambda estimates: estimates.mean())
 
 
 def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -34,19 +34,19 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     model = SimpleNamespace(classes_=np.arange(P.shape[1]))
     guess, confidence = P.argmax(axis=1), P.max(axis=1)
     table = []
-    for each in rows:
-        found = []
+    for sample in rows:
+        estimates = []
         takes: dict[str, dict[str, Any]] = {
-            "confidence": {"confidence_scores": confidence[each], "predictions": guess[each]},
-            "classwise": {"scores": P[each]},
+            "confidence": {"confidence_scores": confidence[sample], "predictions": guess[sample]},
+            "classwise": {"scores": P[sample]},
         }
         for setting, scores in takes.items():
             for family, chosen in SETTINGS:
                 name = f"direct_{setting}_ece" if family == "direct" else f"{setting}_{family}"
-                value = getattr(metrics, name)(model=model, Y=y[each], **scores, **chosen)
+                value = getattr(metrics, name)(model=model, Y=y[sample], **scores, **chosen)
                 if (setting, chosen.get("bandwidth")) != ("classwise", "silverman"):
-                    found.append(value)
-        table.append(found)
+                    estimates.append(value)
+        table.append(estimates)
     return np.array(table)
 
 

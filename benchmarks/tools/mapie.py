@@ -15,15 +15,15 @@ from benchmarks.data import Arrays
 DISTRIBUTION = "mapie"
 
 
-def one(given: Arrays, strategy: str) -> Callable[[], float]:
+def one(arrays: Arrays, strategy: str) -> Callable[[], float]:
     """Whether each prediction hit is for the user to say."""
-    P, y = given["P"], given["y"]
+    P, y = arrays["P"], arrays["y"]
     return lambda: expected_calibration_error(P.argmax(axis=1) == y, P, num_bins=16, split_strategy=strategy)
 
 
-def class_wise(given: Arrays) -> Callable[[], float]:
+def class_wise(arrays: Arrays) -> Callable[[], float]:
     """The mean over classes."""
-    P, y = given["P"], given["y"]
+    P, y = arrays["P"], arrays["y"]
     return lambda: expected_calibration_error(
         y, P, num_bins=16, split_strategy="uniform", classwise=True, class_labels=y
     )

@@ -14,21 +14,21 @@ from benchmarks.timed import Timed
 DISTRIBUTION = "netcal"
 
 
-def top_label(given: Arrays) -> Callable[[], float]:
+def top_label(arrays: Arrays) -> Callable[[], float]:
     """15 bins of equal width."""
-    return lambda: ECE(15).measure(given["P"], given["y"])
+    return lambda: ECE(15).measure(arrays["P"], arrays["y"])
 
 
-def equal_mass(given: Arrays) -> Callable[[], float]:
+def equal_mass(arrays: Arrays) -> Callable[[], float]:
     """15 bins between quantiles."""
-    return lambda: ECE(15, equal_intervals=False).measure(given["P"], given["y"])
+    return lambda: ECE(15, equal_intervals=False).measure(arrays["P"], arrays["y"])
 
 
-def isotonic(given: Arrays) -> Timed:
+def isotonic(arrays: Arrays) -> Timed:
     """A curve per class, then the rows divided by their sums."""
     return Timed(
-        lambda: IsotonicRegression().fit(given["P"], given["y"]),
-        value=lambda fitted: np.square(fitted.transform(given["P"][:1000])).mean(),
+        lambda: IsotonicRegression().fit(arrays["P"], arrays["y"]),
+        value=lambda calibrator: np.square(calibrator.transform(arrays["P"][:1000])).mean(),
     )
 
 

@@ -26,9 +26,9 @@ PROBE = 1000  # rows on which a fitted map is compared
 def measured(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[str, Timed]]:
     """The bare value of an estimator, from predictions and from arrays."""
 
-    def answer(given: Arrays) -> dict[str, Timed]:
+    def answer(arrays: Arrays) -> dict[str, Timed]:
         def checked() -> to.Predictions:
-            return to.Predictions(given["y"], given["P"])
+            return to.Predictions(arrays["y"], arrays["P"])
 
         def ask(preds: to.Predictions) -> float:
             return to.measure(preds, name, lens=lens, interval=None, **settings).value
@@ -39,22 +39,22 @@ def measured(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[s
     return answer
 
 
-def resampled(given: Arrays) -> dict[str, Timed]:
+def resampled(arrays: Arrays) -> dict[str, Timed]:
     """A percentile interval: its resamples alone, and as it is asked for, with the value and its noise floor."""
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
 
     def alone(preds: to.Predictions) -> list[float]:
-        (found,) = bootstrap(preds, [Asked.of(error, lens, preds)], 1000, np.random.default_rng(0))
-        return np.percentile(found.values[0], [2.5, 97.5])
+        (result,) = bootstrap(preds, [Asked.of(error, lens, preds)], 1000, np.random.default_rng(0))
+        return np.percentile(result.values[0], [2.5, 97.5])
 
-    def asked(preds: to.Predictions) -> list[float]:
-        found = to.measure(preds, "ece", lens="confidence", interval="percentile", resamples=1000).interval
-        return [found.low, found.high]
+    def measure_interval(preds: to.Predictions) -> list[float]:
+        result = to.measure(preds, "ece", lens="confidence", interval="percentile", resamples=1000).interval
+        return [result.low, result.high]
 
     def checked() -> to.Predictions:
-        return to.Predictions(given["y"], given["P"])
+        return to.Predictions(arrays["y"], arrays["P"])
 
-    return {"": Timed(alone, fresh=checked), "measure with noise floor": Timed(asked, fresh=checked)}
+    return {"": Timed(alone, fresh=checked), "measure with noise floor": Timed(measure_interval, fresh=checked)}
 
 
 # The 15 estimators of the 2021 experiment with its rules: left-closed bins, the last adaptive bin takes what is left,
@@ -72,9 +72,9 @@ BINNED = [
 BANDWIDTHS = ("silverman", 0.1, 0.033)
 
 
-def experiment(given: Arrays) -> Timed:
+def experiment(arrays: Arrays) -> Timed:
     """The inner loop of the 2021 experiment; its mean over all estimates but the class-wise kernel one by Silverman."""
-    return Timed(lambda: inner_loop(given["P"], given["y"], given["rows"]), value=lambda found: found.mean())
+    return Timed(lambda: inner_loop(arrays["P"], arrays["y"], arrays["rows"]), value=lambda estimates: estimates.mean())
 
 
 def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -89,39 +89,39 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
             table.append(np.mean([error.each(sets) for sets in views], axis=0))
         for bandwidth in BANDWIDTHS:
             error = ESTIMATORS.make("ece_kde", {"bandwidth": bandwidth, **span})
-            found = np.mean([error.each(sets) for sets in views], axis=0)
+            mean_errors = np.mean([error.each(sets) for sets in views], axis=0)
             if (lens, bandwidth) != ("classwise", "silverman"):
-                table.append(found)
+                table.append(mean_errors)
     return np.array(table).T
 
 
-def paired(given: Arrays) -> Timed:
+def paired(arrays: Arrays) -> Timed:
     """The test by redrawn labels whose statistic compares all pairs of rows; no peer has it for more than two classes."""
     return Timed(
         lambda preds: to.test(preds, "skce"),
-        fresh=lambda: to.Predictions(given["y"], given["P"]),
+        fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),
         value=lambda verdict: verdict.statistic,
     )
 
 
-def temperature(given: Arrays) -> Timed:
+def temperature(arrays: Arrays) -> Timed:
     """The fit, and its inverse temperature."""
     return Timed(
         lambda preds: to.fit(preds, "temperature"),
-        fresh=lambda: to.Predictions(given["y"], given["P"]),
-        value=lambda fitted: fitted.map.beta,
+        fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),
+        value=lambda calibrator: calibrator.map.beta,
     )
 
 
 def fitted(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable[[Arrays], dict[str, Timed]]:
     """A fit, and the mean square of what it makes of some rows; `also` are other methods for the same job."""
 
-    def answer(given: Arrays) -> dict[str, Timed]:
+    def answer(arrays: Arrays) -> dict[str, Timed]:
         def timed(method: str, **settings: Any) -> Timed:
             return Timed(
                 lambda preds: to.fit(preds, method, **settings),
-                fresh=lambda: to.Predictions(given["y"], given["P"]),
-                value=lambda found: np.square(found.predict_proba(given["P"][:PROBE])).mean(),
+                fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),
+                value=lambda calibrator: np.square(calibrator.predict_proba(arrays["P"][:PROBE])).mean(),
             )
 
         others = {
@@ -133,29 +133,29 @@ def fitted(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable
     return answer
 
 
-def draws(given: Arrays) -> dict[str, Timed]:
+def draws(arrays: Arrays) -> dict[str, Timed]:
     """1,000 bootstrap resamples and null draws from a tally, and from cells that stand for a hundred times the rows."""
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
-    tally = to.tally(to.Predictions(given["y"], given["P"]))
+    tally = to.tally(to.Predictions(arrays["y"], arrays["P"]))
 
-    def few_asked() -> Asked:
+    def small_estimand() -> Asked:
         return asked_of(tally, error, lens)
 
-    def many_asked() -> Asked:
+    def large_estimand() -> Asked:
         return Asked(error, lens, tuple(times(view, 100) for view in tally.views(lens)))
 
     rng = np.random.default_rng(0)
     return {
-        "bootstrap": Timed(lambda asked: from_cells(asked, 1000, rng), few_asked, spread),
-        "redraw": Timed(lambda asked: cell_draws(asked, 1000, rng), few_asked, np.mean),
-        "bootstrap, 100 × rows": Timed(lambda asked: from_cells(asked, 1000, rng), many_asked, spread),
-        "redraw, 100 × rows": Timed(lambda asked: cell_draws(asked, 1000, rng), many_asked, np.mean),
+        "bootstrap": Timed(lambda estimand: from_cells(estimand, 1000, rng), small_estimand, spread),
+        "redraw": Timed(lambda estimand: cell_draws(estimand, 1000, rng), small_estimand, np.mean),
+        "bootstrap, 100 × rows": Timed(lambda estimand: from_cells(estimand, 1000, rng), large_estimand, spread),
+        "redraw, 100 × rows": Timed(lambda estimand: cell_draws(estimand, 1000, rng), large_estimand, np.mean),
     }
 
 
-def spread(found: Any) -> float:
+def spread(replicates: Any) -> float:
     """The mean of the resamples."""
-    return found.values.mean()
+    return replicates.values.mean()
 
 
 def times(view: View, factor: int) -> View:

@@ -16,13 +16,13 @@ from benchmarks.data import Arrays
 DISTRIBUTION = "probcal"
 
 
-def binary(given: Arrays, strategy: str) -> Callable[[], float]:
+def binary(arrays: Arrays, strategy: str) -> Callable[[], float]:
     """15 bins; a score on an edge goes to the upper one."""
 
     def ask() -> float:
-        P, y = given["P"], given["y"]
-        best = P.argmax(axis=1)
-        return ece((best == y).astype(np.int64), P[np.arange(len(P)), best], n_bins=15, strategy=strategy)
+        P, y = arrays["P"], arrays["y"]
+        top_class = P.argmax(axis=1)
+        return ece((top_class == y).astype(np.int64), P[np.arange(len(P)), top_class], n_bins=15, strategy=strategy)
 
     return ask
 

@@ -18,30 +18,30 @@ from benchmarks.timed import Timed
 DISTRIBUTION = "probmetrics"
 
 
-def top_label(given: Arrays) -> Callable[[], float]:
+def top_label(arrays: Arrays) -> Callable[[], float]:
     """15 left-closed bins, probabilities clipped to [1e-7, 1 − 1e-7]."""
-    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
     return lambda: CalibrationError(n_bins=15).compute_from_labels_probs(y, P).item()
 
 
-def temperature(given: Arrays) -> Timed:
+def temperature(arrays: Arrays) -> Timed:
     """Bisection on the gradient, its default."""
-    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
 
     def ask() -> object:
         return get_calibrator("temp-scaling").fit_torch(CategoricalProbs(P), y)
 
-    return Timed(ask, value=lambda fitted: fitted.invtemp_)
+    return Timed(ask, value=lambda calibrator: calibrator.invtemp_)
 
 
 def fitted(name: str) -> Callable[[Arrays], Timed]:
     """A fit with its defaults, and the mean square of what it makes of some rows."""
 
-    def answer(given: Arrays) -> Timed:
-        P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    def answer(arrays: Arrays) -> Timed:
+        P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
 
-        def value(found: object) -> float:
-            return found.predict_proba_torch(CategoricalProbs(P[:1000])).get_probs().square().mean().item()
+        def value(calibrator: object) -> float:
+            return calibrator.predict_proba_torch(CategoricalProbs(P[:1000])).get_probs().square().mean().item()
 
         return Timed(
             lambda: get_calibrator(name, **{f"{name}_print_init_info": False}).fit_torch(CategoricalProbs(P), y),

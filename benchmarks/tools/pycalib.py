@@ -15,17 +15,17 @@ from benchmarks.data import Arrays
 DISTRIBUTION = ""
 
 
-def top_label(given: Arrays) -> Callable[[], float]:
+def top_label(arrays: Arrays) -> Callable[[], float]:
     """15 right-closed bins."""
-    return lambda: conf_ECE(given["y"], given["P"], bins=15)
+    return lambda: conf_ECE(arrays["y"], arrays["P"], bins=15)
 
 
-def class_wise(given: Arrays) -> Callable[[], float]:
+def class_wise(arrays: Arrays) -> Callable[[], float]:
     """The mean over classes, 15 left-closed bins."""
-    P, y = given["P"], given["y"]
-    seen = np.zeros(P.shape, dtype=np.int8)
-    seen[np.arange(len(y)), y] = 1
-    return lambda: classwise_ECE(seen, P, bins=15)
+    P, y = arrays["P"], arrays["y"]
+    onehot = np.zeros(P.shape, dtype=np.int8)
+    onehot[np.arange(len(y)), y] = 1
+    return lambda: classwise_ECE(onehot, P, bins=15)
 
 
 ANSWERS = {"top-label": top_label, "class-wise": class_wise}

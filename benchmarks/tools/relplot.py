@@ -11,11 +11,11 @@ from benchmarks.data import Arrays
 DISTRIBUTION = "relplot"
 
 
-def smooth(given: Arrays) -> Callable[[], float]:
+def smooth(arrays: Arrays) -> Callable[[], float]:
     """The kernel of the paper, mirrored at 0 and 1."""
 
     def ask() -> float:
-        confidence, hit = relplot.multiclass_logits_to_confidences(given["P"], given["y"], probs=True)
+        confidence, hit = relplot.multiclass_logits_to_confidences(arrays["P"], arrays["y"], probs=True)
         return relplot.smECE(confidence, hit)
 
     return ask

@@ -34,19 +34,19 @@ class Said(ClassifierMixin, BaseEstimator):
         return X
 
 
-def temperature(given: Arrays) -> Timed:
+def temperature(arrays: Arrays) -> Timed:
     """The fit, and its inverse temperature."""
-    P, y = given["P"], given["y"]
+    P, y = arrays["P"], arrays["y"]
 
     def ask() -> CalibratedClassifierCV:
         return CalibratedClassifierCV(FrozenEstimator(Said(P.shape[1])), method="temperature").fit(P, y)
 
-    return Timed(ask, value=lambda fitted: fitted.calibrated_classifiers_[0].calibrators[0].beta_)
+    return Timed(ask, value=lambda calibrator: calibrator.calibrated_classifiers_[0].calibrators[0].beta_)
 
 
-def isotonic(given: Arrays) -> Timed:
+def isotonic(arrays: Arrays) -> Timed:
     """A curve per class; the rows are divided by their sums outside the clock."""
-    P, y = given["P"], given["y"]
+    P, y = arrays["P"], arrays["y"]
 
     def ask() -> list[IsotonicRegression]:
         return [IsotonicRegression(out_of_bounds="clip").fit(P[:, k], y == k) for k in range(P.shape[1])]

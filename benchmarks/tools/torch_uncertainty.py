@@ -21,8 +21,8 @@ TOO_SLOW = {"class-wise-1000": "75 s and 1.8 GB were seen"}
 def metric(make: Callable[[int], torch.nn.Module]) -> Callable[[Arrays], Callable[[], float]]:
     """A new metric for every call, as it keeps what it has seen."""
 
-    def answer(given: Arrays) -> Callable[[], float]:
-        P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    def answer(arrays: Arrays) -> Callable[[], float]:
+        P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
 
         def ask() -> float:
             one = make(P.shape[1])

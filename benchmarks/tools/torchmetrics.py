@@ -12,9 +12,9 @@ from benchmarks.data import Arrays
 DISTRIBUTION = "torchmetrics"
 
 
-def top_label(given: Arrays) -> Callable[[], float]:
+def top_label(arrays: Arrays) -> Callable[[], float]:
     """15 left-closed bins, sums in float32."""
-    P, y = torch.from_numpy(given["P"]), torch.from_numpy(given["y"])
+    P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
     k = P.shape[1]
     return lambda: multiclass_calibration_error(P, y, num_classes=k, n_bins=15, norm="l1", validate_args=False).item()
 

@@ -12,19 +12,19 @@ DISTRIBUTION = "uncertainty-calibration"
 TOO_SLOW = {"class-wise-1000": "lists of 5·10⁷ pairs"}
 
 
-def top_label(given: Arrays) -> Callable[[], float]:
+def top_label(arrays: Arrays) -> Callable[[], float]:
     """15 right-closed bins."""
-    return lambda: get_ece(given["P"], given["y"], num_bins=15)
+    return lambda: get_ece(arrays["P"], arrays["y"], num_bins=15)
 
 
-def class_wise(given: Arrays) -> Callable[[], float]:
+def class_wise(arrays: Arrays) -> Callable[[], float]:
     """The mean over classes."""
-    return lambda: get_ece(given["P"], given["y"], num_bins=15, mode="marginal")
+    return lambda: get_ece(arrays["P"], arrays["y"], num_bins=15, mode="marginal")
 
 
-def equal_mass(given: Arrays) -> Callable[[], float]:
+def equal_mass(arrays: Arrays) -> Callable[[], float]:
     """Edges midway between neighbors."""
-    return lambda: get_ece_em(given["P"], given["y"], num_bins=15)
+    return lambda: get_ece_em(arrays["P"], arrays["y"], num_bins=15)
 
 
 ANSWERS = {"top-label": top_label, "class-wise": class_wise, "equal-mass": equal_mass}

@@ -90,16 +90,18 @@ def measure(
     >>> print(round(measure(preds, "brier").value, 4))
     0.0925
     """
-    sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
+    interval_spec = Sureness(
+        interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
+    )
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
-    member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
-    chosen = lens_for(rows, lens, member)
-    together = aggregate or chosen.aggregate
-    estimate = measured(rows, member, chosen, together, sure, generator)
-    said = dict(estimate.settings) | said_of(rng, rows, weight_kind, region)
-    return replace(estimate, settings=said, notes=tuple(dict.fromkeys([*notes_of(rows), *estimate.notes])))
+    chosen = lens_for(rows, lens, method)
+    aggregation = aggregate or chosen.aggregate
+    estimate = measured(rows, method, chosen, aggregation, interval_spec, generator)
+    settings_used = dict(estimate.settings) | said_of(rng, rows, weight_kind, region)
+    return replace(estimate, settings=settings_used, notes=tuple(dict.fromkeys([*notes_of(rows), *estimate.notes])))
 
 
 @pairs_arrays
@@ -152,35 +154,35 @@ def test(
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
     check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
-    member = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
+    method = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
-    if not several or len({str(each) if isinstance(each, (str, Lens)) else id(each) for each in several}) < len(
-        several
-    ):
+    if not several or len(
+        {str(lens_choice) if isinstance(lens_choice, (str, Lens)) else id(lens_choice) for lens_choice in several}
+    ) < len(several):
         raise InputError(
             "TO204", "Lenses judged together must be at least one, and differ.", describe(lens), "Name each lens once."
         )
-    statistic = getattr(member, "statistic", None)
-    own = statistic if isinstance(statistic, Estimator) else member
-    lenses = [lens_for(rows, each, own) for each in several]
-    error = None if margin is None else error_of(member, margin, lenses)
+    statistic = getattr(method, "statistic", None)
+    own = statistic if isinstance(statistic, Estimator) else method
+    lenses = [lens_for(rows, lens_choice, own) for lens_choice in several]
+    error = None if margin is None else error_of(method, margin, lenses)
     if not is_identity:
-        rows, lenses = under(rows, hypothesis, lenses, getattr(member, "redraw", "labels"))
+        rows, lenses = under(rows, hypothesis, lenses, getattr(method, "redraw", "labels"))
     if isinstance(rows, Tally):
-        verdict = member.from_tally(rows, lenses, generator)
+        verdict = method.from_tally(rows, lenses, generator)
     else:
-        verdict = member(rows, lenses, generator, progress)
+        verdict = method(rows, lenses, generator, progress)
     if margin is not None and error is not None:
-        verdict = judged_by(margin, verdict, member, error, rows, lenses[0], level, as_generator(rng))
-    said = said_of(rng, rows, weight_kind, region)
+        verdict = judged_by(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
+    settings_used = said_of(rng, rows, weight_kind, region)
     if not is_identity:
-        said["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
-        of_it = f"the probability that the hypothesis {said['hypothesis']} gives it"
+        settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
+        of_it = f"the probability that the hypothesis {settings_used['hypothesis']} gives it"
         verdict = replace(verdict, null=verdict.null.replace("its stated probability", of_it))
     notes = dict.fromkeys([*notes_of(rows), *verdict.notes])
-    return replace(verdict, settings=dict(verdict.settings) | said, notes=tuple(notes))
+    return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))
 
 
 @pairs_arrays
@@ -238,18 +240,18 @@ def power(
     check_asked(test, estimator, width, {"n": n, "effect": effect} | own)
     plan = Plan(n, power, effect, alpha, **own)
     if width is not None:
-        together = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
+        aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
         error = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
         chosen = lens_for(rows, lens, error)
-        found = rows_for(rows, error, chosen, together or chosen.aggregate, width, plan.alpha, generator, progress)
+        result = rows_for(rows, error, chosen, aggregation or chosen.aggregate, width, plan.alpha, generator, progress)
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "resamples"):
             settings.setdefault("resamples", redraws_for(plan.alpha))
-        member = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
-        statistic = getattr(member, "statistic", None)
-        chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else member)
-        found = power_of(rows, member, chosen, plan, generator, progress)
-    return replace(found, settings=dict(found.settings) | said_of(rng, rows, weight_kind, region))
+        method = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
+        statistic = getattr(method, "statistic", None)
+        chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else method)
+        result = power_of(rows, method, chosen, plan, generator, progress)
+    return replace(result, settings=dict(result.settings) | said_of(rng, rows, weight_kind, region))
 
 
 @pairs_arrays
@@ -290,9 +292,9 @@ def fit(
         method = method.made()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
-    rule = member_of(CALIBRATORS, Rule, method, settings)
+    spec = member_of(CALIBRATORS, Rule, method, settings)
     rows = in_passes(data, mode, weight_kind, IN_MEMORY)
-    return fitted(rule, rows, repeated=weight_kind == "frequency")
+    return fitted(spec, rows, repeated=weight_kind == "frequency")
 
 
 @pairs_arrays
@@ -326,17 +328,17 @@ def draw(
 
     as_generator(rng)
     presentation = Presentation(title, figsize, dpi, legend)
-    member = member_of(DIAGRAMS, Recipe, diagram, settings)
-    models = {name: resolved(each, mode, weight_kind) for name, each in _models(data).items()}
+    recipe = member_of(DIAGRAMS, Recipe, diagram, settings)
+    models = {name: resolved(model, mode, weight_kind) for name, model in _models(data).items()}
     rows = next(iter(models.values()))
-    picture = member.of_models(models, lens_for(rows, lens, member), rng)
+    picture = recipe.of_models(models, lens_for(rows, lens, recipe), rng)
     notes = [*notes_of(*models.values()), *picture.notes]
-    clustered = any(isinstance(each, Predictions) and each.cluster is not None for each in models.values())
-    if clustered and not member.clusters:
+    clustered = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
+    if clustered and not recipe.clusters:
         text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
         notes.append(Note("TN248", text))
-    said = dict(picture.settings) | said_of(rng, rows, weight_kind)
-    picture = replace(picture, settings=said, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
+    settings_used = dict(picture.settings) | said_of(rng, rows, weight_kind)
+    picture = replace(picture, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
     if ax is not None:
         picture.draw(ax, figsize=figsize, dpi=dpi)
     return picture
@@ -386,7 +388,7 @@ def tally(
     if resume is not None:
         from trueodds.sources.resumed import resumed
 
-        settings = {"lenses": [str(as_lens(each)) for each in lenses], "grid": grid, "bins": bins}
+        settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
         return resumed(source, step, resume, settings, progress)
     total: Tally = source.reduce(step, progress=progress)
     return total

@@ -34,7 +34,7 @@ def by_group(
     *,
     lens: Any = None,
     crossings: bool | int = False,
-    least: float = 0.05,
+    min_effect: float = 0.05,
     against: str = "pairs",
     interval: str | None = "auto",
     level: float = 0.95,
@@ -53,7 +53,7 @@ def by_group(
     called off is at most 1 − `level`, whichever others are.
 
     A subgroup is `off` where its joint p is at most 1 − level; `within` where it is not, and its interval ends below
-    `least`; else `undecided`: these rows tell neither. (Each `within` is a statement of its own, at the level of its
+    `min_effect`; else `undecided`: these rows tell neither. (Each `within` is a statement of its own, at the level of its
     interval; those of `off` hold together.) `seen_from` is the smallest error with which it would have been
     called off, the other groups and all redraws as they are, its share of chance included; None where no error that its
     rows can show would have been. `says` and `came` are its mean stated probability and the share that came, None where
@@ -76,7 +76,7 @@ def by_group(
         Which claim is examined, as for `measure`.
     crossings : bool or int
         How many columns are taken together: 2 (or True) adds the subgroups of every two columns.
-    least : float
+    min_effect : float
         The least error that matters, in the estimator's units; of use for errors that are 0 at calibration, which
         proper scores are not.
     against : {"pairs", "rest"}
@@ -114,43 +114,43 @@ def by_group(
     against = check("against", against, Literal["pairs", "rest"], "pairs")
     check("progress", progress, Callable[..., Any] | None)
     level = check("level", level, Level, 0.95)
-    sure = Sureness(interval, level, 2000 if resamples is None else resamples)
+    interval_spec = Sureness(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
-    member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolved(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
     _check(rows)
-    chosen = lens_for(rows, lens, member)
+    chosen = lens_for(rows, lens, method)
     combine = aggregate or chosen.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
-    found = taken(preds if isinstance(preds, Predictions) else rows, crossings, least)
-    groups = [group for each in found for group in each.groups]
+    partitions = taken(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
+    groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     say = progress or (lambda share, what: None)  # noqa: ARG005
     say(0.0, "redrawing labels")
-    judged = judge(
-        rows, groups, member, chosen, combine, redraws, 1 - level, generator,
+    group_tests = judge(
+        rows, groups, method, chosen, combine, redraws, 1 - level, generator,
         lambda share: say(0.4 * share, "redrawing labels"),
     )  # fmt: skip
-    question = gaps.Question(member, chosen, combine, sure, seed)
-    told = answered(
-        question, rows, found, judged, least, 1 - level, against,
+    question = gaps.Question(method, chosen, combine, interval_spec, seed)
+    group_results = answered(
+        question, rows, partitions, group_tests, min_effect, 1 - level, against,
         lambda share: say(0.4 + 0.4 * share, "measuring groups"),
     )  # fmt: skip
     say(0.85, "measuring all rows")
-    whole = measured(rows, member, chosen, combine, sure, generator)
-    said = dict(whole.settings) | {
+    overall = measured(rows, method, chosen, combine, interval_spec, generator)
+    settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
-        "columns": list(dict.fromkeys(group.column for group in groups)), "least": least, "against": against,
-        "redraws": redraws, "floor": judged.floor, "correction": "step-down min-p",
+        "columns": list(dict.fromkeys(group.column for group in groups)), "least": min_effect, "against": against,
+        "redraws": redraws, "floor": group_tests.floor, "correction": "step-down min-p",
     }  # fmt: skip
-    notes = [*notes_of(rows), *whole.notes, *judged.notes, *told.notes]
+    notes = [*notes_of(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")
     return ByGroup(
-        member.name, str(chosen), told.groups, whole, told.gaps, told.widest, judged.multicalibration, level,
-        judged.null, said | said_of(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
+        method.name, str(chosen), group_results.groups, overall, group_results.gaps, group_results.widest, group_tests.multicalibration, level,
+        group_tests.null, settings_used | said_of(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ class Display:
             fix = "For instance {'nb': P, 'rf': Q}."
             raise InputError("TO205", "A mapping of models holds at least one.", "an empty mapping", fix)
         models = {
-            str(name): Predictions(y_true, each, weight=sample_weight, classes=classes) for name, each in y_prob.items()
+            str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes) for name, prob in y_prob.items()
         }
         return cls._of(models, lens, ax, settings)
 
@@ -104,10 +104,10 @@ def __getattr__(name: str) -> type[Display]:
         fix = near(name, NAMES)
         raise AttributeError(f"There is no display {name!r}. {fix}")
     # The diagram's own example calls the diagram, with names that stand in its module.
-    said = (DIAGRAMS.load(NAMES[name]).__doc__ or "").partition(">>>")[0].rstrip()
-    found = type(name, (Display,), {"member": NAMES[name], "__doc__": said})
-    globals()[name] = found
-    return found
+    docstring = (DIAGRAMS.load(NAMES[name]).__doc__ or "").partition(">>>")[0].rstrip()
+    display_class = type(name, (Display,), {"member": NAMES[name], "__doc__": docstring})
+    globals()[name] = display_class
+    return display_class
 
 
 def __dir__() -> list[str]:

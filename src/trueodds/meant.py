@@ -33,14 +33,14 @@ BELONG = {
 }
 
 
-def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -> Any:
+def member_of(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
     """The member behind a name, with its settings; an instance has its own."""
-    known = isinstance(asked, str) and asked in registry.names()
+    known = isinstance(method, str) and method in registry.names()
     for name in settings.keys() & BELONG.keys():
-        if known and registry.takes(asked, name):
+        if known and registry.takes(method, name):
             continue
         raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
-    if isinstance(asked, kind):
+    if isinstance(method, kind):
         if settings:
             raise InputError(
                 "TO202",
@@ -48,17 +48,17 @@ def member_of(registry: Any, kind: type, asked: Any, settings: dict[str, Any]) -
                 ", ".join(settings),
                 "Set them on the instance, or give its name.",
             )
-        return asked
-    if not isinstance(asked, str):
+        return method
+    if not isinstance(method, str):
         raise InputError(
             "TO201",
             f"{registry.kind} must be a name or an instance.",
-            describe(asked),
+            describe(method),
             f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
-            if is_array(asked)
+            if is_array(method)
             else listed(registry.names()),
         )
-    return registry.make(asked, settings)
+    return registry.make(method, settings)
 
 
 def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def seeded_test(test: Any, settings: dict[str, Any], rng: Any, generator: np.ran
     return seeded(test, settings, rng, generator) if takes else settings
 
 
-def lens_for(rows: Predictions | Tally, lens: Any, member: Estimator | HypothesisTest | Recipe | None) -> Lens:
+def lens_for(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
     """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
     if lens is not None:
         return as_lens(lens)
-    if member is not None and member.lens and rows.kind == "classes":
-        return as_lens(member.lens)
+    if method is not None and method.lens and rows.kind == "classes":
+        return as_lens(method.lens)
     return default_lens(rows)
 
 
@@ -104,14 +104,16 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
 
 def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
     """What the call itself said, for the settings of its result."""
-    said: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
+    settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
-        said["region"] = region if isinstance(region, str) else getattr(region, "__name__", None) or describe(region)
+        settings["region"] = (
+            region if isinstance(region, str) else getattr(region, "__name__", None) or describe(region)
+        )
     if weight_kind != "importance" or (isinstance(rows, Predictions) and rows.weight is not None):
-        said["weight_kind"] = weight_kind
-    return said
+        settings["weight_kind"] = weight_kind
+    return settings
 
 
 def notes_of(*rows: Predictions | Tally) -> list[Note]:
     """What was noted of the rows when they were read, and what speaks against them as they are."""
-    return [note for each in rows if isinstance(each, Predictions) for note in (*each.notes, *doubts(each))]
+    return [note for preds in rows if isinstance(preds, Predictions) for note in (*preds.notes, *doubts(preds))]

@@ -35,24 +35,24 @@ class Scorer:
     def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The score of a fitted classifier on these rows: minus the error."""
         preds = Predictions.from_estimator(model, X, y, weight=sample_weight)
-        found = measure(
+        estimate = measure(
             preds, self.estimator, lens=self.lens, aggregate=self.aggregate, region=self.region, interval=None,
             weight_kind=self.weight_kind, rng=self.rng, **self.settings,
         )  # fmt: skip
-        member = self.estimator
-        if isinstance(member, str):
-            member = ESTIMATORS.make(member, self.settings)
-        score = -float(member.off(np.float64(found.value)))
+        estimator = self.estimator
+        if isinstance(estimator, str):
+            estimator = ESTIMATORS.make(estimator, self.settings)
+        score = -float(estimator.off(np.float64(estimate.value)))
         if not np.isfinite(score):
-            warnings.warn(self._explain(score, found), stacklevel=2)
+            warnings.warn(self._explain(score, estimate), stacklevel=2)
         return score
 
-    def _explain(self, score: float, found: Estimate) -> str:
+    def _explain(self, score: float, estimate: Estimate) -> str:
         """Why the score is not finite, and what makes it so."""
-        why = " ".join(str(note) for note in found.notes)
-        can_floor = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "floor")
-        fix = f" scorer({self.estimator!r}, floor=1e-12) takes smaller probabilities for 1e-12." if can_floor else ""
-        return f"The score {found.estimator} is {score}. {why}{fix}"
+        why = " ".join(str(note) for note in estimate.notes)
+        has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "floor")
+        fix = f" scorer({self.estimator!r}, floor=1e-12) takes smaller probabilities for 1e-12." if has_min_prob else ""
+        return f"The score {estimate.estimator} is {score}. {why}{fix}"
 
 
 def scorer(

@@ -123,17 +123,19 @@ def compare(
         estimator = b
     elif is_pair(a) and is_array(b):
         b = (a[0], b)  # of the same outcomes
-    sure = Sureness(interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample)
+    interval_spec = Sureness(
+        interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
+    )
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
     named, estimator = estimator is not None, DEFAULT if estimator is None else estimator
-    member = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
-    chosen = lens_for(first, lens, member)
+    chosen = lens_for(first, lens, method)
     _refuse_other_classes(models, chosen)
     swaps = SWAPS if resamples is None else resamples
-    contest = Contest(member, chosen, aggregate or chosen.aggregate, sure, null, paired, swaps)
+    contest = Contest(method, chosen, aggregate or chosen.aggregate, interval_spec, null, paired, swaps)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     doubted = [
         Note(note.code, f"{name}: {note.text}")
@@ -155,13 +157,13 @@ def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: i
     one, other = models
     score = member_of(ESTIMATORS, Estimator, "brier", {})
     lens = lens_for(models[one], None, score)
-    sure = replace(contest.sure, interval="auto")
-    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, sure=sure, null="auto")
-    found = brier.between(models[one], models[other], (one, other), seed)
-    interval, p = (f" {found.interval}" if found.interval else ""), found.pvalue
+    interval_spec = replace(contest.sure, interval="auto")
+    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, sure=interval_spec, null="auto")
+    comparison = brier.between(models[one], models[other], (one, other), seed)
+    interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (
         f"Brier score through {lens}, of calibration and sharpness together: {one} − {other} "
-        f"{figure(found.difference)}{interval}"
+        f"{figure(comparison.difference)}{interval}"
     )
     return Note("TN239", text + ("." if p is None else f", p={figure(p)}."))
 
@@ -188,7 +190,7 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
 
 def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
     """Refuse models of different classes where the scale depends on them: Brier's score of 2 is half that of 3."""
-    sizes = {name: (each.kind, each.k) for name, each in models.items()}
+    sizes = {name: (model.kind, model.k) for name, model in models.items()}
     if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
         words = {"classes": "{k} classes", "multilabel": "{k} independent labels", "confidence": "confidence alone"}
         raise InputError(
@@ -205,5 +207,5 @@ def _letter(number: int) -> str:
 
 def _rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
     """The rows of each model; beside a tally, the others are counted too."""
-    mode = "tally" if any(isinstance(each, Tally) for each in models.values()) else "exact"
-    return {name: resolved(each, mode, weight_kind) for name, each in models.items()}
+    mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
+    return {name: resolved(model, mode, weight_kind) for name, model in models.items()}

@@ -136,7 +136,7 @@ def test_small_groups_are_undecided_and_large_ones_within():
     preds = to.Predictions((rng.random(6000) < p).astype(int), p, group={"site": site})
     standing = {each["value"]: each["standing"] for each in audit(preds, resamples=99).to_dict()["groups"]}
     assert standing == {"few": "undecided", "many": "within"}
-    strict = audit(preds, resamples=99, least=0.001).to_dict()
+    strict = audit(preds, resamples=99, min_effect=0.001).to_dict()
     assert {each["standing"] for each in strict["groups"]} == {"undecided"}
 
 
@@ -164,7 +164,7 @@ def test_crossings_of_a_tally_or_of_one_column_are_refused():
     with pytest.raises(to.InputError, match="TO203"):
         audit(to.Predictions(preds.y, preds.p), crossings=True)
     with pytest.raises(to.InputError, match="TO203"):
-        audit(preds, least=-1)
+        audit(preds, min_effect=-1)
 
 
 def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():

@@ -49,15 +49,15 @@ def data(audit: Audit) -> Table:
 
 def _on_average(facts: Audit) -> list[tuple[str, str]]:
     """What was said and what came over all rows; of two classes first that of the second."""
-    said = []
+    rows = []
     if is_binary(facts):
         name = facts["classes"][1]
-        said = [
+        rows = [
             (f"mean P({name})", share(facts["mean_prediction"])),
             (f"share of {name}", share(facts["event_rate"])),
         ]
     return [
-        *said,
+        *rows,
         (_right(facts), share(facts.get("accuracy"))),
         ("mean confidence", share(facts.get("mean_confidence"))),
     ]
@@ -69,7 +69,7 @@ def _right(facts: Audit) -> str:
 
 def candidates(audit: Audit) -> Table:
     """What was tried as a fix, each scored on rows it was not fitted to."""
-    found = (audit.get("recalibration") or {"candidates": ()})["candidates"]
+    entries = (audit.get("recalibration") or {"candidates": ()})["candidates"]
     answers = audit["data"]["kind"] != "confidence"  # else a row has no answer that could change
     columns = (
         Column("method", NAMES),
@@ -83,12 +83,15 @@ def candidates(audit: Audit) -> Table:
         Column("", NAMES),
     )
     rows = zip(
-        (each["method"] for each in found),
-        ("–" if each.get("parameters") is None else plain(each["parameters"]) for each in found),
-        *(aligned([each.get(name) for each in found]) for name in ("log_loss", "brier", "difference", "se")),
-        (times(each.get("label_flips") if answers else None) for each in found),
-        (_signed(each.get("accuracy_change") if answers else None) for each in found),
-        ("chosen" if each.get("chosen") else "" for each in found),
+        (candidate["method"] for candidate in entries),
+        ("–" if candidate.get("parameters") is None else plain(candidate["parameters"]) for candidate in entries),
+        *(
+            aligned([candidate.get(name) for candidate in entries])
+            for name in ("log_loss", "brier", "difference", "se")
+        ),
+        (times(candidate.get("label_flips") if answers else None) for candidate in entries),
+        (_signed(candidate.get("accuracy_change") if answers else None) for candidate in entries),
+        ("chosen" if candidate.get("chosen") else "" for candidate in entries),
         strict=True,
     )
     intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. A method without a Brier score was far behind on the first folds and not fitted to the others."
@@ -104,80 +107,83 @@ def _signed(x: float | None) -> str:
 
 def fix(audit: Audit) -> Table:
     """The chosen fix on rows that neither fitted nor chose it."""
-    found = audit.get("recalibration") or {}
-    rows = found.get("rows") or {}
-    gain = found.get("gain_percent")
-    said = [
-        ("chosen", found.get("chosen") or "–"),
+    report = audit.get("recalibration") or {}
+    rows = report.get("rows") or {}
+    gain = report.get("gain_percent")
+    entries = [
+        ("chosen", report.get("chosen") or "–"),
         (
             "its parameters",
-            (found.get("summary") if found.get("applied") == found.get("chosen") else None) or "–",
+            (report.get("summary") if report.get("applied") == report.get("chosen") else None) or "–",
         ),
-        ("confirmed", yes(found.get("confirmed"))),
-        ("outcome", found.get("outcome") or "–"),
-        ("applied", found.get("applied") or "–"),
-        ("log loss before", log_loss(found, "before")),
-        ("log loss after", log_loss(found, "after")),
-        ("gain", figure(found.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
-        ("standard error of the gain", figure(found.get("gain_se"))),
-        ("the gain is at least", figure(found.get("gain_low"))),
-        ("and at most", figure(found.get("gain_high"))),
-        ("p of the gain", pvalue(found.get("pvalue"))),
-        ("rows that would confirm such a gain four times in five", times(found.get("needed_rows"))),
-        ("gain that would be confirmed four times in five", figure(found.get("detectable_gain"))),
-        *_answers(found, audit["data"]),
+        ("confirmed", yes(report.get("confirmed"))),
+        ("outcome", report.get("outcome") or "–"),
+        ("applied", report.get("applied") or "–"),
+        ("log loss before", log_loss(report, "before")),
+        ("log loss after", log_loss(report, "after")),
+        ("gain", figure(report.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
+        ("standard error of the gain", figure(report.get("gain_se"))),
+        ("the gain is at least", figure(report.get("gain_low"))),
+        ("and at most", figure(report.get("gain_high"))),
+        ("p of the gain", pvalue(report.get("pvalue"))),
+        ("rows that would confirm such a gain four times in five", times(report.get("needed_rows"))),
+        ("gain that would be confirmed four times in five", figure(report.get("detectable_gain"))),
+        *_answers(report, audit["data"]),
         *((f"rows to {name}", times(n)) for name, n in rows.items()),
-        ("uniform mixed in", figure(found.get("mixing"))),
-        ("smallest probability a logarithm saw", figure(found.get("floor"))),
+        ("uniform mixed in", figure(report.get("mixing"))),
+        ("smallest probability a logarithm saw", figure(report.get("floor"))),
     ]
-    kept = tuple(row for row in said if row[1] != "–")
-    return Table("The fix", (Column("", NAMES), Column("", NAMES)), kept if found else ())
+    filled = tuple(row for row in entries if row[1] != "–")
+    return Table("The fix", (Column("", NAMES), Column("", NAMES)), filled if report else ())
 
 
-def _answers(found: Audit, facts: Audit) -> list[tuple[str, str]]:
+def _answers(report: Audit, facts: Audit) -> list[tuple[str, str]]:
     """What the fix does to the answers; a confidence alone has none."""
     if facts["kind"] == "confidence":
         return [("accuracy, answers changed", "not applicable: a confidence alone names no answer")]
     right = _right(facts)
     return [
-        (f"{right} before, on the held-out rows", share(found.get("accuracy_before"))),
-        (f"{right} after, on the held-out rows", share(found.get("accuracy_after"))),
-        ("answers changed, on the held-out rows", times(found.get("label_flips"))),
+        (f"{right} before, on the held-out rows", share(report.get("accuracy_before"))),
+        (f"{right} after, on the held-out rows", share(report.get("accuracy_after"))),
+        ("answers changed, on the held-out rows", times(report.get("label_flips"))),
     ]
 
 
 def settings(audit: Audit) -> Table:
     """How everything was made, read back from what ran."""
     rows = [("audit", pairs(audit.get("settings") or {}))]
-    for each in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
-        how = dict(each.get("settings") or {})
-        if each["interval"]:
-            how["interval"] = each["interval"]["method"]
-            how["level"] = each["interval"]["level"]
-        rows.append((f"{each['estimator']}, {each['lens']}", pairs(how)))
-    rows += [(f"{each['test']}, {each['lens']}", pairs(each.get("settings") or {})) for each in audit["tests"]]
-    rows += [(f"{each['diagram']}, {each['lens']}", pairs(each.get("settings") or {})) for each in audit["diagrams"]]
-    kept = tuple(row for row in rows if row[1] != "–")
-    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), kept)
+    for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
+        how = dict(measure.get("settings") or {})
+        if measure["interval"]:
+            how["interval"] = measure["interval"]["method"]
+            how["level"] = measure["interval"]["level"]
+        rows.append((f"{measure['estimator']}, {measure['lens']}", pairs(how)))
+    rows += [(f"{test['test']}, {test['lens']}", pairs(test.get("settings") or {})) for test in audit["tests"]]
+    rows += [
+        (f"{diagram['diagram']}, {diagram['lens']}", pairs(diagram.get("settings") or {}))
+        for diagram in audit["diagrams"]
+    ]
+    filled = tuple(row for row in rows if row[1] != "–")
+    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), filled)
 
 
-def picture(diagram: Mapping[str, Any], most: int = 2000) -> Table:
+def picture(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
     """The numbers behind a picture, at most so many rows of them."""
-    return _of_columns("The numbers drawn", diagram["table"], most, _corners(diagram))
+    return _of_columns("The numbers drawn", diagram["table"], max_rows, _corners(diagram))
 
 
-def panels(diagram: Mapping[str, Any], most: int = 2000) -> Table:
+def panels(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
     """What a picture says of each of its panels."""
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _OF_THE_DRAWING.fullmatch(name)
     }
-    return _of_columns("Panel by panel", columns, most, _corners(diagram))
+    return _of_columns("Panel by panel", columns, max_rows, _corners(diagram))
 
 
 def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
     """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
-    found = (diagram.get("panels") or {}).items()
-    return {name.removeprefix("corner_"): values[0] for name, values in found if name.startswith("corner_")}
+    columns = (diagram.get("panels") or {}).items()
+    return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
 def _head(name: str, corners: Mapping[str, str]) -> str:
@@ -200,7 +206,7 @@ _OF_CORNERS = {
 }
 
 
-def _of_columns(title: str, columns: Mapping[str, Any], most: int, corners: Mapping[str, str]) -> Table:
+def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> Table:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_of(view) for view in shown.pop("view", ())]
     keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
@@ -214,7 +220,7 @@ def _of_columns(title: str, columns: Mapping[str, Any], most: int, corners: Mapp
         for name, values in shown.items()
     )
     rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
-    return Table(title, kinds, rows, keys=keys).filled().first(most)
+    return Table(title, kinds, rows, keys=keys).filled().first(max_rows)
 
 
 def _place(name: str) -> int:
@@ -237,18 +243,18 @@ def _cells(name: str, column: list[Any]) -> list[str]:
 
 def notes(audit: Audit) -> list[tuple[str, str]]:
     """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
-    found: dict[str, dict[str, None]] = {}
-    for each in every_note(audit):
-        found.setdefault(each["code"], {})[each["text"]] = None
-    return [(code, " ".join(texts)) for code, texts in found.items()]
+    texts_by_code: dict[str, dict[str, None]] = {}
+    for note in every_note(audit):
+        texts_by_code.setdefault(note["code"], {})[note["text"]] = None
+    return [(code, " ".join(texts)) for code, texts in texts_by_code.items()]
 
 
 def every_note(audit: Audit) -> Iterator[Mapping[str, Any]]:
     """The notes of the audit, then those of its parts, as JSON holds them; a note of several parts comes several times."""
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
-    for each in (audit.get("decisions") or {}).values():
-        yield from each.get("notes") or ()
+    for part in (audit.get("decisions") or {}).values():
+        yield from part.get("notes") or ()
     for family in ("measures", "tests", "diagrams"):
-        for each in audit[family]:
-            yield from each.get("notes") or ()
+        for part in audit[family]:
+            yield from part.get("notes") or ()

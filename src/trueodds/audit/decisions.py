@@ -36,34 +36,34 @@ def priced(
             "cost= with clusters",
             "Leave cost out, or audit one row per cluster.",
         )
-    asked = {"cost": cost, "actions": actions, "rng": rng}
-    regret = measure(rows, "decision_regret", level=level, **asked)
-    return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **asked).to_dict()}
+    settings = {"cost": cost, "actions": actions, "rng": rng}
+    regret = measure(rows, "decision_regret", level=level, **settings)
+    return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}
 
 
 def fact(audit: Audit) -> list[Fact]:
     """What acting on it costs, for the short answer."""
-    found = audit.get("decisions")
-    if not found:
+    decisions = audit.get("decisions")
+    if not decisions:
         return []
-    value, parts, p = found["regret"]["value"], found["regret"]["parts"], found["test"]["pvalue"]
-    how = found["regret"]["settings"]["calibrator"]
+    value, parts, p = decisions["regret"]["value"], decisions["regret"]["parts"], decisions["test"]["pvalue"]
+    how = decisions["regret"]["settings"]["calibrator"]
     both = f"{figure(parts['stated'])} per row as stated, {figure(parts['recalibrated'])} by {how} recalibration"
-    told = both if p is None else f"{both}; {chance(p, None)}"
+    remark = both if p is None else f"{both}; {chance(p, None)}"
     if value <= 0:
-        return [Fact("Acting on it costs", "no loss that is shown", told)]
+        return [Fact("Acting on it costs", "no loss that is shown", remark)]
     if p is None or p > audit["verdict"]["alpha"]:
-        return [Fact("Acting on it costs", f"{figure(value)} too much, or chance", told)]
-    return [Fact("Acting on it costs", f"{figure(value)} too much", told, "bad")]
+        return [Fact("Acting on it costs", f"{figure(value)} too much, or chance", remark)]
+    return [Fact("Acting on it costs", f"{figure(value)} too much", remark, "bad")]
 
 
 def account(audit: Audit) -> Table:
     """The regret in full, and where the costs change the action."""
     columns = (Column("", NAMES), Column("", NAMES))
-    found = audit.get("decisions")
-    if not found:
+    decisions = audit.get("decisions")
+    if not decisions:
         return Table("What acting on it costs", columns, ())
-    regret, parts = found["regret"], found["regret"]["parts"]
+    regret, parts = decisions["regret"], decisions["regret"]["parts"]
     (interval,) = spans([regret["interval"]])
     rows = [
         ("cost per row, as stated", figure(parts["stated"])),
@@ -71,16 +71,18 @@ def account(audit: Audit) -> Table:
         ("recalibrated by", regret["settings"]["calibrator"]),
         ("regret per row", figure(regret["value"])),
         ("its interval", interval),
-        ("p, one-sided", pvalue(found["test"]["pvalue"], None)),
+        ("p, one-sided", pvalue(decisions["test"]["pvalue"], None)),
         ("actions that change", share(parts["changed"])),
     ]
     data = audit["data"]
-    came = "it is right" if data["kind"] == "confidence" else f"{entity(data)} comes" if is_binary(data) else "it comes"
+    outcome_text = (
+        "it is right" if data["kind"] == "confidence" else f"{entity(data)} comes" if is_binary(data) else "it comes"
+    )
     for name, where in parts.items():
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
             rate = share(parts[f"rate there:{switch}"])
-            rows.append((switch, f"from a stated {share(where)} on, where {came} {rate} of the time"))
+            rows.append((switch, f"from a stated {share(where)} on, where {outcome_text} {rate} of the time"))
     intro = "In the costs' own units. A lower bound on the full regret: what this recalibration, fitted on other rows, saves."
     return Table("What acting on it costs", columns, tuple(rows), intro)
 

@@ -90,15 +90,15 @@ def of_rows(
     notes = repeats.copies(preds)
     if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
-    asked = [Asked.of(ece, lens, preds) for lens in lenses]
+    estimands = [Asked.of(ece, lens, preds) for lens in lenses]
     # Single classes are named by Holm's correction, which needs more draws the more there are.
-    views = max(len(each.views) for each in asked)
+    views = max(len(estimand.views) for estimand in estimands)
     groups = len(whom.groups) if _apart(preds) else 1
     drawn = enough(resamples, max(views, groups), alpha)
 
     # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
     of_groups = copy.deepcopy(rng)
-    judged = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
+    group_tests = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
 
     def tested(test: Omnibus) -> list[Verdict]:
         return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
@@ -114,26 +114,26 @@ def of_rows(
         null[:] = floors(preds, every, rng, REDRAWS)
         return null
 
-    answered = estimates(preds, [*scores, *asked], Sureness(level=level), rng, floors_of)
-    tests = [_with_floors(each, asked, null[len(scores) :]) for each in _family_first(tests, asked)]
+    answered = estimates(preds, [*scores, *estimands], Sureness(level=level), rng, floors_of)
+    tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
     progress(0.55, "judging")
-    found = Groups()
-    if judged is not None:
-        found = among_rows(
+    group_results = Groups()
+    if group_tests is not None:
+        group_results = among_rows(
             preds,
             whom,
-            judged,
+            group_tests,
             level,
             alpha_of_groups(tests[0], alpha),
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
         )
-        tests = [with_groups(tests[0], judged.joint, judged.floor), *tests[len(tests) > 1 :]]
+        tests = [with_groups(tests[0], group_tests.joint, group_tests.floor), *tests[len(tests) > 1 :]]
     errors = consistent(answered[2:], tests, preds.k, alpha)
     standard = measures_of(preds, level, rng)
     gap, z = _gap(preds)
-    notes = [*notes, *notes_of(preds), *(each for each in found.notes if each not in tests[0].notes)]
-    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, found, standard)
+    notes = [*notes, *notes_of(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
+    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, group_results, standard)
 
 
 def _whole(preds: Predictions) -> Lens:
@@ -145,29 +145,29 @@ def _apart(preds: Predictions) -> bool:
     return preds.kind == "multilabel" and preds.k > 1
 
 
-def _family_first(tests: Sequence[Verdict], asked: Sequence[Asked]) -> list[Verdict]:
+def _family_first(tests: Sequence[Verdict], estimands: Sequence[Asked]) -> list[Verdict]:
     """The family's verdict first; one lens of several views is a family by itself."""
-    if len(asked) > 1 or len(asked[0].views) == 1:
+    if len(estimands) > 1 or len(estimands[0].views) == 1:
         return list(tests)
     (only,) = tests
-    whole = replace(only, lens="family", pvalue=only.family_pvalue or only.pvalue, parts={})
-    return [whole, only]
+    family = replace(only, lens="family", pvalue=only.family_pvalue or only.pvalue, parts={})
+    return [family, only]
 
 
 def _at_floor(tests: Sequence[Verdict]) -> bool:
     """Whether more draws could name a single view that these cannot."""
-    least = 2 / (1 + RESAMPLES)
-    return any(part["pvalue"] <= least for test in tests[-2:] for part in test.parts.values())
+    threshold = 2 / (1 + RESAMPLES)
+    return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
 
 
-def _with_floors(verdict: Verdict, asked: Sequence[Asked], null: Sequence[Array | None]) -> Verdict:
+def _with_floors(verdict: Verdict, estimands: Sequence[Asked], null: Sequence[Array | None]) -> Verdict:
     """The verdict with the ECE and its noise floor beside each view that it names."""
-    for each, draws in zip(asked, null, strict=False):
-        if str(each.lens) != verdict.lens or len(each.views) == 1 or draws is None:
+    for estimand, draws in zip(estimands, null, strict=False):
+        if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
             continue
         more = {
             view.name: {"error": float(value), "noise_floor": float(drawn.mean())}
-            for view, value, drawn in zip(each.views, each.values, draws, strict=True)
+            for view, value, drawn in zip(estimand.views, estimand.values, draws, strict=True)
         }
         return replace(verdict, parts={name: {**part, **more.get(name, {})} for name, part in verdict.parts.items()})
     return verdict
@@ -182,21 +182,23 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
     interval is not below theirs.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
-    found = {each.lens: each for each in errors}
-    for lens, each in found.items():
-        if each.interval is not None and each.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
-            found[lens] = replace(each, interval=replace(each.interval, low=0.0))
-    whole = found.get("canonical")
-    if whole is not None and whole.interval is not None:
+    by_lens = {error.lens: error for error in errors}
+    for lens, error in by_lens.items():
+        if error.interval is not None and error.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
+            by_lens[lens] = replace(error, interval=replace(error.interval, low=0.0))
+    canonical = by_lens.get("canonical")
+    if canonical is not None and canonical.interval is not None:
         scaled = (("confidence", 1.0), ("classwise", classes / 2))
-        coarser = [(ends, factor) for lens, factor in scaled if lens in found and (ends := found[lens].interval)]
-        low = max([whole.interval.low, *(ends.low * factor for ends, factor in coarser)])
+        coarser = [(ends, factor) for lens, factor in scaled if lens in by_lens and (ends := by_lens[lens].interval)]
+        low = max([canonical.interval.low, *(ends.low * factor for ends, factor in coarser)])
         low = 0.0 if pvalues.get("canonical", 0.0) > alpha else low
-        high = max([whole.interval.high, *(ends.high * factor for ends, factor in coarser)])
-        ends = replace(whole.interval, low=min(low, whole.value), high=min(high, 1.0))
-        hides = whole.debiased is not None and whole.debiased < ends.low  # the floor was taken off more than noise
-        found["canonical"] = replace(whole, interval=ends, debiased=None if hides else whole.debiased)
-    return list(found.values())
+        high = max([canonical.interval.high, *(ends.high * factor for ends, factor in coarser)])
+        ends = replace(canonical.interval, low=min(low, canonical.value), high=min(high, 1.0))
+        hides = (
+            canonical.debiased is not None and canonical.debiased < ends.low
+        )  # the floor was taken off more than noise
+        by_lens["canonical"] = replace(canonical, interval=ends, debiased=None if hides else canonical.debiased)
+    return list(by_lens.values())
 
 
 def _groups_judged(
@@ -213,7 +215,9 @@ def _groups_judged(
         return judge(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
     claims = Claims.of(preds, whom.groups, ece, lens, "mean")
     draws = null_draws(preds, claims.asked, resamples, rng)
-    single = [claim_on(each, drawn, joint=False).pvalue for each, drawn in zip(claims.asked, draws, strict=True)]
+    single = [
+        claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.asked, draws, strict=True)
+    ]
     return apart(single, 1 / (1 + resamples))
 
 
@@ -223,11 +227,13 @@ def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
     return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
 
 
-def with_groups(family: Verdict, joint: Sequence[float], floor: float) -> Verdict:
+def with_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
     """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
-    p = min([family.pvalue / (1 - GROUPS), *(each / GROUPS for each in joint if not np.isnan(each))])
-    least = max((family.floor or 0.0) / (1 - GROUPS), floor / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0)
-    return _as_family(family, p, least)
+    p = min([family.pvalue / (1 - GROUPS), *(joint_p / GROUPS for joint_p in joint if not np.isnan(joint_p))])
+    family_min_pvalue = max(
+        (family.floor or 0.0) / (1 - GROUPS), min_pvalue / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0
+    )
+    return _as_family(family, p, family_min_pvalue)
 
 
 def alpha_of_fix(family: Verdict, alpha: float) -> float:
@@ -244,17 +250,17 @@ def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
     family, gain = facts.tests[0], 1.0 if pvalue is None else pvalue / FIX
     joint = family.pvalue / (1 - FIX)
     if alpha < joint and gain < joint:
-        whole = _as_family(family, gain, None)
+        combined = _as_family(family, gain, None)
     else:
-        whole = _as_family(family, joint, None if family.floor is None else family.floor / (1 - FIX))
-    return replace(facts, tests=[whole, *facts.tests[len(facts.tests) > 1 :]])
+        combined = _as_family(family, joint, None if family.floor is None else family.floor / (1 - FIX))
+    return replace(facts, tests=[combined, *facts.tests[len(facts.tests) > 1 :]])
 
 
-def _as_family(verdict: Verdict, pvalue: float, floor: float | None) -> Verdict:
+def _as_family(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
     """The verdict on all claims, with their joint p-value; single lenses keep their own."""
-    joint, least = min(pvalue, 1.0), None if floor is None else min(floor, 1.0)
+    joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
     parts = verdict.parts if verdict.lens == "family" else {}
-    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, floor=least, parts=parts)
+    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, floor=joint_min_pvalue, parts=parts)
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:

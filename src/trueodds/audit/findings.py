@@ -26,7 +26,7 @@ _REASONS = {
 
 def scores(audit: Audit) -> Table:
     """How good the probabilities are altogether."""
-    measured = [each for each in audit["measures"] if each["estimator"] in _PROPER]
+    measured = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER]
     columns = (
         Column("score", NAMES),
         Column("lens", NAMES),
@@ -36,20 +36,20 @@ def scores(audit: Audit) -> Table:
         Column("n"),
     )
     cells = zip(
-        (each["estimator"].replace("_", " ") for each in measured),
-        (each["lens"] for each in measured),
-        aligned([each["value"] for each in measured]),
-        spans([each["interval"] for each in measured]),
-        aligned([each["noise_floor"] for each in measured]),
-        (f"{each['n']:,}" for each in measured),
+        (measure["estimator"].replace("_", " ") for measure in measured),
+        (measure["lens"] for measure in measured),
+        aligned([measure["value"] for measure in measured]),
+        spans([measure["interval"] for measure in measured]),
+        aligned([measure["noise_floor"] for measure in measured]),
+        (f"{measure['n']:,}" for measure in measured),
         strict=True,
     )
     rows = [
-        (*row[:2], "infinite", *row[3:]) if each["value"] is None and each["estimator"] == "log_loss" else row
-        for each, row in zip(measured, cells, strict=True)
+        (*row[:2], "infinite", *row[3:]) if measure["value"] is None and measure["estimator"] == "log_loss" else row
+        for measure, row in zip(measured, cells, strict=True)
     ]
     intro = "Lower is better; calibration and sharpness both count."
-    if any(each["noise_floor"] is not None for each in measured):
+    if any(measure["noise_floor"] is not None for measure in measured):
         intro += (
             " Own expectation: the score expected by its own probabilities; "
             "a score far from it, either way, means miscalibration."
@@ -59,11 +59,11 @@ def scores(audit: Audit) -> Table:
 
 def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
     """Why a cell may hold no number, of the reasons that the measures themselves give."""
-    if all(each["interval"] and each["noise_floor"] is not None for each in measured):
+    if all(measure["interval"] and measure["noise_floor"] is not None for measure in measured):
         return ""
-    codes = dict.fromkeys(note["code"] for each in measured for note in each["notes"])
-    said = [f"{_REASONS[code]} ({code})" for code in codes if code in _REASONS]
-    return f" A dash: {'; '.join(said)}." if said else ""
+    codes = dict.fromkeys(note["code"] for measure in measured for note in measure["notes"])
+    reasons = [f"{_REASONS[code]} ({code})" for code in codes if code in _REASONS]
+    return f" A dash: {'; '.join(reasons)}." if reasons else ""
 
 
 _STANDARD = {
@@ -87,14 +87,14 @@ def standard(audit: Audit) -> Table:
         Column("what it is", NAMES, DETAIL),
     )
     rows = zip(
-        (_STANDARD[each["name"]][0] for each in measured),
-        aligned([each["value"] for each in measured]),
-        spans([each["interval"] for each in measured]),
-        (figure(each["ideal"]) for each in measured),
-        (_STANDARD[each["name"]][1] for each in measured),
+        (_STANDARD[measure["name"]][0] for measure in measured),
+        aligned([measure["value"] for measure in measured]),
+        spans([measure["interval"] for measure in measured]),
+        (figure(measure["ideal"]) for measure in measured),
+        (_STANDARD[measure["name"]][1] for measure in measured),
         strict=True,
     )
-    names = {each["name"] for each in measured}
+    names = {measure["name"] for measure in measured}
     intro = "Slope: of log odds; below 1 probabilities are too extreme, above 1 too timid."
     if "calibration_in_the_large" in names:
         intro = f"In the large: log odds to add; above 0 probabilities are too low. {intro} O:E: outcomes per predicted one."
@@ -105,8 +105,8 @@ def standard(audit: Audit) -> Table:
 
 def errors(audit: Audit) -> Table:
     """How far off, claim by claim."""
-    measured = [each for each in audit["measures"] if each["estimator"] not in _PROPER]
-    tests = [_tested(audit, each["lens"]) for each in measured]
+    measured = [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
+    tests = [_tested(audit, measure["lens"]) for measure in measured]
     columns = (
         Column("what is claimed", NAMES, DETAIL),
         Column("lens", NAMES),
@@ -120,19 +120,19 @@ def errors(audit: Audit) -> Table:
         Column("n"),
     )
     cells = zip(
-        (claim(each["lens"], audit["data"]) or each["lens"] for each in measured),
-        (each["lens"] for each in measured),
-        (each["estimator"].replace("_", " ") for each in measured),
-        aligned([each["value"] for each in measured]),
-        spans([each["interval"] for each in measured]),
-        aligned([each["noise_floor"] for each in measured]),
-        aligned([each.get("debiased") for each in measured]),
+        (claim(measure["lens"], audit["data"]) or measure["lens"] for measure in measured),
+        (measure["lens"] for measure in measured),
+        (measure["estimator"].replace("_", " ") for measure in measured),
+        aligned([measure["value"] for measure in measured]),
+        spans([measure["interval"] for measure in measured]),
+        aligned([measure["noise_floor"] for measure in measured]),
+        aligned([measure.get("debiased") for measure in measured]),
         (test.p for test in tests),
         (test.holm for test in tests),
-        (f"{each['n']:,}" for each in measured),
+        (f"{measure['n']:,}" for measure in measured),
         strict=True,
     )
-    marks = tuple(_mark(each["value"], each["interval"], each["noise_floor"]) for each in measured)
+    marks = tuple(_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
     intro = (
         "The noise floor is what a calibrated model would show on as many rows. p is that of the test of the same claim, "
         "which sees patterns beside the size of the error: it may be small where the interval begins at 0."
@@ -143,9 +143,9 @@ def errors(audit: Audit) -> Table:
     return Table("How far off", columns, tuple(cells), intro, marks=marks).filled()
 
 
-def _mark(value: float | None, interval: Mapping[str, Any] | None, floor: float | None) -> Mark:
+def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
     ends = interval or {}
-    return Mark(value, ends.get("low"), ends.get("high"), floor)
+    return Mark(value, ends.get("low"), ends.get("high"), noise_floor)
 
 
 class _Tested(NamedTuple):
@@ -162,13 +162,13 @@ def _tested(audit: Audit, lens: str) -> _Tested:
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
     p = own.get("pvalue", part.get("pvalue"))
-    floor = own.get("floor", _floor(audit))
-    return _Tested(pvalue(p, floor), _holm(p, part.get("holm"), floor), part.get("noise_floor"))
+    min_pvalue = own.get("floor", _floor(audit))
+    return _Tested(pvalue(p, min_pvalue), _holm(p, part.get("holm"), min_pvalue), part.get("noise_floor"))
 
 
-def _holm(p: float | None, holm: float | None, floor: float | None) -> str:
+def _holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
     """Holm's p of a claim; where its own p is at the floor, Holm's is no more than a bound either."""
-    bound = p is not None and floor is not None and p <= floor * (1 + 1e-9) and holm is not None and holm < 1
+    bound = p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
     return pvalue(holm, holm if bound else None)
 
 
@@ -179,7 +179,7 @@ def _floor(audit: Audit) -> float | None:
 
 
 def _level(audit: Audit) -> str:
-    levels = {each["interval"]["level"] for each in audit["measures"] if each["interval"]}
+    levels = {measure["interval"]["level"] for measure in audit["measures"] if measure["interval"]}
     return percent(levels.pop()) if len(levels) == 1 else ""
 
 
@@ -187,19 +187,19 @@ def classes(audit: Audit) -> Table:
     """The error of every class against the rest, worst first."""
     measured, tested = _by_class(audit["measures"]), _by_class(audit["tests"])
     names = dict.fromkeys([*measured["parts"], *tested["parts"]])
-    found = []
+    entries = []
     for name in names:
         part = tested["parts"].get(name, {})
-        found.append((name, measured["parts"].get(name, part.get("statistic")), part))
-    found.sort(key=lambda each: -(each[1] if each[1] is not None else -1.0))
+        entries.append((name, measured["parts"].get(name, part.get("statistic")), part))
+    entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
     columns = (Column("class", NAMES), Column("error"), Column("noise floor"), Column("p"), Column("Holm p"))
-    floor = _floor(audit)
+    min_pvalue = _floor(audit)
     rows = zip(
-        (class_of(name) for name, _, _ in found),
-        aligned([value for _, value, _ in found]),
-        aligned([part.get("noise_floor") for _, _, part in found]),
-        (pvalue(part.get("pvalue"), floor) for _, _, part in found),
-        (_holm(part.get("pvalue"), part.get("holm"), floor) for _, _, part in found),
+        (class_of(name) for name, _, _ in entries),
+        aligned([value for _, value, _ in entries]),
+        aligned([part.get("noise_floor") for _, _, part in entries]),
+        (pvalue(part.get("pvalue"), min_pvalue) for _, _, part in entries),
+        (_holm(part.get("pvalue"), part.get("holm"), min_pvalue) for _, _, part in entries),
         strict=True,
     )
     return Table(
@@ -207,8 +207,8 @@ def classes(audit: Audit) -> Table:
         columns,
         tuple(rows),
         "Each class against all others, worst first. Holm's p allows for looking at many classes.",
-        tuple(class_of(name) for name, _, _ in found),
-        tuple(Mark(value, floor=part.get("noise_floor")) for _, value, part in found),
+        tuple(class_of(name) for name, _, _ in entries),
+        tuple(Mark(value, floor=part.get("noise_floor")) for _, value, part in entries),
     ).filled()
 
 
@@ -219,18 +219,18 @@ def class_of(view: str) -> str:
 
 def groups(audit: Audit) -> Table:
     """Each subgroup for itself, judged among all of them."""
-    found = audit.get("groups") or []
-    together = audit.get("among_groups") or {}
-    floor = together.get("floor")
+    subgroups = audit.get("groups") or []
+    among_groups = audit.get("among_groups") or {}
+    min_pvalue = among_groups.get("floor")
     binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
     first = binary or audit["data"]["kind"] == "multilabel"  # else what came is that the answer was right
-    came = "came" if first else "votes for it" if votes else "is right"
+    outcome_label = "came" if first else "votes for it" if votes else "is right"
     columns = (
         Column("group", NAMES),
         Column("n"),
         *([Column("accuracy", detail=DETAIL)] if first else []),
         Column("predicts" if binary else "says"),
-        Column(came),
+        Column(outcome_label),
         Column("error"),
         Column("interval"),
         Column("noise floor"),
@@ -240,59 +240,59 @@ def groups(audit: Audit) -> Table:
         Column("standing", NAMES),
     )
     rows = zip(
-        (each["label"] for each in found),
-        (f"{each['n']:,}" for each in found),
-        *([(share(each.get("accuracy")) for each in found)] if first else []),
-        *([share(each.get(name)) for each in found] for name in ("says", "came")),
-        aligned([each.get("error") for each in found]),
-        spans([each.get("interval") for each in found]),
-        aligned([each.get("noise_floor") for each in found]),
-        (pvalue(each.get("pvalue"), _floor(audit)) for each in found),
-        (pvalue(each.get("joint"), floor) for each in found),
-        aligned([each.get("seen_from") for each in found]),
-        (each["standing"] for each in found),
+        (group["label"] for group in subgroups),
+        (f"{group['n']:,}" for group in subgroups),
+        *([(share(group.get("accuracy")) for group in subgroups)] if first else []),
+        *([share(group.get(name)) for group in subgroups] for name in ("says", "came")),
+        aligned([group.get("error") for group in subgroups]),
+        spans([group.get("interval") for group in subgroups]),
+        aligned([group.get("noise_floor") for group in subgroups]),
+        (pvalue(group.get("pvalue"), _floor(audit)) for group in subgroups),
+        (pvalue(group.get("joint"), min_pvalue) for group in subgroups),
+        aligned([group.get("seen_from") for group in subgroups]),
+        (group["standing"] for group in subgroups),
         strict=True,
     )
-    marks = tuple(_mark(each.get("error"), each.get("interval"), each.get("noise_floor")) for each in found)
+    marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
     return Table("Group by group", columns, tuple(rows), _on_groups(audit), marks=marks).filled()
 
 
 def _on_groups(audit: Audit) -> str:
     """How the table of subgroups is read."""
-    together = audit.get("among_groups") or {"least": None, "correction": ""}
-    alpha = figure(together.get("alpha", audit["verdict"]["alpha"]))
+    among_groups = audit.get("among_groups") or {"least": None, "correction": ""}
+    alpha = figure(among_groups.get("alpha", audit["verdict"]["alpha"]))
     share = (
         "" if audit["verdict"]["rejected"] else ", the groups' share of alpha as the rows as a whole are not rejected"
     )
-    seen = any(each.get("seen_from") is not None for each in audit.get("groups") or ())
+    has_min_detectable = any(group.get("seen_from") is not None for group in audit.get("groups") or ())
     return (
         "The same question for each part of the rows. Joint p allows for all groups looked at "
-        f"({together['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
-        f"{figure(together['least'])}. undecided: these rows tell neither"
-        + ("; seen from is the smallest error that would have been called off." if seen else ".")
-        + (_APART if any(each["standing"] == "off" for each in audit.get("groups") or ()) else "")
+        f"({among_groups['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
+        f"{figure(among_groups['least'])}. undecided: these rows tell neither"
+        + ("; seen from is the smallest error that would have been called off." if has_min_detectable else ".")
+        + (_APART if any(group["standing"] == "off" for group in audit.get("groups") or ()) else "")
     )
 
 
 def between(audit: Audit) -> Table:
     """What is said of all subgroups together: the widest gap of each column, and the multicalibration error."""
-    together = audit.get("among_groups") or {}
+    among_groups = audit.get("among_groups") or {}
     rows = []
-    for gap in together.get("widest") or ():
+    for gap in among_groups.get("widest") or ():
         pair = f"{gap['first']} − {gap['second']}, {figure(gap['difference'])}"
-        told = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
+        text = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
         ends = gap["interval"]
-        (reach,) = spans([ends])
+        (span,) = spans([ends])
         rows.append(
             (
                 f"widest gap of {gap['column']}",
-                f"{told}; the largest true gap lies in {reach} {percent(ends['level'])}",
+                f"{text}; the largest true gap lies in {span} {percent(ends['level'])}",
             )
         )
-    if error := together.get("multicalibration"):
-        told = f"{figure(error['value'])}, p {_said(error['pvalue'], _floor(audit))}; noise floor {figure(error['noise_floor'])}"
+    if error := among_groups.get("multicalibration"):
+        text = f"{figure(error['value'])}, p {_said(error['pvalue'], _floor(audit))}; noise floor {figure(error['noise_floor'])}"
         worst = f"worst: {error['worst']}, {figure(error['sigma'])} standard errors"
-        rows.append(("multicalibration error", f"{told}; {worst}"))
+        rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
         "The intervals of a column's gaps hold together. The multicalibration error is the largest drift of any group, "
         "in units of its own chance."
@@ -300,9 +300,9 @@ def between(audit: Audit) -> Table:
     return Table("Between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
 
 
-def _said(p: float | None, floor: float | None) -> str:
-    told = pvalue(p, floor)
-    return told if told[:1] in "≤<" else f"= {told}"
+def _said(p: float | None, min_pvalue: float | None) -> str:
+    text = pvalue(p, min_pvalue)
+    return text if text[:1] in "≤<" else f"= {text}"
 
 
 def verdicts(audit: Audit) -> Table:
@@ -323,9 +323,9 @@ def verdicts(audit: Audit) -> Table:
     parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
     expected = [_tested(audit, test["lens"]).expected for test in tests]
     numbers = zip(
-        aligned([each.get("statistic") for each in tests]),
+        aligned([test.get("statistic") for test in tests]),
         aligned(expected),
-        aligned([each.get("effect") for each in tests]),
+        aligned([test.get("effect") for test in tests]),
         strict=True,
     )
     rows = []
@@ -355,6 +355,6 @@ def verdicts(audit: Audit) -> Table:
     return Table("Is it chance?", columns, tuple(rows), intro).filled()
 
 
-def _by_class(found: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The entry whose parts are classes; those of another lens are the terms of its error."""
-    return next((each for each in found if each["lens"] == "classwise" and each["parts"]), {"parts": {}})
+    return next((entry for entry in entries if entry["lens"] == "classwise" and entry["parts"]), {"parts": {}})

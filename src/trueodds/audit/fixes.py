@@ -45,8 +45,8 @@ def called(method: str) -> str:
 def named(fix: Mapping[str, Any]) -> str:
     """The chosen fix in words, with its parameters."""
     summary = fix.get("summary") or ""
-    told = called(fix["chosen"])
-    return f"{told}, {summary}" if summary and summary != fix["chosen"] else told
+    name = called(fix["chosen"])
+    return f"{name}, {summary}" if summary and summary != fix["chosen"] else name
 
 
 def log_loss(fix: Mapping[str, Any], when: str) -> str:
@@ -55,8 +55,8 @@ def log_loss(fix: Mapping[str, Any], when: str) -> str:
     >>> log_loss({"candidates": [0], "log_loss_before": None}, "before"), log_loss({"log_loss_after": 0.5}, "after")
     ('infinite', '0.5')
     """
-    found = fix.get(f"log_loss_{when}")
-    return "infinite" if found is None and fix.get("candidates") else figure(found)
+    loss = fix.get(f"log_loss_{when}")
+    return "infinite" if loss is None and fix.get("candidates") else figure(loss)
 
 
 def least_gain(fix: Mapping[str, Any]) -> str:
@@ -83,14 +83,14 @@ def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """
     after, right = fix.get("log_loss_after"), fix.get("accuracy_before")
     if data["kind"] != "confidence":
-        constant, told = math.log(data["k"]), "equal probabilities every time"
+        constant, constant_text = math.log(data["k"]), "equal probabilities every time"
     elif right is not None:
-        constant, told = _entropy(right), f"saying {share(right)} every time"
+        constant, constant_text = _entropy(right), f"saying {share(right)} every time"
     else:
         return ""
     if after is None or after < HARDLY * constant:
         return ""
-    return f"{told} would have log loss {figure(round(constant, 4))}"
+    return f"{constant_text} would have log loss {figure(round(constant, 4))}"
 
 
 def _entropy(q: float) -> float:
@@ -106,12 +106,12 @@ def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if data["kind"] == "confidence" or fix.get("label_flips") is None:
         return ""
     flips = fix["label_flips"]
-    said = f"on the held-out rows {count(flips, 'answer')} {'changes' if flips == 1 else 'change'}"
+    text = f"on the held-out rows {count(flips, 'answer')} {'changes' if flips == 1 else 'change'}"
     before, after = fix.get("accuracy_before"), fix.get("accuracy_after")
     if is_binary(data):
-        return f"{said} sides of 50 %"
+        return f"{text} sides of 50 %"
     if before is None or after is None:
-        return said
+        return text
     what = "the share of votes for the answer" if data.get("votes") else "accuracy"
     same = share(before) == share(after)
-    return f"{said} and {what} {f'stays {share(before)}' if same else f'goes from {share(before)} to {share(after)}'}"
+    return f"{text} and {what} {f'stays {share(before)}' if same else f'goes from {share(before)} to {share(after)}'}"

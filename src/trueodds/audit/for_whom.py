@@ -36,26 +36,28 @@ class Whom:
 
     @classmethod
     def of(
-        cls, data: Any, rows: Predictions | Tally, crossings: Any, least: Any, rng: int | np.random.Generator
+        cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
     ) -> Whom:
         """The subgroups of these rows; a tally has only those that it was made with."""
         seed = int(rng) if isinstance(rng, (int, np.integer)) else None
         if not isinstance(rows, Tally):
             # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
-            return cls(taken(data if isinstance(data, Predictions) else rows, crossings, least), float(least), seed)
-        if columns_together(len(rows.groups), crossings, least) > 1:
+            return cls(
+                taken(data if isinstance(data, Predictions) else rows, crossings, min_effect), float(min_effect), seed
+            )
+        if columns_together(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",
                 "Crossings of group columns need the rows: a tally holds each column apart.",
                 f"crossings={crossings!r} with a tally",
                 "Use mode='exact', or tally with a column that holds both values.",
             )
-        return cls((), float(least), seed)
+        return cls((), float(min_effect), seed)
 
     @property
     def groups(self) -> list[Subgroup]:
         """All subgroups, column by column."""
-        return [group for each in self.partitions for group in each.groups]
+        return [group for partition in self.partitions for group in partition.groups]
 
 
 @dataclass(frozen=True)
@@ -85,25 +87,27 @@ class Groups:
         if error is not None:
             error.pop("groups")  # of each by itself: `by_group` tells them
         return {
-            "pvalue": strict(min((each.joint for each in self.told if each.joint == each.joint), default=float("nan"))),
+            "pvalue": strict(
+                min((group.joint for group in self.told if group.joint == group.joint), default=float("nan"))
+            ),
             "floor": self.floor,
             "correction": self.correction,
             "least": self.least,
             "level": self.level,
             "alpha": self.alpha,
-            "widest": [each.to_dict() for each in self.widest],
+            "widest": [gap.to_dict() for gap in self.widest],
             "multicalibration": error,
         }
 
 
-def _line(told: dict[str, Any], right: float | None) -> dict[str, Any]:
-    return {name: told[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | told
+def _line(group: dict[str, Any], right: float | None) -> dict[str, Any]:
+    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | group
 
 
 def among_rows(
     preds: Predictions,
     whom: Whom,
-    judged: Judged,
+    group_tests: Judged,
     level: float,
     alpha: float,
     rng: np.random.Generator,
@@ -112,15 +116,15 @@ def among_rows(
     """Of rows: each subgroup's own error beside what the shared draws said of it, and the gaps."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
     question = gaps.Question(ESTIMATORS.make("ece", {}), default_lens(preds), "mean", Sureness(level=level), seed)
-    found = answered(question, preds, whom.partitions, judged, whom.least, alpha, progress=progress)
-    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in found.sides)
+    group_results = answered(question, preds, whom.partitions, group_tests, whom.least, alpha, progress=progress)
+    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return Groups(
-        found.groups, right, judged.floor, JOINT if judged.together else HOLM, whom.least, question.sure.level, alpha, found.widest,
-        judged.multicalibration, (*judged.notes, *found.notes),
+        group_results.groups, right, group_tests.floor, JOINT if group_tests.together else HOLM, whom.least, question.sure.level, alpha, group_results.widest,
+        group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
     )  # fmt: skip
 
 
-def apart(pvalues: Sequence[float], floor: float) -> Judged:
+def apart(pvalues: Sequence[float], min_pvalue: float) -> Judged:
     """Subgroups whose draws do not hang together as their rows do: Holm's correction, and no error to be seen from."""
     m = len(pvalues)
     note = Note(
@@ -128,10 +132,12 @@ def apart(pvalues: Sequence[float], floor: float) -> Judged:
         "Labels that do not exclude each other have no joint null law: joint p of the groups is Holm's, and which error "
         "would have been seen is unknown.",
     )
-    return Judged(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, floor * m), None, "", [note])
+    return Judged(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
 
 
 def worst_off(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
-    off = [each for each in groups if each["standing"] == "off"]
-    return min(off, key=lambda each: (each["joint"], each["pvalue"], -(each["error"] or 0.0)), default=None)
+    miscalibrated = [group for group in groups if group["standing"] == "off"]
+    return min(
+        miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None
+    )

@@ -51,18 +51,18 @@ def beside_people(
     if rows.votes is None:
         return None, []
     progress(0.85, "setting the model beside the votes")
-    sure = Sureness(level=level)
-    asked = [Asked.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
-    measured = estimates(rows, asked, sure, rng, lambda every: floors(rows, every, rng))
+    interval_spec = Sureness(level=level)
+    estimands = [Asked.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
+    measured = estimates(rows, estimands, interval_spec, rng, lambda every: floors(rows, every, rng))
     majority, tied = _majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
     pair = [Asked.of(ece, lens, majority), Asked.of(ESTIMATORS.make("log_loss", {}), Canonical(), majority)]
-    against = estimates(majority, pair, sure, rng, lambda every: floors(majority, every, rng))
-    shares = [facts.errors[0], next(each for each in facts.scores if each.estimator == "log_loss")]
-    far, perfect = furthest(rows, alpha, rng, repeated=repeated)
-    found = {
+    against = estimates(majority, pair, interval_spec, rng, lambda every: floors(majority, every, rng))
+    shares = [facts.errors[0], next(score for score in facts.scores if score.estimator == "log_loss")]
+    row_summary, perfect = furthest(rows, alpha, rng, repeated=repeated)
+    report = {
         "votes": _asked_of(rows),
-        "measures": [each.to_dict() for each in measured],
+        "measures": [estimate.to_dict() for estimate in measured],
         "majority": {
             "named": accuracy(majority),
             "tied": tied,
@@ -71,9 +71,9 @@ def beside_people(
             **_pair(against),
         },
         "distribution": _pair(shares),
-        "rows": far,
+        "rows": row_summary,
     }
-    notes = [note for each in (*measured, *against) for note in each.notes]
+    notes = [note for estimate in (*measured, *against) for note in estimate.notes]
     if tied:
         text = f"{tied:,} of {rows.n:,} rows have no single majority: {TIES}."
         notes.append(Note("TN160", text))
@@ -82,11 +82,11 @@ def beside_people(
             ", each counted as often as its weight says." if repeated else "."
         )
         notes.append(Note("TN162", text))
-    return found, notes
+    return report, notes
 
 
 def _pair(both: list[Estimate]) -> dict[str, Any]:
-    return {each.estimator: each.to_dict() for each in both}
+    return {estimate.estimator: estimate.to_dict() for estimate in both}
 
 
 def _asked_of(rows: Predictions) -> dict[str, Any] | None:

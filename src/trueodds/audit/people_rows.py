@@ -32,19 +32,19 @@ def furthest(
     again, by default 999 times or as often as the size allows. Without the numbers of votes nothing is known of their noise.
     """
     assert rows.votes is not None
-    seen = _distances(rows, rows.votes)
-    listed = _largest(seen, rows, repeated=repeated)
+    distances = _distances(rows, rows.votes)
+    listed = _largest(distances, rows, repeated=repeated)
     drawn = None if rows.counts is None else _drawn(rows, listed, draws or _enough(rows, alpha), rng)
     limit = None if drawn is None else drawn.reach(drawn.most, alpha)
-    said = {
-        "listed": [_row(rows, int(i), float(seen[i]), at, drawn) for at, i in enumerate(listed)],
+    summary = {
+        "listed": [_row(rows, int(i), float(distances[i]), at, drawn) for at, i in enumerate(listed)],
         "alpha": alpha,
         "limit": limit,
-        "beyond": None if limit is None else int((seen[rows.w > 0] > limit + 1e-10 * abs(limit)).sum()),
+        "beyond": None if limit is None else int((distances[rows.w > 0] > limit + 1e-10 * abs(limit)).sum()),
         "n": int((rows.w > 0).sum()),
         "draws": None if drawn is None else drawn.count,
     }
-    return said, None if drawn is None else float(drawn.errors.mean())
+    return summary, None if drawn is None else float(drawn.errors.mean())
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,15 @@ def _drawn(rows: Predictions, listed: Array, draws: int, rng: np.random.Generato
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     P /= P.sum(axis=1, keepdims=True)
     count = np.rint(rows.counts).astype(np.int64)
-    own, most, errors = np.empty((draws, len(listed))), np.empty(draws), np.empty(min(draws, MAJORITIES))
+    own, max_distances, errors = np.empty((draws, len(listed))), np.empty(draws), np.empty(min(draws, MAJORITIES))
     for b in range(draws):
         votes = rng.multinomial(count, P)
         distances = _distances(rows, votes / count[:, None])
-        own[b], most[b] = distances[listed], distances[counted].max()
+        own[b], max_distances[b] = distances[listed], distances[counted].max()
         if b < MAJORITIES:
             (view,) = lens.views(rows.with_labels(votes.argmax(axis=1)))
             errors[b] = ece.value(view)
-    return Drawn(own, most, errors)
+    return Drawn(own, max_distances, errors)
 
 
 def _distances(rows: Predictions, shares: Array) -> Array:
@@ -117,12 +117,12 @@ def _largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
 
 
 def _row(rows: Predictions, i: int, distance: float, at: int, drawn: Drawn | None) -> dict[str, Any]:
-    said, voted = rows.P[i], rows.Y[i]
-    model, people = int(said.argmax()), int(voted.argmax())
+    predicted, voted = rows.P[i], rows.Y[i]
+    model, people = int(predicted.argmax()), int(voted.argmax())
     return {
         "row": i,
         "model": str(rows.classes[model]),
-        "said": float(said[model]),
+        "said": float(predicted[model]),
         "people": str(rows.classes[people]),
         "voted": float(voted[people]),
         "votes": None if rows.counts is None else int(rows.counts[i]),

@@ -93,7 +93,7 @@ def audit(
     level: float = 0.95,
     resamples: int | None = None,
     crossings: bool | int = False,
-    least: float = 0.05,
+    min_effect: float = 0.05,
     cost: Any = None,
     actions: Any = None,
     mode: str | None = None,
@@ -118,7 +118,7 @@ def audit(
         many classes are judged that Holm's correction needs them, up to 9,999.
     crossings : bool or int
         How many group columns are taken together: 2 (or True) adds the subgroups of every two columns.
-    least : float
+    min_effect : float
         The least error that matters: a subgroup that was not called off is `within` where its interval ends below it.
     cost, actions : optional
         `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
@@ -165,7 +165,7 @@ def audit(
         int(rng) if isinstance(rng, (int, np.integer)) else 0,
         lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
     )
-    whom = Whom.of(data, rows, crossings, least, rng)
+    whom = Whom.of(data, rows, crossings, min_effect, rng)
     say(0.02, "pricing what is done")
     decided = priced(rows, cost, actions, level, rng)
     fix: dict[str, Any] | None = None
@@ -186,7 +186,7 @@ def audit(
     state = state_of(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
-    found = {
+    report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
         "data": data_facts,
@@ -201,15 +201,15 @@ def audit(
             "gap_z": facts.gap_z,
             "alpha": alpha,
         },
-        "measures": [each.to_dict() for each in (*facts.scores, *facts.errors)],
-        "standard_measures": [each.to_dict() for each in facts.standard],
-        "tests": [each.to_dict() for each in facts.tests],
+        "measures": [estimate.to_dict() for estimate in (*facts.scores, *facts.errors)],
+        "standard_measures": [measure.to_dict() for measure in facts.standard],
+        "tests": [test.to_dict() for test in facts.tests],
         "recalibration": fix,
         "decisions": decided,
         "people": people,
         "groups": facts.groups.lines(),
         "among_groups": facts.groups.together(),
-        "diagrams": [each.to_dict() for each in diagrams],
+        "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
             "alpha": alpha,
             "level": level,
@@ -217,12 +217,12 @@ def audit(
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
             "crossings": int(crossings) + (crossings is True),
-            "least": least,
+            "least": min_effect,
         },
         "notes": [note.to_dict() for note in notes],
     }
     say(1.0, "done")
-    return Audit(strict(found), diagrams)
+    return Audit(strict(report), diagrams)
 
 
 def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
@@ -323,7 +323,7 @@ def _zeros(preds: Predictions) -> dict[str, int]:
     counted = preds.w > 0
     p, y = preds.p[counted], preds.Y[counted]
     if preds.kind == "multilabel":
-        came = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
-        return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(came.any(axis=1).sum())}
+        impossible_events = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
+        return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
     zero = exact_zeros(preds)[counted]
     return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

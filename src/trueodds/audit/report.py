@@ -55,10 +55,10 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
         accounts.data(audit),
     ]
     blocks += [_table(table.brief().first(MOST_ROWS), paint, width) for table in tables if table.rows]
-    if said := accounts.notes(audit):
-        blocks.append(_notes(said, width, paint))
-    whole = "\n\n".join(blocks).replace("\u00a0", " ")
-    return "\n".join(line.rstrip() for line in whole.split("\n"))
+    if notes := accounts.notes(audit):
+        blocks.append(_notes(notes, width, paint))
+    full_text = "\n\n".join(blocks).replace("\u00a0", " ")
+    return "\n".join(line.rstrip() for line in full_text.split("\n"))
 
 
 def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
@@ -75,8 +75,8 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
     label = max(len(fact.label) for fact in facts) + 2
     lines = []
     for fact in facts:
-        told = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
-        wrapped = _wrap(told, max(20, width - label - 2)) or [""]
+        answer = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
+        wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
         head = wrapped[0]
         value = glued(fact.value)
@@ -90,7 +90,10 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
 def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
     """Numbers to the right, names to the left; long names give way in their middle."""
     names = [column.name for column in table.columns]
-    cells = [names, *([_fit(cell, most) for cell, most in zip(row, _MOST, strict=False)] for row in table.rows)]
+    cells = [
+        names,
+        *([_fit(cell, max_width) for cell, max_width in zip(row, _MOST, strict=False)] for row in table.rows),
+    ]
     if not any(cells[0]):  # a list of facts: the second column is text and may wrap
         return "\n".join([paint(table.title, "title"), *_list(table, width)])
     widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
@@ -117,15 +120,15 @@ def _list(table: Table, width: int) -> list[str]:
     return lines
 
 
-def _fit(cell: str, most: int) -> str:
-    if len(cell) <= most:
+def _fit(cell: str, max_width: int) -> str:
+    if len(cell) <= max_width:
         return cell
-    half = (most - 1) // 2
+    half = (max_width - 1) // 2
     return f"{cell[:half]}…{cell[-half:]}"
 
 
-def _notes(said: list[tuple[str, str]], width: int, paint: Style) -> str:
+def _notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
     lines = [paint("Notes", "title")]
-    for code, told in said:
-        lines += _wrap(f"[{code}] {told}", width, first="  ", then=" " * 10)
+    for code, note in notes:
+        lines += _wrap(f"[{code}] {note}", width, first="  ", then=" " * 10)
     return "\n".join(lines)

@@ -44,7 +44,7 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     of several the gap of the confidence, where it tells a direction, says the same in plainer words.
     """
     enough = CLEAR if facts.headline.pvalue <= alpha else SURE
-    found: list[tuple[float, str, Measure | None]] = []
+    candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
     gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
@@ -52,14 +52,14 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     cancels = abs(gap) < PART * (error.value if error.debiased is None else error.debiased)
     if not cancels and z >= enough:
         words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
-        found.append((z, words[0] if gap > 0 else words[1], None))
+        candidates.append((z, words[0] if gap > 0 else words[1], None))
     slope = by_name(facts.standard).get("calibration_slope")
     z = 0.0 if slope is None else slope.distance
-    if slope is not None and slope.value is not None and z >= enough and (_is_binary(data) or not found):
-        found.append((z, "overconfident" if slope.value < 1 else "underconfident", slope))
-    if not found:
+    if slope is not None and slope.value is not None and z >= enough and (_is_binary(data) or not candidates):
+        candidates.append((z, "overconfident" if slope.value < 1 else "underconfident", slope))
+    if not candidates:
         return "miscalibrated", None
-    _, word, measure = max(found, key=lambda each: each[0])
+    _, word, measure = max(candidates, key=lambda candidate: candidate[0])
     return word, measure
 
 
@@ -93,25 +93,25 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
         "too high": "Predicts too high",
         "too low": "Predicts too low",
     }.get(state, state.capitalize())
-    error, said, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
-    if said is None or right is None:
+    error, confidence, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
+    if confidence is None or right is None:
         return f"{word}: off by {points(error)} on average over the labels."
     if _is_binary(data):
         a, b = _apart(data["mean_prediction"], data["event_rate"])
-        came = f"{b} of the votes came" if data["votes"] else f"{b} came"
+        outcome_text = f"{b} of the votes came" if data["votes"] else f"{b} came"
     else:
-        a, b = _apart(said, right)
+        a, b = _apart(confidence, right)
         # A share of votes is no share of rows that were right: people disagree.
-        came = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
+        outcome_text = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
     _, slope = direction(facts, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("overconfident", "underconfident"):
         what = "too extreme" if state == "overconfident" else "too timid"
         low, high, level = slope.interval.low, slope.interval.high, percent(slope.interval.level)
         detail = f"calibration slope {slope.value:.2f}, {level} interval {low:.2f} to {high:.2f}; 1 is right"
-        return f"{word}: its probabilities are {what} ({detail}); on average it says {a}, {came}."
+        return f"{word}: its probabilities are {what} ({detail}); on average it says {a}, {outcome_text}."
     if state != "miscalibrated" or family.pvalue > alpha:
-        return f"{word}: says {a}, {came}."
-    return f"{word}: on average it says {a} and {came}, but is {_where(facts, alpha)}."
+        return f"{word}: says {a}, {outcome_text}."
+    return f"{word}: on average it says {a} and {outcome_text}, but is {_where(facts, alpha)}."
 
 
 def _where(facts: Facts, alpha: float) -> str:
@@ -137,8 +137,8 @@ def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]
     where = f"Worst where {worst['column']} is {worst['value']}"
     if worst["says"] is None or worst["came"] is None:
         return f"{where}: off by {points(worst['error'])}."
-    says, came = _apart(worst["says"], worst["came"])
-    return f"{where}: says {says}, {f'{came} came' if _is_binary(data) else f'is right {came}'}."
+    predicted, observed = _apart(worst["says"], worst["came"])
+    return f"{where}: says {predicted}, {f'{observed} came' if _is_binary(data) else f'is right {observed}'}."
 
 
 def _is_local(facts: Facts, alpha: float) -> bool:
@@ -204,26 +204,26 @@ def _gain(fix: Mapping[str, Any]) -> str:
 
     That the error is there may be confirmed before it is sure that the fix makes the log loss smaller.
     """
-    least, percentage = least_gain(fix), fix["gain_percent"]
-    if not least and percentage is not None:
+    lower_bound, percentage = least_gain(fix), fix["gain_percent"]
+    if not lower_bound and percentage is not None:
         return f"corrects the error; how much log loss it saves on held-out rows ({percentage:.3g} %) is not yet sure"
     cut = "improves log loss" if percentage is None else f"cuts log loss by {percentage:.3g} %"
-    return f"{cut} ({least}), confirmed on held-out rows" if least else f"{cut}, confirmed on held-out rows"
+    return f"{cut} ({lower_bound}), confirmed on held-out rows" if lower_bound else f"{cut}, confirmed on held-out rows"
 
 
 def _name(method: str, summary: str) -> str:
     if method == "temperature" and summary.startswith("T = "):
-        told = summary.removeprefix("T = ")
-        return f"Temperature {told.rstrip('0').rstrip('.') if '.' in told else told}"
-    told = called(method)
-    return told[:1].upper() + told[1:]
+        name = summary.removeprefix("T = ")
+        return f"Temperature {name.rstrip('0').rstrip('.') if '.' in name else name}"
+    name = called(method)
+    return name[:1].upper() + name[1:]
 
 
-def _apart(said: float, right: float) -> tuple[str, str]:
+def _apart(predicted: float, right: float) -> tuple[str, str]:
     """Both in percent, with two significant digits and as many as tell them apart, at most two behind the point."""
-    least = min((x for x in (said, right) if x > 0), default=1.0)
-    for digits in range(2 if least < 0.01 else 1 if least < 0.1 else 0, 3):
-        a, b = f"{100 * said:.{digits}f} %", f"{100 * right:.{digits}f} %"
+    smallest = min((x for x in (predicted, right) if x > 0), default=1.0)
+    for digits in range(2 if smallest < 0.01 else 1 if smallest < 0.1 else 0, 3):
+        a, b = f"{100 * predicted:.{digits}f} %", f"{100 * right:.{digits}f} %"
         if a != b:
             break
     return a, b

@@ -39,7 +39,7 @@ class Fact:
 
 def default_measure(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The error that the short answer names: ECE through the default lens, which the audit lists first."""
-    return next((each for each in audit["measures"] if each["estimator"] == "ece"), None)
+    return next((measure for measure in audit["measures"] if measure["estimator"] == "ece"), None)
 
 
 def short(audit: Mapping[str, Any]) -> list[Fact]:
@@ -68,20 +68,24 @@ def _right(audit: Mapping[str, Any]) -> Fact:
     data = audit["data"]
     if not data.get("votes"):
         return Fact("It is right", share(data["accuracy"]), f"of {count(data['n'], 'row')}")
-    told = f"of {count(data['n'], 'row')}, on average"
+    remark = f"of {count(data['n'], 'row')}, on average"
     if people := audit.get("people"):
-        told = f"on average; it names the majority in {share(people['majority']['named'])} of {count(data['n'], 'row')}"
-    return Fact("Votes for its answer", share(data["accuracy"]), told)
+        remark = (
+            f"on average; it names the majority in {share(people['majority']['named'])} of {count(data['n'], 'row')}"
+        )
+    return Fact("Votes for its answer", share(data["accuracy"]), remark)
 
 
 def _answered(audit: Mapping[str, Any]) -> list[Fact]:
     """How many questions got an answer, as the note on those without one tells."""
     for note in audit.get("notes") or ():
-        told = _COVERAGE.search(note["text"]) if note["code"] == "TN146" else None
-        if told is not None:
-            silent = note["text"][: told.start()].strip()
+        match = _COVERAGE.search(note["text"]) if note["code"] == "TN146" else None
+        if match is not None:
+            silent = note["text"][: match.start()].strip()
             return [
-                Fact("It answers", share(float(told[1]) / 100), f"{silent}; all else is of the answers that were given")
+                Fact(
+                    "It answers", share(float(match[1]) / 100), f"{silent}; all else is of the answers that were given"
+                )
             ]
     return []
 
@@ -91,20 +95,20 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
     verdict, label = audit["verdict"], "Is that chance?"
     rejected, alpha = verdict.get("rejected"), verdict["alpha"]
     p = chance(verdict.get("pvalue"), verdict.get("floor"))
-    told = f"{p}, jointly over all claims; alpha {figure(alpha)}"
+    remark = f"{p}, jointly over all claims; alpha {figure(alpha)}"
     if not rejected:
         return Fact(
-            label, "not tested" if rejected is None else "it could be", told, "plain" if rejected is None else "good"
+            label, "not tested" if rejected is None else "it could be", remark, "plain" if rejected is None else "good"
         )
     if (verdict.get("pvalue") or 0.0) > alpha:
-        return Fact(label, "no", f"what came was called impossible; the error alone could be ({told})", "bad")
+        return Fact(label, "no", f"what came was called impossible; the error alone could be ({remark})", "bad")
     error = default_measure(audit)
-    overall = next((each for each in audit["tests"] if error and each["lens"] == error["lens"]), None)
+    overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
     if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
-        return Fact(label, "no", told, "bad")
+        return Fact(label, "no", remark, "bad")
     where = "in groups" if worst_off(audit.get("groups") or ()) else "in other claims"
     value = f"overall it could be ({chance(overall['pvalue'], overall.get('floor'))}), {where} no"
-    return Fact(label, value, told, "bad")
+    return Fact(label, value, remark, "bad")
 
 
 def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
@@ -128,19 +132,19 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
         return Fact(label, "not looked for", " ".join(note["text"] for note in fix.get("notes") or ()))
     rows = (fix.get("rows") or {}).get("confirm")
     where = f"on {count(rows, 'row')}, each held out" if rows is not None else "on held-out rows"
-    sure = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
+    pvalue_text = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
     if fix.get("confirmed"):
         before, after = log_loss(fix, "before"), log_loss(fix, "after")
         percentage = fix.get("gain_percent")
         less = "; ".join(
-            each for each in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if each
+            part for part in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if part
         )
         less = f" ({less})" if less else ""
         shown = least_gain(fix) or percentage is None
         what = "confirmed" if shown else "the error is confirmed, the saving not yet,"
-        remark = f"log loss {before} to {after}{less}, {what} {where}{sure}"
-        said = side_effects(fix, data)
-        remark = f"{remark}; {said}" if said else remark
+        remark = f"log loss {before} to {after}{less}, {what} {where}{pvalue_text}"
+        effects = side_effects(fix, data)
+        remark = f"{remark}; {effects}" if effects else remark
         if constant := flat(fix, data):
             what = (
                 "confidences hardly tell right from wrong"
@@ -150,7 +154,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
         return Fact(label, named(fix), remark, "good")
     if fix.get("outcome") == TOO_FEW:
-        gain = f"gain {figure(fix.get('gain'))} nats per row{sure}; if that is real, about {count(fix['needed_rows'], 'row')} would confirm it"
+        gain = f"gain {figure(fix.get('gain'))} nats per row{pvalue_text}; if that is real, about {count(fix['needed_rows'], 'row')} would confirm it"
         return Fact(label, "not confirmed: too few rows", f"{called(fix['chosen'])}: {gain}")
     would = f"; one of {figure(fix.get('detectable_gain'))} nats per row would have been confirmed four times in five"
     return Fact(label, "no gain to be had", f"fits to some of the rows do not do better on the others{would}")
@@ -164,26 +168,26 @@ def _impossible(data: Mapping[str, Any]) -> list[Fact]:
 
 
 def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
-    groups, together, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
+    groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
     tested, label = count(len(groups), "group"), "Groups that are off"
     worst = worst_off(groups)
-    off, open_ = (sum(each["standing"] == name for each in groups) for name in ("off", "undecided"))
-    if worst is None and (together.get("floor") or 0.0) > audit["verdict"]["alpha"]:
-        draws = data.get("clusters") is None or together.get("correction") == HOLM
+    n_miscalibrated, open_ = (sum(group["standing"] == name for group in groups) for name in ("off", "undecided"))
+    if worst is None and (among_groups.get("floor") or 0.0) > audit["verdict"]["alpha"]:
+        draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
             Fact(label, "cannot be told", f"{'too few redraws' if draws else few(data)} for {tested}: see the notes")
         ]
     left = f"{open_:,} undecided" if open_ else "none undecided"
     if worst is None:
-        within = f"the others within {points(together['least'])}"
+        within = f"the others within {points(among_groups['least'])}"
         return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
     remark = f"worst: {worst['label']}, off by {points(worst['error'])}; {left}"
-    return [Fact(label, f"{off} of {tested}", remark, "bad")]
+    return [Fact(label, f"{n_miscalibrated} of {tested}", remark, "bad")]
 
 
 def _people(audit: Mapping[str, Any]) -> list[Fact]:
     """How far it is from people's votes, where there are votes."""
-    told = apart(audit)
-    return [Fact("Apart from people", *told)] if told else []
+    distance = apart(audit)
+    return [Fact("Apart from people", *distance)] if distance else []

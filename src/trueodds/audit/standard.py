@@ -67,18 +67,18 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
     if preds.kind == "classes" and preds.k > 2:
         return _gap(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
     try:
-        found = Cox().coefficients(view, cluster)
+        coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
-        found = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
-    slope = of.measure("calibration_slope", *found["slope"], 1.0)
+        coefficients = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
+    slope = of.measure("calibration_slope", *coefficients["slope"], 1.0)
     if preds.kind != "classes":
         return _gap(view, cluster, of), slope
-    large = of.measure("calibration_in_the_large", *found["in_the_large"], 0.0)
+    large = of.measure("calibration_in_the_large", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large)]
     if preds.n <= MOST_ROWS:
-        asked = [Asked.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
-        sure = Sureness(level=level, resamples=RESAMPLES)
-        (ici,) = estimates(preds, asked, sure, rng, lambda every: floors(preds, every, rng, RESAMPLES))
+        estimands = [Asked.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
+        interval_spec = Sureness(level=level, resamples=RESAMPLES)
+        (ici,) = estimates(preds, estimands, interval_spec, rng, lambda every: floors(preds, every, rng, RESAMPLES))
         others.append(Measure("ici", ici.value, ici.interval, 0.0))
     return large, slope, *others, _area(*auc(view, cluster), of)
 
@@ -109,7 +109,7 @@ def notes_of(preds: Predictions) -> list[Note]:
 
 def by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
     """The measures by their names."""
-    return {each.name: each for each in measures}
+    return {measure.name: measure for measure in measures}
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def exponent(preds: Predictions) -> tuple[float, float]:
     if _impossible(preds).any():
         return float("nan"), float("nan")
     logs = np.maximum(log_probabilities(preds)[live], LEAST)
-    best, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
-    if (best - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
+    largest, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
+    if (largest - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
         return float("nan"), float("nan")
 
     def at(beta: float) -> tuple[Array, Array, float]:
@@ -211,9 +211,9 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         likelihood = float(w @ (Y * (eta - np.log(total))).sum(axis=1))
         return (Y * logs).sum(axis=1) - mean, (q * (logs - mean[:, None]) ** 2).sum(axis=1), likelihood
 
-    beta, (residual, bend, likelihood) = 1.0, at(1.0)
+    beta, (residual, curvature, likelihood) = 1.0, at(1.0)
     for _ in range(PASSES):
-        information = float(w @ bend)
+        information = float(w @ curvature)
         if information <= 0:
             return float("nan"), float("nan")
         step = float(w @ residual) / information
@@ -224,10 +224,10 @@ def exponent(preds: Predictions) -> tuple[float, float]:
             step /= 2
         else:
             break
-        beta, (residual, bend, likelihood) = beta + step, there
+        beta, (residual, curvature, likelihood) = beta + step, there
     else:
         return float("nan"), float("nan")
-    return beta, float(np.sqrt(_variance(w * residual, cluster)) / (w @ bend))
+    return beta, float(np.sqrt(_variance(w * residual, cluster)) / (w @ curvature))
 
 
 def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
@@ -261,9 +261,9 @@ def _widened(weight: Array) -> Array:
 def _area(area: float, error: float, of: _Spread) -> Measure:
     """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
     ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
-    found = of.measure("auc", area, float("nan"), None)
+    measure = of.measure("auc", area, float("nan"), None)
     return (
-        found
+        measure
         if ends is None
-        else replace(found, interval=replace(ends, low=float(expit(ends.low)), high=float(expit(ends.high))))
+        else replace(measure, interval=replace(ends, low=float(expit(ends.low)), high=float(expit(ends.high))))
     )

@@ -49,16 +49,16 @@ class Table:
     marks: tuple[Mark, ...] = ()
     rest: int = 0  # rows left out
 
-    def first(self, most: int) -> Table:
+    def first(self, max_rows: int) -> Table:
         """At most so many rows, and how many were left out."""
-        if len(self.rows) <= most:
+        if len(self.rows) <= max_rows:
             return self
         return replace(
             self,
-            rows=self.rows[:most],
-            keys=self.keys[:most],
-            marks=self.marks[:most],
-            rest=len(self.rows) - most,
+            rows=self.rows[:max_rows],
+            keys=self.keys[:max_rows],
+            marks=self.marks[:max_rows],
+            rest=len(self.rows) - max_rows,
         )
 
     def brief(self) -> Table:
@@ -99,6 +99,6 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def pairs(found: Mapping[str, Any]) -> str:
+def pairs(settings: Mapping[str, Any]) -> str:
     """Settings in one line."""
-    return ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in found.items()) or "–"
+    return ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in settings.items()) or "–"

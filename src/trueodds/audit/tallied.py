@@ -29,7 +29,7 @@ def of_tally(
     alpha: float,
     rng: np.random.Generator,
     progress: Progress,
-    least: float = 0.05,
+    min_effect: float = 0.05,
 ) -> Facts:
     """Measure and test everything that the tally's cells can tell."""
     first = default_lens(tally)
@@ -43,20 +43,22 @@ def of_tally(
             else:
                 notes.append(Note("TN210", "A weighted tally has no null law for the whole vector, which is left out."))
     drawn = enough(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
-    whole = Canonical() if tally.kind == "classes" else first
-    scores = [_estimate(tally, name, whole, drawn, level, rng) for name in ("brier", "log_loss")]
+    score_lens = Canonical() if tally.kind == "classes" else first
+    scores = [_estimate(tally, name, score_lens, drawn, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
         progress(0.1 + 0.6 * i / len(lenses), f"judging {lens}")
         errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
         tests.append(Omnibus(resamples=drawn).from_tally(tally, [lens], rng))
     if len(tests) > 1:
-        strongest = tests[int(np.argmin([each.pvalue for each in tests]))]
-        joint = min(holm([each.family_pvalue or each.pvalue for each in tests]))
-        floor = min(1.0, len(tests) * min(each.floor or 0.0 for each in tests))
-        tests.insert(0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=floor, parts={}))
+        strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
+        joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+        min_pvalue = min(1.0, len(tests) * min(test.floor or 0.0 for test in tests))
+        tests.insert(
+            0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=min_pvalue, parts={})
+        )
     level_of_groups = alpha_of_groups(tests[0], alpha)
-    groups = _groups(tally, first, Consistency(resamples=drawn), level, least, level_of_groups, rng)
+    groups = _groups(tally, first, Consistency(resamples=drawn), level, min_effect, level_of_groups, rng)
     if groups.told:
         tests = [with_groups(tests[0], [group.joint for group in groups.told], groups.floor), *tests[len(tests) > 1 :]]
     errors = consistent(errors, tests, tally.k, alpha)
@@ -69,29 +71,31 @@ def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, r
 
 
 def _groups(
-    tally: Tally, lens: Lens, test: Consistency, level: float, least: float, alpha: float, rng: np.random.Generator
+    tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
 ) -> Groups:
     """Each subgroup by itself: their cells are drawn apart, so that Holm's correction takes the place of a joint p."""
     parts = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
     if not parts:
         return Groups()
     estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
-    judged = apart([test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples))
-    told = []
-    for (column, value, part), estimate, p, joint in zip(parts, estimates, judged.pvalues, judged.joint, strict=True):
+    group_tests = apart([test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples))
+    groups = []
+    for (column, value, part), estimate, p, joint in zip(
+        parts, estimates, group_tests.pvalues, group_tests.joint, strict=True
+    ):
         ends = estimate.interval
         low, high = (None, None) if ends is None else (ends.low, ends.high)
-        name, (says, came) = str(value), _means(part, lens)
-        how = standing(joint, low, high, least, alpha)
-        told.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, says, came))
+        name, (mean_prob, event_rate) = str(value), _means(part, lens)
+        how = standing(joint, low, high, min_effect, alpha)
+        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, mean_prob, event_rate))
     note = Note(
         "TN166",
         "A tally holds each group apart: joint p is Holm's, and what lies between groups (seen from, gaps, crossings, "
         "multicalibration) is unknown; mode='exact' (--mode exact) tells it.",
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
-    notes = (note, *notes_on(told, alpha, joint=False))
-    return Groups(tuple(told), right, judged.floor, HOLM, least, level, alpha, notes=notes)
+    notes = (note, *notes_on(groups, alpha, joint=False))
+    return Groups(tuple(groups), right, group_tests.floor, HOLM, min_effect, level, alpha, notes=notes)
 
 
 def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
@@ -108,5 +112,5 @@ def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     if len(views) > 1 or views[0].total <= 0:
         return None, None
     (view,) = views
-    says, came = (float((view.w * x).sum() / view.total) for x in (view.p, view.y))
-    return says, came
+    mean_prob, event_rate = (float((view.w * x).sum() / view.total) for x in (view.p, view.y))
+    return mean_prob, event_rate

@@ -65,7 +65,7 @@ def hundredths(x: float) -> str:
     return f"{100 * x:.1f}" if abs(x) >= 0.001 else f"{100 * x:.1g}"
 
 
-def pvalue(p: float | None, floor: float | None = None) -> str:
+def pvalue(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a table; at the floor of its draws it could be smaller still.
 
     >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001), pvalue(1.74e-15), pvalue(None)
@@ -73,19 +73,19 @@ def pvalue(p: float | None, floor: float | None = None) -> str:
     """
     if p is None:
         return "–"
-    if floor is not None and p <= floor * (1 + 1e-9):
+    if min_pvalue is not None and p <= min_pvalue * (1 + 1e-9):
         return f"≤ {figure(p)}"
     return "< 0.0001" if p < 0.0001 else figure(p)
 
 
-def chance(p: float | None, floor: float | None = None) -> str:
+def chance(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a sentence.
 
     >>> chance(0.001, 0.001), chance(0.42, 0.001), chance(1e-9), chance(None)
     ('p ≤ 0.001', 'p = 0.42', 'p < 0.0001', 'p –')
     """
-    told = pvalue(p, floor)
-    return f"p {told}" if told[0] in "≤<–" else f"p = {told}"
+    text = pvalue(p, min_pvalue)
+    return f"p {text}" if text[0] in "≤<–" else f"p = {text}"
 
 
 def count(n: int | None, one: str, many: str | None = None) -> str:
@@ -107,8 +107,8 @@ def digits(x: float | None, places: int = 4) -> str:
         return figure(x)
     if abs(x) >= 10:
         return f"{x:,.0f}" if abs(x) >= 1000 or x == round(x) else f"{x:,.1f}"
-    told = f"{x:.{places}f}"
-    return told if float(told) else told.removeprefix("-")
+    text = f"{x:.{places}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 def aligned(column: Sequence[float | None]) -> list[str]:
@@ -122,14 +122,17 @@ def aligned(column: Sequence[float | None]) -> list[str]:
 
 
 def _places(column: Sequence[float | None]) -> int:
-    most = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
-    return 4 if most < 1e-12 else min(max(4, 1 - math.floor(math.log10(most))), 9)
+    largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
+    return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
 def spans(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
     """A column of intervals with the same decimals throughout."""
-    places = _places([end for each in intervals if each for end in (each["low"], each["high"])])
-    return [f"[{digits(each['low'], places)}, {digits(each['high'], places)}]" if each else "–" for each in intervals]
+    places = _places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
+    return [
+        f"[{digits(interval['low'], places)}, {digits(interval['high'], places)}]" if interval else "–"
+        for interval in intervals
+    ]
 
 
 def size(data: Mapping[str, Any]) -> str:

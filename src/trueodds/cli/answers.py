@@ -53,20 +53,20 @@ def answers(
     files: tuple[str, ...],
     out: str | None,
     curve: str | None,
-    floor: float,
+    min_prob: float,
     level: float,
     json_path: str | None,
     fail_on: tuple[str, ...],
     seed: int,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """What a language model answered: how much, how much of it right, and how far its confidence can be used.
 
     FILE holds records of an evaluation, .jsonl or .json, or a table. One of --logprobs, --confidence and --samples says
     how sure it was. Every other command reads such files by the same options.
     """
-    said = given_columns(given)
-    if not any(kind in said for kind in records.KINDS):
+    columns = given_columns(params)
+    if not any(kind in columns for kind in records.KINDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field must say how sure the model was.", "none of the three", fix)
     if curve is not None and Path(curve).suffix.lower() not in _CURVES:
@@ -76,55 +76,55 @@ def answers(
     gates = gate.read(fail_on, gate_numbers.ANSWERS)
     output.ready(files, out=out, curve=curve, json=json_path)
     with Progress() as progress:
-        found = records.answered(files, said)
+        answer_set = records.answered(files, columns)
         progress(0.2, "resampling answers")
-        risk = found.selective_risk(
-            at=list(dict.fromkeys((*COVERAGES, found.coverage, *gate_numbers.coverages(gates)))),
+        risk = answer_set.selective_risk(
+            at=list(dict.fromkeys((*COVERAGES, answer_set.coverage, *gate_numbers.coverages(gates)))),
             resamples=RESAMPLES,
             level=level,
             rng=seed,
         )
         progress(0.6, "measuring")
-        measures = _measures(found.predictions, floor, level, seed)
+        measures = _measures(answer_set.predictions, min_prob, level, seed)
         if curve is not None:
-            _draw(found, curve, level, seed)
+            _draw(answer_set, curve, level, seed)
         if out is not None:
-            _write(found, out)
-    notes = list(dict.fromkeys(note for each in (found, *measures) for note in each.notes))
-    told = _told(files, found, risk, measures, notes)
+            _write(answer_set, out)
+    notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
+    report = _told(files, answer_set, risk, measures, notes)
     if json_path is not None:
-        output.write(json_path, output.as_json(told))
+        output.write(json_path, output.as_json(report))
     if json_path != "-":
-        output.show("\n".join([*_lines(found, risk, measures), *(path for path in (curve, out) if path)]))
+        output.show("\n".join([*_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)]))
         for note in notes:
             output.show(f"  {spoken(str(note))}")
-    gate.conclude(ctx, gates, gate_numbers.OfAnswers(told, risk, measures))
+    gate.conclude(ctx, gates, gate_numbers.OfAnswers(report, risk, measures))
 
 
-def _measures(preds: Predictions, floor: float, level: float, seed: int) -> list[Estimate]:
+def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
     """The error in bins of 100 rows, and what the confidence is worth to one who may also not answer."""
     from trueodds import ask
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
-    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", floor=floor, **how)]
+    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", floor=min_prob, **how)]
 
 
-def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
     from trueodds.core.results import Interval, figure, percent
 
-    (view,) = _confidence(found.predictions)
+    (view,) = _confidence(answer_set.predictions)
     at = risk.at
 
     def limits(low: float, high: float) -> str:
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
-    low, high = _wrong(found, risk)
-    of = "" if found.questions is None else f" answers, of {found.questions:,} questions"
+    low, high = _wrong(answer_set, risk)
+    of = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
-        ("asked", f"{found.asked:,}{of}"),
-        ("abstained", f"{found.abstained:,}"),
-        ("coverage", percent(round(found.coverage, 4))),
-        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} · {found.predictions.n:,} answers"),
+        ("asked", f"{answer_set.asked:,}{of}"),
+        ("abstained", f"{answer_set.abstained:,}"),
+        ("coverage", percent(round(answer_set.coverage, 4))),
+        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} · {answer_set.predictions.n:,} answers"),
         ("mean confidence", figure(float(view.p.mean()))),
     ]
     for i, coverage in enumerate(COVERAGES):
@@ -132,7 +132,7 @@ def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> lis
             within = limits(float(at["low"][i]), float(at["high"][i]))
             text = f"{figure(float(at['risk'][i]))} {within} · confidence ≥ {figure(float(at['threshold'][i]))}"
         else:
-            text = f"– · only {percent(round(found.coverage, 4))} were answered"
+            text = f"– · only {percent(round(answer_set.coverage, 4))} were answered"
         rows.append((f"risk at {percent(coverage)}", text))
     earned = figure(measures[-1].noise_floor or 0.0)
     explained = (
@@ -143,33 +143,33 @@ def _lines(found: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> lis
     return [
         *(f"{name:<16} {text}" for name, text in rows),
         str(risk),
-        *(each.describe() for each in measures),
+        *(measure.describe() for measure in measures),
         *explained,
     ]
 
 
-def _wrong(found: Answers, risk: SelectiveRisk) -> tuple[float, float]:
+def _wrong(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
     """The limits of the error rate of all answers."""
-    last = risk.at["coverage"].tolist().index(found.coverage)
+    last = risk.at["coverage"].tolist().index(answer_set.coverage)
     return float(risk.at["low"][last]), float(risk.at["high"][last])
 
 
 def _told(
-    files: tuple[str, ...], found: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
+    files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
 ) -> dict[str, Any]:
     from trueodds.core.results import strict
 
-    (view,) = _confidence(found.predictions)
+    (view,) = _confidence(answer_set.predictions)
     at = {name: column.tolist() for name, column in risk.at.items()}
-    low, high = _wrong(found, risk)
+    low, high = _wrong(answer_set, risk)
     return {
         "schema": "trueodds.answers/1",
         "file": list(files),
-        "asked": found.asked,
-        "questions": found.questions,
-        "abstained": found.abstained,
-        "coverage": found.coverage,
-        "n": found.predictions.n,
+        "asked": answer_set.asked,
+        "questions": answer_set.questions,
+        "abstained": answer_set.abstained,
+        "coverage": answer_set.coverage,
+        "n": answer_set.predictions.n,
         "accuracy": {"value": 1 - risk.random, "low": 1 - high, "high": 1 - low},
         "mean_confidence": float(view.p.mean()),
         "selective_risk": {
@@ -179,7 +179,7 @@ def _told(
             "ideal": risk.ideal,
             "at": [strict(dict(zip(at, row, strict=True))) for row in zip(*at.values(), strict=True)],
         },
-        "measures": [each.to_dict() for each in measures],
+        "measures": [measure.to_dict() for measure in measures],
         "notes": [note.to_dict() for note in notes],
     }
 
@@ -190,13 +190,13 @@ def _confidence(preds: Predictions) -> tuple[Any, ...]:
     return tuple(as_lens("confidence").views(preds))
 
 
-def _draw(found: Answers, path: str, level: float, seed: int) -> None:
+def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.diagrams.selective_risk import RiskOverCoverage
     from trueodds.problem.lens import as_lens
     from trueodds.sources.records import write
 
-    recipe = RiskOverCoverage(asked=found.asked, level=level, resamples=RESAMPLES)
-    diagram = recipe.of_models({"": found.predictions}, as_lens("confidence"), seed)
+    recipe = RiskOverCoverage(asked=answer_set.asked, level=level, resamples=RESAMPLES)
+    diagram = recipe.of_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
         output.write(path, output.as_json(diagram.to_dict()))
@@ -206,19 +206,19 @@ def _draw(found: Answers, path: str, level: float, seed: int) -> None:
         diagram.save(path)
 
 
-def _write(found: Answers, path: str) -> None:
+def _write(answer_set: Answers, path: str) -> None:
     """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
     import numpy as np
 
     from trueodds.sources.records import write
 
-    preds = found.predictions
+    preds = answer_set.predictions
     assert preds.y is not None
     if preds.kind == "classes":
         label = np.array(preds.classes)[preds.y]  # by name, as the columns are called
         columns = {"label": label, **{f"p_{name}": preds.P[:, j] for j, name in enumerate(preds.classes)}}
     else:
         columns = {"confidence": preds.p, "correct": preds.y}
-    if found.ids is not None:
-        columns["question"] = found.ids
+    if answer_set.ids is not None:
+        columns["question"] = answer_set.ids
     write(path, {name: column.tolist() for name, column in columns.items()})

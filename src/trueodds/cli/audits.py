@@ -50,7 +50,7 @@ def audit(
     resamples: int | None,
     weight_kind: str,
     crossings: bool,
-    least: float,
+    min_effect: float,
     cost_path: str | None,
     fail_on: tuple[str, ...],
     mode: str | None,
@@ -62,7 +62,7 @@ def audit(
     """
     gates = gate.read(fail_on, gate.AUDIT)
     named = given_columns(columns)
-    if any(each.group for each in gates) and "group" not in named and not any(map(is_tally, files)):
+    if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
         raise InputError("TO610", "No column of groups is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.ready(files, html=html_path, json=json_path)
     crossed(files, named, crossings)
@@ -72,7 +72,7 @@ def audit(
         gated.prepare(gates)
         from trueodds.audit import audit as audited
 
-        found = audited(
+        audit_result = audited(
             data,
             alpha=alpha,
             level=level,
@@ -81,21 +81,21 @@ def audit(
             mode=mode,
             weight_kind=weight_kind,
             crossings=crossings,
-            least=least,
+            least=min_effect,
             progress=progress,
             **costs,
         )
-        told = found.to_dict()
+        facts = audit_result.to_dict()
         if html_path is not None:
-            found.to_html(html_path)
+            audit_result.to_html(html_path)
     if json_path is not None:
-        output.write(json_path, output.as_json(told))
+        output.write(json_path, output.as_json(facts))
     if json_path != "-":
         from trueodds.audit import report
 
-        text = report.text(output.spoken_notes(told), output.width(), output.paint if output.colored() else None)
+        text = report.text(output.spoken_notes(facts), output.width(), output.paint if output.colored() else None)
         output.show(text, painted=True)
-    gate.conclude(ctx, gates, gate_numbers.OfAudit(told, gated.measure, lambda: gated.risk(gates)))
+    gate.conclude(ctx, gates, gate_numbers.OfAudit(facts, gated.measure, lambda: gated.risk(gates)))
 
 
 class Gated:
@@ -107,17 +107,22 @@ class Gated:
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
         """Measure what no audit lists, so that what cannot be measured is refused before the work."""
-        for each in gates:
-            if each.sign and each.group is None and each.name not in gate.AUDIT.numbers and not _listed(each):
-                self.measure(each)
+        for condition in gates:
+            if (
+                condition.sign
+                and condition.group is None
+                and condition.name not in gate.AUDIT.numbers
+                and not _listed(condition)
+            ):
+                self.measure(condition)
 
-    def measure(self, asked: gate.Gate) -> Estimate:
+    def measure(self, condition: gate.Gate) -> Estimate:
         """The estimate that a gate is about."""
-        key = asked.name, asked.lens
+        key = condition.name, condition.lens
         if key not in self._found:
             from trueodds import ask
 
-            self._found[key] = ask.measure(self._rows, asked.name, lens=asked.lens, **self._how)
+            self._found[key] = ask.measure(self._rows, condition.name, lens=condition.lens, **self._how)
         return self._found[key]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
@@ -140,6 +145,6 @@ class Gated:
         return resolved(self._data, self._how["mode"], self._how["weight_kind"])
 
 
-def _listed(asked: gate.Gate) -> bool:
+def _listed(condition: gate.Gate) -> bool:
     """Whether an audit lists the number, unless it is infinite."""
-    return asked.name in MEASURED and asked.lens in (None, "positive", "confidence", "classwise", "canonical")
+    return condition.name in MEASURED and condition.lens in (None, "positive", "confidence", "classwise", "canonical")

@@ -48,40 +48,46 @@ def compare(
     fail_on: tuple[str, ...],
     seed: int,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Which model is off by less: the difference of two errors, or an order of several.
 
     Each FILE (or quoted pattern) holds the predictions of one model, in columns of the same names. On the same rows in
     the same order they are compared row by row.
     """
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")
     if fail_on and len(files) > 2:
-        told = "An order of several models has no difference to bound."
-        raise InputError("TO610", told, f"--fail-on with {len(files)} files", "Compare two files.")
+        problem = "An order of several models has no difference to bound."
+        raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
     called = [name.strip() for name in names.split(",")] if names else _names(files)
     from trueodds.estimators import ESTIMATORS
     from trueodds.versus import DEFAULT
     from trueodds.versus import compare as compared
 
-    ESTIMATORS.check(estimator or DEFAULT, said, [name for name in SURENESS if name != "region"])
-    gates = gate.read(fail_on, gate_numbers.compare_scope(estimator or DEFAULT, said))
+    ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in SURENESS if name != "region"])
+    gates = gate.read(fail_on, gate_numbers.compare_scope(estimator or DEFAULT, method_settings))
     with Progress() as progress:
         models = []
         for number, file in enumerate(files):
             progress(number / len(files), "reading")
             counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
             models.append(opened([file], {} if counted else columns))
-        how: dict[str, Any] = {"lens": lens, "null": null, "paired": paired, "names": called, "rng": seed} | said
-        given_estimator = [] if estimator is None else [estimator]
-        asked: list[Any] = [*models, *given_estimator] if len(models) == 2 else [models, *given_estimator]
-        found = compared(*asked, weight_kind=weight_kind, **how)
-    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
+        how: dict[str, Any] = {
+            "lens": lens,
+            "null": null,
+            "paired": paired,
+            "names": called,
+            "rng": seed,
+        } | method_settings
+        estimator_args = [] if estimator is None else [estimator]
+        positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
+        comparison = compared(*positional, weight_kind=weight_kind, **how)
+    output.answer(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models, as the scope has seen to
-        gate.conclude(ctx, gates, gate_numbers.OfComparison(found))
+        gate.conclude(ctx, gates, gate_numbers.OfComparison(comparison))
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -30,10 +30,10 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
 
     rows = resolved(data, mode, weight_kind)
     if isinstance(rows, Predictions):
-        held = HeldSource(rows, rows.n)
-        held.name, data = data.name, held  # the name of the file, and not that rows are in memory
+        memory_source = HeldSource(rows, rows.n)
+        memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
-    if names is None and [f"{each:g}" for each in table[0]] == classes:
+    if names is None and [f"{cost:g}" for cost in table[0]] == classes:
         raise _unreadable(path, "a first line that may be the names of the classes or costs")
     if names is not None:
         if sorted(names) != sorted(classes):

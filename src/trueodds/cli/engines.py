@@ -30,31 +30,31 @@ ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
 _PLACES = {"scheduler": "dask", "master": "spark"}
 
 
-def ready(said: Mapping[str, Any]) -> dict[str, Any]:
+def ready(columns: Mapping[str, Any]) -> dict[str, Any]:
     """What is said, as `read` takes it, once the engine that it names is there; it goes when the command ends."""
-    given = dict(said)
+    settings = dict(columns)
     for place, engine in _PLACES.items():
-        if place in given and given.get("engine") != engine:
+        if place in settings and settings.get("engine") != engine:
             raise InputError(
                 "TO601",
                 f"--{place} goes with --engine {engine}.",
-                f"--{place} {given[place]}",
+                f"--{place} {settings[place]}",
                 f"Add --engine {engine}.",
             )
-    address, master = given.pop("scheduler", None), given.pop("master", None)
+    address, master = settings.pop("scheduler", None), settings.pop("master", None)
     try:
         if address is not None:
             client = importlib.import_module("distributed").Client(address, timeout="10s")
             click.get_current_context().call_on_close(client.close)
-        if given.get("engine") == "spark":
+        if settings.get("engine") == "spark":
             _spark(master)
     except ModuleNotFoundError as problem:
-        engine = given["engine"]
+        engine = settings["engine"]
         what = f"The engine {engine} needs {problem.name}, which is not installed."
         raise InputError("TO306", what, "", install(engine)) from None
     except OSError as problem:
         raise InputError("TO332", "The Dask cluster does not answer.", f"{address}: {problem}", "Check it.") from None
-    return given
+    return settings
 
 
 def _spark(master: str | None) -> None:

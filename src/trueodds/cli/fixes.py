@@ -26,22 +26,22 @@ from trueodds.core.errors import InputError
 @WEIGHT_KIND
 @SEED
 @settings_options("calibrators")
-def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **given: Any) -> None:
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **params: Any) -> None:
     """What fixes it: a calibrator, saved for trueodds apply.
 
     Judge it on other rows: on those it was fitted on any calibrator looks good.
     """
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, out=out)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
     from trueodds import ask
     from trueodds.calibrators import CALIBRATORS
 
-    CALIBRATORS.check(method, said)
-    found = ask.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **said)
-    found.save(out)
-    lines = found.summary().split("\n")
+    CALIBRATORS.check(method, method_settings)
+    calibrator = ask.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
+    calibrator.save(out)
+    lines = calibrator.summary().split("\n")
     output.show("\n".join([*(spoken(line) if line.startswith("[TN") else line for line in lines), out]))
 
 
@@ -54,14 +54,14 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 @click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the new ones are written likewise.")
 @click.option("--sum-tolerance", type=float, metavar="X", help="How far a row may be from sum 1 (rounded tables).")
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
-def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> None:
+def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
     """Put a saved calibrator to use: the file again, with recalibrated probabilities.
 
     No label is needed. All other columns stay as they are. Records of a language model, such as --logprobs reads, are
     first written as a file of predictions by trueodds answers --out.
     """
-    tolerance, percent = given.get("sum_tolerance"), given.pop("percent")
-    columns = given_columns(given, outcome=False)
+    tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
+    columns = given_columns(params, outcome=False)
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.ready((calibrator, *files), out=out)
@@ -69,35 +69,35 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **given: Any) -> No
         raise InputError("TO503", "That is a tally, not a calibrator.", calibrator, "Give what trueodds fit wrote.")
     from trueodds.calibrators import wire
 
-    fitted = wire.load(calibrator)
+    loaded_calibrator = wire.load(calibrator)
     from trueodds.sources import read
     from trueodds.sources.rewrite import rewrite
 
     source = read(list(files), label=None, **columns)
     plan = getattr(source, "plan", None)
-    if plan is not None and plan.kind == "confidence" and tuple(fitted.classes) != ("wrong", "correct"):
+    if plan is not None and plan.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
         raise InputError(
             "TO607",
             "The calibrator is for classes, and not for the confidence in an answer.",
-            f"--confidence {columns['confidence']} and {', '.join(map(str, fitted.classes))} in the calibrator",
+            f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
-    on_logits = plan is not None and plan.logits and (fitted.map.logits or fitted.map.takes_logs)
-    by_hand = any(isinstance(each, list) for each in columns.values())  # names in an order are an order
+    on_logits = plan is not None and plan.logits and (loaded_calibrator.map.logits or loaded_calibrator.map.takes_logs)
+    by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
-    classes = [str(name) for name in fitted.classes]
+    classes = [str(name) for name in loaded_calibrator.classes]
     order = _order(classes, named)
 
     def better(P: Any) -> Any:
         if order is None:
-            return fitted.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
+            return loaded_calibrator.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
         renewed = P.copy()
-        renewed[:, order] = fitted.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
+        renewed[:, order] = loaded_calibrator.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
         return renewed
 
     with Progress() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
-    output.show(f"{fitted.describe()}\n{done:,} rows written to {out}")
+    output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
     if named and order is None and named != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
         output.show(f"  Matched by position, as one side has numbers for names: {pairs}.")

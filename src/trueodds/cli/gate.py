@@ -80,14 +80,14 @@ class Gate:
         """
         if text.strip() in scope.words:
             return cls(text, text.strip())
-        found = _FORM.fullmatch(text)
-        if found is None and re.search("==|=>|=<", text):
+        match = _FORM.fullmatch(text)
+        if match is None and re.search("==|=>|=<", text):
             raise _refused("--fail-on compares by >, >=, < or <=.", text, f"For instance {scope.example}.")
-        if found is None:
+        if match is None:
             words = "".join(f"{word}, or " for word in scope.words)
             raise _refused("--fail-on holds no condition.", text, _HOW.format(words=words, example=scope.example))
-        part = "noise_floor" if found["part"] == "floor" else found["part"] or "value"
-        gate = cls(text, found["name"], part, found["group"], found["lens"], found["sign"], _limit(found["limit"]))
+        part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
+        gate = cls(text, match["name"], part, match["group"], match["lens"], match["sign"], _limit(match["limit"]))
         _check(gate, scope)
         return gate
 
@@ -197,11 +197,11 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
         return -math.inf, math.inf
     if gate.name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
-    member = default_of(gate.name) if scope.member is None else scope.member
-    upper = member.most if isinstance(member.most, float) else math.inf  # of a class it is no number
+    estimator = default_of(gate.name) if scope.member is None else scope.member
+    upper = estimator.most if isinstance(estimator.most, float) else math.inf  # of a class it is no number
     if gate.name == "difference":
-        return member.lower_bound - upper, upper - member.lower_bound
-    return -math.inf if gate.part == "debiased" else member.lower_bound, upper  # a debiased error may be below 0
+        return estimator.lower_bound - upper, upper - estimator.lower_bound
+    return -math.inf if gate.part == "debiased" else estimator.lower_bound, upper  # a debiased error may be below 0
 
 
 def _check_reach(gate: Gate, lower: float, upper: float) -> None:
@@ -221,17 +221,17 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
         known = near(gate.name, scope.known) if scope.known else "It has words only."
         raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
-    member = default_of(gate.name) if scope.member is None else scope.member
+    estimator = default_of(gate.name) if scope.member is None else scope.member
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not tell the {gate.name} of every group."
         raise _refused(problem, gate.text, fix)
     if scope.bare and gate.part != "value":
         raise _refused("--interval none leaves interval and noise floor out.", gate.text, "Leave --interval out.")
-    if gate.part in ("low", "high") and member.interval is None:
+    if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval whose coverage is known."
         raise _refused(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
-    if gate.part == "debiased" and member.interval == "bca":
+    if gate.part == "debiased" and estimator.interval == "bca":
         problem = f"{gate.name} is no error that noise pulls up: it has no debiased form."
         raise _refused(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
@@ -241,7 +241,7 @@ def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
     from trueodds.estimators import ESTIMATORS
 
     try:
-        own = {name: each for name, each in settings.items() if ESTIMATORS.takes(estimator, name)}
+        own = {name: value for name, value in settings.items() if ESTIMATORS.takes(estimator, name)}
         return ESTIMATORS.make(estimator, own)
     except InputError:  # what is wrong with them is said by the command itself
         return default_of(estimator)

@@ -70,14 +70,14 @@ class OfEstimate:
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The estimate's number, through its lens or for one of its parts."""
-        found = self.estimate
-        if gate.lens in (None, found.lens):
-            number, remark = part_of(found, gate.part)
-            return number, f"{_called(gate, found.lens)}{remark}"
-        if gate.lens in found.parts and gate.part == "value":
-            return found.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        known = near(str(gate.lens), [found.lens, *filter(_is_lens, found.parts)])
-        raise gate.unknown(f"{found.estimator} through the lens {found.lens}", known)
+        estimate = self.estimate
+        if gate.lens in (None, estimate.lens):
+            number, remark = part_of(estimate, gate.part)
+            return number, f"{_called(gate, estimate.lens)}{remark}"
+        if gate.lens in estimate.parts and gate.part == "value":
+            return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
+        known = near(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
+        raise gate.unknown(f"{estimate.estimator} through the lens {estimate.lens}", known)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """An estimate decides nothing."""
@@ -115,12 +115,12 @@ class OfComparison:
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The difference, an end of its interval, or its p-value."""
-        found = self.comparison
+        comparison = self.comparison
         if gate.name == "pvalue":
-            _reaches(gate, found.floor, gate.limit)
-            return found.pvalue, gate.name
-        name = f"{_called(gate, None)} ({found.estimator} {' − '.join(found.names)})"
-        return found.difference if gate.part == "value" else _end(found.interval, gate.part), name
+            _reaches(gate, comparison.floor, gate.limit)
+            return comparison.pvalue, gate.name
+        name = f"{_called(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
+        return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Whether the models are told apart at 5 %."""
@@ -135,13 +135,13 @@ class OfGroups:
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
-        floor = float(self.found.settings["floor"])
+        min_pvalue = float(self.found.settings["floor"])
         if gate.name == "pvalue":
-            _reaches(gate, floor, gate.limit)
+            _reaches(gate, min_pvalue, gate.limit)
             return self.found.pvalue, gate.name
         if gate.group is None:
             return OfEstimate(self.found.whole).number(gate)
-        return of_groups(gate, {each.label: each.estimate for each in self.found.groups})
+        return of_groups(gate, {group.label: group.estimate for group in self.found.groups})
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Whether some group is off, all groups taken together."""
@@ -163,8 +163,8 @@ class OfAnswers:
                 return OfEstimate(estimate).number(gate)
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk)
-        found = self.report[gate.name]
-        return (found[gate.part] if isinstance(found, Mapping) else found), _called(gate, None)
+        value = self.report[gate.name]
+        return (value[gate.part] if isinstance(value, Mapping) else value), _called(gate, None)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Answers decide nothing."""
@@ -188,11 +188,11 @@ class OfAudit:
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk())
         if gate.group is not None:
-            return of_groups(gate, {each["label"]: _of_group(each) for each in self.report.get("groups") or ()})
-        listed = [_estimate(each) for each in self.report["measures"] if each["estimator"] == gate.name]
-        for each in listed if gate.lens else listed[:1]:  # the default lens comes first
-            if gate.lens in (None, each.lens) or (gate.lens in each.parts and gate.part == "value"):
-                number, name = OfEstimate(each).number(gate)
+            return of_groups(gate, {group["label"]: _of_group(group) for group in self.report.get("groups") or ()})
+        listed = [_estimate(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name]
+        for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
+            if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
+                number, name = OfEstimate(estimate).number(gate)
                 if number is not None and not math.isnan(number):
                     return number, name
         return OfEstimate(self.measure(gate)).number(gate)
@@ -205,21 +205,21 @@ class OfAudit:
         return verdict["rejected"], verdict["reason"]
 
 
-def part_of(found: Estimate, part: str) -> tuple[float | None, str]:
+def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """A part of an estimate, with a remark where it is not taken as it stands.
 
     The debiased value is shown near the noise floor only. Clear of it there is nothing to take off: it is the value.
     """
     if part in ("low", "high"):
-        return _end(found.interval, part), ""
-    if part != "debiased" or found.debiased is not None:
-        number: float | None = getattr(found, part)
+        return _end(estimate.interval, part), ""
+    if part != "debiased" or estimate.debiased is not None:
+        number: float | None = getattr(estimate, part)
         return number, ""
-    if default_of(found.estimator).interval == "debiased":
-        return found.value, " (debiased by itself)"
-    if found.noise_floor is None or not math.isfinite(found.value):
+    if default_of(estimate.estimator).interval == "debiased":
+        return estimate.value, " (debiased by itself)"
+    if estimate.noise_floor is None or not math.isfinite(estimate.value):
         return None, ""
-    return found.value, f" ({CLEAR})"
+    return estimate.value, f" ({CLEAR})"
 
 
 def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
@@ -235,12 +235,12 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
         return number, f"{_called(gate, None)}{remark}"
     if requested != WORST:
         raise gate.unknown(f"no group {requested!r}", near(requested, [WORST, *groups]))
-    numbers = {label: part_of(each, gate.part) for label, each in groups.items()}
+    numbers = {label: part_of(estimate, gate.part) for label, estimate in groups.items()}
     known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
     nearest = max if gate.from_above else min
-    label = nearest(known, key=lambda each: known[each]) if known else None
+    label = nearest(known, key=lambda name: known[name]) if known else None
     if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
-        missing = ", ".join(each for each in groups if each not in known)
+        missing = ", ".join(name for name in groups if name not in known)
         raise gate.unknown(f"no {gate.part} of {missing}", "A group that cannot be judged is no pass: see the notes.")
     return known[label], f"{_called(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
@@ -250,7 +250,7 @@ def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
     if gate.name == "aurc":
         return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _called(gate, None)
     column = "risk" if gate.part == "value" else gate.part
-    place = next(i for i, each in enumerate(risk.at["coverage"]) if math.isclose(each, gate.coverage or 0.0))
+    place = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
     return float(risk.at[column][place]), _called(gate, gate.lens)
 
 
@@ -259,17 +259,17 @@ def coverages(gates: Sequence[Gate]) -> list[float]:
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
-def _rejected(gate: Gate, pvalue: float | None, floor: float | None, alpha: float) -> tuple[bool, str]:
-    _reaches(gate, floor, alpha)
+def _rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
+    _reaches(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.unknown("no p-value", "See the notes.")
     return pvalue <= alpha, f"p {figure(pvalue)} {'<=' if pvalue <= alpha else '>'} {figure(alpha)}"
 
 
-def _reaches(gate: Gate, floor: float | None, limit: float) -> None:
+def _reaches(gate: Gate, min_pvalue: float | None, limit: float) -> None:
     """Refuse to judge where no p-value that the draws can give would fail."""
-    if not gate.from_above and floor is not None and floor > limit * (1 + 1e-9):
-        raise gate.unknown(f"no p-value below {figure(floor)} was possible", "Give more --resamples.")
+    if not gate.from_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
+        raise gate.unknown(f"no p-value below {figure(min_pvalue)} was possible", "Give more --resamples.")
 
 
 def _end(interval: Interval | None, part: str) -> float | None:
@@ -307,7 +307,7 @@ def _of_group(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
     from trueodds.inference.floors import less_floor
 
-    error, floor = report["error"], report.get("noise_floor")
-    less = math.nan if error is None or floor is None else float(less_floor(error, floor))
+    error, noise_floor = report["error"], report.get("noise_floor")
+    less = math.nan if error is None or noise_floor is None else float(less_floor(error, noise_floor))
     debiased = None if math.isnan(less) else less
     return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

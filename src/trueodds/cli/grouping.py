@@ -53,19 +53,19 @@ def groups(
     estimator: str,
     crossings: bool,
     against: str,
-    least: float,
+    min_effect: float,
     lens: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
     seed: int,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """For whom is it off: the error of every group, judged together, and the gaps between them.
 
     Name the columns that hold the groups, each by a --group of its own.
     """
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, json=json_path)
     if "group" not in columns:
         raise InputError("TO601", "No column of groups is named.", "no --group", "Add --group C for every such column.")
@@ -75,11 +75,17 @@ def groups(
     from trueodds.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, said, [name for name in SURENESS if name not in ("region", "resample")])
-    gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, said))
-    how: dict[str, Any] = {"lens": lens, "crossings": crossings, "least": least, "against": against, "rng": seed} | said
+    ESTIMATORS.check(estimator, method_settings, [name for name in SURENESS if name not in ("region", "resample")])
+    gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, method_settings))
+    how: dict[str, Any] = {
+        "lens": lens,
+        "crossings": crossings,
+        "least": min_effect,
+        "against": against,
+        "rng": seed,
+    } | method_settings
     with Progress() as progress:
-        found = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)
-    said_by_option = found.describe().replace("the JSON lists them", "--json lists them")
-    output.answer(said_by_option, found.notes, found.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_numbers.OfGroups(found))
+        group_results = by_group(opened(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how)
+    text = group_results.describe().replace("the JSON lists them", "--json lists them")
+    output.answer(text, group_results.notes, group_results.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfGroups(group_results))

@@ -53,10 +53,10 @@ def list_members(family: str | None) -> None:
     if family is not None:
         output.show("\n".join(names(family)))
         return
-    for each in _ALL:
-        if each == "studies" and not offered():
+    for name in _ALL:
+        if name == "studies" and not offered():
             continue  # they are a package of their own; asked for by name they are said to be missing
-        output.show(f"{each:<12} {' '.join(names(each))}")
+        output.show(f"{name:<12} {' '.join(names(name))}")
 
 
 def names(family: str) -> tuple[str, ...]:

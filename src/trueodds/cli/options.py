@@ -76,38 +76,38 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
     return options
 
 
-def given_columns(given: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
+def given_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
-    said = {name: given.pop(name) for name in _NAMES if name in given}
-    said = {name: each for name, each in said.items() if each not in (None, ()) and each is not False}
-    _sensible(said, outcome)
+    columns = {name: params.pop(name) for name in _NAMES if name in params}
+    columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
+    _sensible(columns, outcome)
     for name in _LISTS:
-        if name in said and "," in said[name]:
-            said[name] = _parts(said[name])
-    if "classes" in said:
-        said["classes"] = _parts(said["classes"])
-    if "group" in said:
-        said["group"] = list(said["group"])
-    return said
+        if name in columns and "," in columns[name]:
+            columns[name] = _parts(columns[name])
+    if "classes" in columns:
+        columns["classes"] = _parts(columns["classes"])
+    if "group" in columns:
+        columns["group"] = list(columns["group"])
+    return columns
 
 
-def _sensible(said: Mapping[str, Any], outcome: bool) -> None:
+def _sensible(columns: Mapping[str, Any], outcome: bool) -> None:
     """Refuse what would be ignored, or read as two things at once."""
-    records.sensible(said)
+    records.sensible(columns)
     for one, other, why in _EXCLUDING:
-        if one in said and other in said:
+        if one in columns and other in columns:
             raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
     for one, other in (("confidence", "correct"), ("correct", "confidence")):
-        if outcome and one in said and other not in said and (one, "samples" in said) != ("correct", True):
+        if outcome and one in columns and other not in columns and (one, "samples" in columns) != ("correct", True):
             raise InputError(
-                "TO601", f"--{one} needs --{other}.", f"--{one} {said[one]} alone", f"Add --{other} C, a column."
+                "TO601", f"--{one} needs --{other}.", f"--{one} {columns[one]} alone", f"Add --{other} C, a column."
             )
     for outcomes in ("votes", "multilabel"):
-        if outcomes in said and said[outcomes] == said.get("logits", said.get("probs", "p_*")):
+        if outcomes in columns and columns[outcomes] == columns.get("logits", columns.get("probs", "p_*")):
             raise InputError(
                 "TO603",
                 f"--{outcomes} names the columns that are read as probabilities.",
-                f"--{outcomes} {said[outcomes]!r}",
+                f"--{outcomes} {columns[outcomes]!r}",
                 f"Name those of what came by --{outcomes}, and those of the probabilities by --probs.",
             )
 

@@ -31,11 +31,11 @@ _COLORS: dict[str, dict[str, Any]] = {
 
 def ready(inputs: Iterable[str], **outputs: str | None) -> None:
     """Refuse a place that cannot be written, or that would be written over, before the work begins."""
-    wanted = {f"--{name}": path for name, path in outputs.items() if path is not None}
-    for option, path in wanted.items():
+    destinations = {f"--{name}": path for name, path in outputs.items() if path is not None}
+    for option, path in destinations.items():
         if path == "-" and option != "--json":
             raise InputError("TO603", f"{option} writes a file, not to stdout.", f"{option} -", "Name a file.")
-    files = {option: path for option, path in wanted.items() if path != "-"}
+    files = {option: path for option, path in destinations.items() if path != "-"}
     _apart(files, inputs)
     for path in files.values():
         place = Path(path).expanduser()
@@ -50,7 +50,7 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
 
 
 def _apart(files: Mapping[str, str], inputs: Iterable[str]) -> None:
-    read = {each for path in inputs for meant in _meant(path) for each in _marks(meant)}
+    read = {file_mark for path in inputs for meant in _meant(path) for file_mark in _marks(meant)}
     written: dict[Any, str] = {}
     for option, path in files.items():
         for mark in _marks(path):
@@ -74,12 +74,12 @@ def _marks(path: str) -> list[Any]:
     """What two names of one file have in common: where they lead, and, of a file that is there, which one it is."""
     path = os.path.expanduser(path)
     try:
-        found = os.stat(path)
+        file_stat = os.stat(path)
     except OSError:
         return [os.path.realpath(path)]
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(file_stat.st_mode):
         return []  # a terminal or /dev/null loses nothing
-    return [os.path.realpath(path), (found.st_dev, found.st_ino)]
+    return [os.path.realpath(path), (file_stat.st_dev, file_stat.st_ino)]
 
 
 def write(path: str, text: str) -> None:
@@ -119,39 +119,39 @@ def as_json(answer: Mapping[str, Any]) -> str:
     return without_surrogates(json.dumps(answer, allow_nan=False, indent=2))
 
 
-def answer(said: str, notes: Iterable[Any], told: Mapping[str, Any], json_path: str | None) -> None:
+def answer(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
     """One line and its notes; or, where JSON goes to stdout, nothing but that."""
     if json_path is not None:
-        write(json_path, as_json(told))
+        write(json_path, as_json(report))
     if json_path != "-":
-        show(said)
-        labels = _labels(told)
+        show(text)
+        labels = _labels(report)
         for note in notes:
             show(f"  {spoken(str(note), labels)}")
 
 
-def spoken_notes(told: Any, labels: Iterable[str] = ()) -> Any:
+def spoken_notes(report: Any, labels: Iterable[str] = ()) -> Any:
     """An answer whose notes speak of options, for the terminal; the JSON keeps the library's words."""
-    if isinstance(told, Mapping):
-        labels = labels or _labels(told)
+    if isinstance(report, Mapping):
+        labels = labels or _labels(report)
         return {
             name: [
                 note | {"text": _PICTURED.sub(r"\1 to trueodds draw", spoken(note["text"], labels))}
-                for note in each or ()
+                for note in value or ()
             ]
             if name == "notes"
-            else spoken_notes(each, labels)
-            for name, each in told.items()
+            else spoken_notes(value, labels)
+            for name, value in report.items()
         }
-    if isinstance(told, (list, tuple)) and told and isinstance(told[0], Mapping):
-        return [spoken_notes(each, labels) for each in told]
-    return told
+    if isinstance(report, (list, tuple)) and report and isinstance(report[0], Mapping):
+        return [spoken_notes(item, labels) for item in report]
+    return report
 
 
-def _labels(told: Mapping[str, Any]) -> list[str]:
+def _labels(report: Mapping[str, Any]) -> list[str]:
     """What groups are called, such as level=2: words of the data, which notes quote."""
-    groups = told.get("groups") or ()
-    return [printable(each["label"]) for each in groups if isinstance(each, Mapping) and "label" in each]
+    groups = report.get("groups") or ()
+    return [printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
 
 
 def colored(stream: Any = None) -> bool:

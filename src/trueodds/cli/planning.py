@@ -35,7 +35,7 @@ def power(
     files: tuple[str, ...],
     name: str,
     n: int | None,
-    wanted: float,
+    target: float,
     effect: float | None,
     width: float | None,
     estimator: str,
@@ -44,10 +44,10 @@ def power(
     json_path: str | None,
     seed: int,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """How many rows it takes: the error that a test finds in n rows, or the rows for an error or a width."""
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
@@ -55,15 +55,15 @@ def power(
     from trueodds.hypotests.planning.power import PLANS
 
     if width is None:
-        TESTS.check(name, said, ("region", *PLANS))
+        TESTS.check(name, method_settings, ("region", *PLANS))
     else:
-        ESTIMATORS.check(estimator, said, ("region", "aggregate"))
+        ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
     with Progress() as progress:
-        found = ask.power(
+        result = ask.power(
             opened(files, columns),
             name,
             n=n,
-            power=wanted,
+            power=target,
             effect=effect,
             width=width,
             alpha=alpha,
@@ -72,6 +72,6 @@ def power(
             weight_kind=weight_kind,
             rng=seed,
             progress=lambda share: progress(share, "simulating data sets"),
-            **said,
+            **method_settings,
         )
-    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
+    output.answer(result.describe(), result.notes, result.to_dict(), json_path)

@@ -135,7 +135,9 @@ def _takers(problem: click.NoSuchOption) -> list[str]:
     """The other commands that have this option."""
     root = problem.ctx.find_root().command if problem.ctx else None
     commands = root.commands if isinstance(root, click.Group) else {}
-    return [name for name, each in commands.items() if any(problem.option_name in param.opts for param in each.params)]
+    return [
+        name for name, command in commands.items() if any(problem.option_name in param.opts for param in command.params)
+    ]
 
 
 def _flush() -> None:

@@ -45,24 +45,26 @@ def measure(
     seed: int,
     mode: str | None,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """How far off: one error, with its interval and its noise floor."""
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, said, SURENESS)
-    gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, said))
+    ESTIMATORS.check(estimator, method_settings, SURENESS)
+    gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, method_settings))
     if cost_path:
         takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
-    said |= costs
+    method_settings |= costs
     with records.by_question(columns, costs=bool(cost_path)):
-        found = ask.measure(data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **said)
-    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_numbers.OfEstimate(found))
+        estimate = ask.measure(
+            data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
+        )
+    output.answer(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfEstimate(estimate))
 
 
 @click.command()
@@ -88,22 +90,22 @@ def test(
     seed: int,
     mode: str | None,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Is it chance: one p-value, under a hypothesis said in words."""
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.hypotests import TESTS
 
-    TESTS.check(name, said, ("region", "margin"))
-    gates = gate.read(fail_on, gate_numbers.test_scope(said.get("margin")))
+    TESTS.check(name, method_settings, ("region", "margin"))
+    gates = gate.read(fail_on, gate_numbers.test_scope(method_settings.get("margin")))
     if cost_path:
         takes_costs(TESTS, name, "test")
     with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
         data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
-        said |= costs
-        found = ask.test(
+        method_settings |= costs
+        verdict = ask.test(
             data,
             name,
             lens=lens,
@@ -111,10 +113,10 @@ def test(
             mode=mode,
             weight_kind=weight_kind,
             progress=lambda share: progress(share, "redrawing labels"),
-            **said,
+            **method_settings,
         )
-    output.answer(found.describe(), found.notes, found.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_numbers.OfVerdict(found))
+    output.answer(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_numbers.OfVerdict(verdict))
 
 
 @click.command()
@@ -144,7 +146,7 @@ def draw(
     files: tuple[str, ...],
     diagram: str,
     out: str,
-    each: bool,
+    per_file: bool,
     without: tuple[str, ...],
     title: str | None,
     no_title: bool,
@@ -154,10 +156,10 @@ def draw(
     seed: int,
     mode: str | None,
     weight_kind: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Where it is off: a picture, or the numbers behind it."""
-    said, columns = settings(given), given_columns(given)
+    method_settings, columns = settings(params), given_columns(params)
     kind = Path(out).suffix.lower()
     if kind not in _PICTURES + _TABLES:
         known = " ".join(_PICTURES + _TABLES)
@@ -181,25 +183,27 @@ def draw(
     }
     Presentation(**look)  # refused before the file is read
 
-    DIAGRAMS.check(diagram, said)
+    DIAGRAMS.check(diagram, method_settings)
     if kind == ".html" and diagram not in _TURNING:
-        known = " ".join(each for each in _PICTURES + _TABLES if each != ".html")
+        known = " ".join(suffix for suffix in _PICTURES + _TABLES if suffix != ".html")
         why = f"Only the diagram {' and '.join(_TURNING)} is saved as a page, on which it turns."
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
-    each = each or (len(files) > 1 and DIAGRAMS.load(diagram).several)
-    data = models(files, columns) if each else opened(files, columns)
-    if (asked := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
-        said = {"asked": asked} | said  # records know how many answers were not given
-    found = ask.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **said)
-    found = found.less(*without)
+    per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
+    data = models(files, columns) if per_file else opened(files, columns)
+    if (n_queries := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
+        method_settings = {"asked": n_queries} | method_settings  # records know how many answers were not given
+    drawing = ask.draw(
+        data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings
+    )
+    drawing = drawing.less(*without)
     if kind in _PICTURES:
-        found.save(out)
+        drawing.save(out)
     elif kind == ".json":
-        output.write(out, output.as_json(found.to_dict()))
+        output.write(out, output.as_json(drawing.to_dict()))
     else:
-        _write_csv(out, found.to_dict()["table"])
-    output.show(f"{found.describe()}\n{out}")
-    for note in found.notes:
+        _write_csv(out, drawing.to_dict()["table"])
+    output.show(f"{drawing.describe()}\n{out}")
+    for note in drawing.notes:
         output.show(f"  {spoken(str(note))}")
 
 

@@ -43,61 +43,63 @@ _TABLES = {
 }
 
 
-def sensible(said: Mapping[str, Any]) -> None:
+def sensible(columns: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other, and those that nothing would read."""
-    kinds = [kind for kind in KINDS if kind in said]
+    kinds = [kind for kind in KINDS if kind in columns]
     if len(kinds) > 1:
         got = " and ".join(f"--{kind}" for kind in kinds)
         raise InputError("TO603", "One field says how sure it was.", got, f"Leave --{kinds[1]} out.")
     for name, partners in _WITH.items():
-        if name in said and not any(each in said for each in partners):
-            alone = f"--{name}" if said[name] is True else f"--{name} {said[name]}"
-            wanted = " or ".join([", ".join(f"--{each}" for each in partners[:-1]), f"--{partners[-1]}"]).removeprefix(
-                " or "
-            )
+        if name in columns and not any(partner in columns for partner in partners):
+            alone = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
+            required = " or ".join(
+                [", ".join(f"--{partner}" for partner in partners[:-1]), f"--{partners[-1]}"]
+            ).removeprefix(" or ")
             got, fix = (
                 (f"{alone} with --{kinds[0]}", f"Leave --{name} out.")
                 if kinds
                 else (f"{alone} alone", f"Add --{partners[0]} F.")
             )
-            raise InputError("TO601", f"--{name} needs {wanted}.", got, fix)
-    if "correct" in said and "logprobs" in said:
+            raise InputError("TO601", f"--{name} needs {required}.", got, fix)
+    if "correct" in columns and "logprobs" in columns:
         why = "With --logprobs the right option says what was correct."
         raise InputError("TO603", why, "--correct and --logprobs", "Name the right option by --answer.")
-    if "correct" in said and "answer" in said:
+    if "correct" in columns and "answer" in columns:
         why = "Both say which answer is right."
         raise InputError("TO603", why, "--correct and --answer", "Leave one of them out.")
     for name, instead in _TABLES.items():
-        if name in said and (own := next((each for each in OWN if each in said), None)):
+        if name in columns and (
+            own := next((record_option for record_option in OWN if record_option in columns), None)
+        ):
             option = "--" + name.replace("_", "-")
             fix = instead or f"Leave {option} out."
             raise InputError("TO603", f"Records of answers are read without {option}.", f"{option} and --{own}", fix)
 
 
-def meant(files: Sequence[str], said: Mapping[str, Any]) -> bool:
+def meant(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Whether the options ask for records: one of theirs is said, or --confidence lies where only records have fields."""
-    return any(name in said for name in OWN) or ("confidence" in said and _inside(files, said))
+    return any(name in columns for name in OWN) or ("confidence" in columns and _inside(files, columns))
 
 
-def _inside(files: Sequence[str], said: Mapping[str, Any]) -> bool:
+def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Whether the first record of .jsonl has such a field only inside another, or says yes and no in words."""
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
     from trueodds.sources.records import records
 
     first = next(records(files[0])).fields
-    named = [said["confidence"], said["correct"]]
+    named = [columns["confidence"], columns["correct"]]
     dotted = any("." in name and name not in first for name in named)
-    return dotted or (all(name in first for name in named) and isinstance(first[said["correct"]], str))
+    return dotted or (all(name in first for name in named) and isinstance(first[columns["correct"]], str))
 
 
-def answered(files: Sequence[str], said: Mapping[str, Any]) -> Any:
+def answered(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers in these files; what was wrong is told by options."""
     from trueodds.sources.answers import answers
 
-    given = {"options" if name == "logprobs" else name: value for name, value in said.items()}
+    settings = {"options" if name == "logprobs" else name: value for name, value in columns.items()}
     try:
-        return answers(files[0] if len(files) == 1 else list(files), **given)
+        return answers(files[0] if len(files) == 1 else list(files), **settings)
     except InputError as problem:
         fix = problem.fix.replace("percent=True", "--percent")
         fix = fix.replace("Read logits with trueodds.read(…, logits=).", "Logits are read from columns, by --logits.")
@@ -105,24 +107,24 @@ def answered(files: Sequence[str], said: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def by_question(said: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
+def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
     """Say what --question forbids, where the library speaks of clusters."""
     try:
         yield
     except InputError as problem:
-        if problem.code != "TO205" or "question" not in said or "cluster" not in problem.got:
+        if problem.code != "TO205" or "question" not in columns or "cluster" not in problem.got:
             raise
-        got = re.sub(r"clusters?=?", f"--question {said['question']}", problem.got).replace("cost=", "--cost")
+        got = re.sub(r"clusters?=?", f"--question {columns['question']}", problem.got).replace("cost=", "--cost")
         fix = "With --cost leave out --question, on a file with one row of each question." if costs else problem.fix
         raise InputError(problem.code, problem.problem, got, fix) from None
 
 
-def source(files: Sequence[str], said: Mapping[str, Any]) -> Any:
+def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
     from trueodds.sources.held import HeldSource
 
-    found = answered(files, said)
-    held = HeldSource(found.predictions, 65536)
-    held.asked = found.asked
-    held.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
-    return held
+    answer_set = answered(files, columns)
+    memory_source = HeldSource(answer_set.predictions, 65536)
+    memory_source.asked = answer_set.asked
+    memory_source.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
+    return memory_source

@@ -49,22 +49,22 @@ def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Co
     def options(command: Command) -> Command:
         also = f"Any other setting of one of the {family}."
         command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=also)(command)
-        for option in (each for each in reversed(FAMILIES[family]) if each not in without):
+        for option in (name for name in reversed(FAMILIES[family]) if name not in without):
             command = click.option(option, metavar="X", help=SETTINGS[option])(command)
         return command
 
     return options
 
 
-def settings(given: dict[str, Any]) -> dict[str, Any]:
+def settings(params: dict[str, Any]) -> dict[str, Any]:
     """The settings that were said, taken out of the command's parameters."""
-    found = {}
+    parsed = {}
     for option in SETTINGS:
         name = option.lstrip("-").replace("-", "_")
-        text = given.pop(name, None)
+        text = params.pop(name, None)
         if text is not None:
-            found[name] = value(text)
-    for pair in given.pop("also", ()):
+            parsed[name] = value(text)
+    for pair in params.pop("also", ()):
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=deviation.")
@@ -72,10 +72,10 @@ def settings(given: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 "TO603", "--set is for settings without an option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."
             )
-        if name in found:
+        if name in parsed:
             raise InputError("TO603", "A setting is given twice.", name, "Leave one of them out.")
-        found[name] = value(text)
-    return found
+        parsed[name] = value(text)
+    return parsed
 
 
 def value(text: str) -> Any:

@@ -28,13 +28,13 @@ GROUP = "trueodds.studies"  # of the entry points by which a package offers stud
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulated data.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON instead of text.")
 def study(
-    name: str, quick: bool, out: str | None, members: tuple[str, ...], data: str | None, seed: int, as_json: bool
+    name: str, quick: bool, out: str | None, methods: tuple[str, ...], data: str | None, seed: int, as_json: bool
 ) -> None:
     """Run one of the studies: see trueodds list studies."""
     run = installed().load(name)
-    few: dict[str, Any] = {"members": list(members) or None, "data": data}
-    asked = {key: value for key, value in few.items() if value is not None}
-    for key in asked.keys() - inspect.signature(run).parameters.keys():
+    restrictions: dict[str, Any] = {"members": list(methods) or None, "data": data}
+    settings = {key: value for key, value in restrictions.items() if value is not None}
+    for key in settings.keys() - inspect.signature(run).parameters.keys():
         raise InputError(
             "TO603",
             f"The study {name} has no use for that.",
@@ -42,8 +42,8 @@ def study(
             "Leave it out.",
         )
     with Progress() as progress:
-        found = run(quick=quick, out=out, rng=seed, progress=progress, **asked)
-    output.show(json.dumps(found.to_dict()) if as_json else str(found))
+        result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
+    output.show(json.dumps(result.to_dict()) if as_json else str(result))
 
 
 def offered() -> dict[str, str]:

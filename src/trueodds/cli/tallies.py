@@ -26,21 +26,21 @@ def tally(
     lenses: tuple[str, ...],
     grid: int | None,
     bins: int,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Count rows into a small file that adds up: audit, measure and test read it."""
-    columns = given_columns(given)
+    columns = given_columns(params)
     output.ready(files, out=out, resume=resume)
     with Progress() as progress:
         data = opened(files, columns)
         from trueodds import ask
         from trueodds.tally import wire
 
-        found = ask.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
-        wire.save(found, out)
+        total = ask.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
+        wire.save(total, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
-    output.show(f"{found.n:,} rows\n{out}")
+    output.show(f"{total.n:,} rows\n{out}")
 
 
 @click.command(short_help="Add tallies up.")

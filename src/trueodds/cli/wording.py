@@ -42,8 +42,8 @@ _NAMED = re.compile(r"(?:Known:|Did you mean) (.+?)(?:\?|\.(?= |$))")
 _WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Constructors and attributes, in the order in which they are looked for.
 _PHRASES = tuple(
-    (re.compile(pattern), said)
-    for pattern, said in (
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
         (r", or read\(…, logits=True\)", ""),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_confidence(?:\([^)]*\))?", "--confidence C --correct C"),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_multilabel(?:\([^)]*\))?", "--multilabel 'y_*'"),
@@ -82,12 +82,12 @@ def spoken(text: str, quoted: Iterable[str] = ()) -> str:
     >>> spoken("None for order=1; say order=2.", ["order=1"])
     'None for order=1; say --order 2.'
     """
-    if theirs := sorted({each for each in quoted if each}, key=len, reverse=True):
+    if theirs := sorted({word for word in quoted if word}, key=len, reverse=True):
         pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, theirs))})(?!\w)", text)
         return "".join(piece if i % 2 else spoken(piece) for i, piece in enumerate(pieces))
-    for pattern, said in _PHRASES:
-        text = pattern.sub(said, text)
-    text = _UNDERSCORED.sub(lambda found: _NAMES[found[1]][0], _KEYWORD.sub(_option, text))
+    for pattern, replacement in _PHRASES:
+        text = pattern.sub(replacement, text)
+    text = _UNDERSCORED.sub(lambda match: _NAMES[match[1]][0], _KEYWORD.sub(_option, text))
     return _TWICE.sub(r"\1", text)
 
 
@@ -95,9 +95,9 @@ def mended(error: InputError) -> InputError:
     """The same error, its keywords said as options; what is quoted from data or paths stays as it is."""
     missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
     got, fix = error.got, spoken(error.fix, _NAMED.findall(error.fix) if missing else ())
-    if asked := _KEYWORD.fullmatch(got):
-        option = _NAMES[asked["name"]][0]
-        got = _option(asked)
+    if keyword := _KEYWORD.fullmatch(got):
+        option = _NAMES[keyword["name"]][0]
+        got = _option(keyword)
         if missing and option not in fix:
             fix += f" Name it by {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
@@ -105,28 +105,28 @@ def mended(error: InputError) -> InputError:
         error.problem
         if error.code.startswith("TO3")
         else _UNDERSCORED.sub(
-            lambda found: _NAMES[found[1]][0],
-            _KEYWORD.sub(lambda found: _option(found) if found["value"][:1] == "'" else found[0], error.problem),
+            lambda match: _NAMES[match[1]][0],
+            _KEYWORD.sub(lambda match: _option(match) if match["value"][:1] == "'" else match[0], error.problem),
         )
     )
     return InputError(error.code, problem, got, fix)
 
 
 def _each(names: str) -> str:
-    return " ".join(f"--group {each[1:-1] if _WORD.fullmatch(each[1:-1]) else each}" for each in names.split(", "))
+    return " ".join(f"--group {name[1:-1] if _WORD.fullmatch(name[1:-1]) else name}" for name in names.split(", "))
 
 
-def _option(found: re.Match[str]) -> str:
-    name, value = found["name"], found["value"]
+def _option(match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"]
     option, placeholder = _NAMES[name]
     if value == "None" and name in ("label", *_LISTS):
         return f"no {option}"
     if value == "" or (name == "logits" and value == "True"):
-        said = placeholder
+        text = placeholder
     elif value.startswith("["):
-        said = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
+        text = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
     elif value.startswith("'"):
-        said = value[1:-1] if _WORD.fullmatch(value[1:-1]) else value
+        text = value[1:-1] if _WORD.fullmatch(value[1:-1]) else value
     else:
-        said = value.lower() if value in ("True", "False", "None") else value
-    return option + said if option.endswith("=") else f"{option} {said}"
+        text = value.lower() if value in ("True", "False", "None") else value
+    return option + text if option.endswith("=") else f"{option} {text}"

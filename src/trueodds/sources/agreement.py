@@ -37,60 +37,62 @@ def agreed(
     """
     listed = isinstance(rows[0].value(samples), list)
     if listed:
-        found = [_of_list(each, samples, answer, correct) for each in rows]
+        sampled = [_of_list(record, samples, answer, correct) for record in rows]
     else:
-        found = _of_rows(rows, samples, answer, correct, question)
-    share, right = np.empty(len(found)), np.empty(len(found), dtype=bool)
-    for i, each in enumerate(found):
-        if len(each.texts) < 2:
+        sampled = _of_rows(rows, samples, answer, correct, question)
+    share, right = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
+    for i, entry in enumerate(sampled):
+        if len(entry.texts) < 2:
             raise InputError(
                 "TO315",
                 "A question must have at least two samples; one always agrees with itself.",
-                f"{len(each.texts)} in {each.record.place}",
+                f"{len(entry.texts)} in {entry.record.place}",
                 "Sample more, or remove such questions.",
             )
         # A Counter keeps the order of first sight, and max the first of equals.
-        most, times = max(Counter(each.texts).items(), key=lambda pair: pair[1])
-        share[i] = times / len(each.texts)
-        right[i] = each.right[each.texts.index(most)] if each.right is not None else most == each.truth
-    return [each.record for each in found], share, right
+        majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
+        share[i] = times / len(entry.texts)
+        right[i] = (
+            entry.right[entry.texts.index(majority_text)] if entry.right is not None else majority_text == entry.truth
+        )
+    return [entry.record for entry in sampled], share, right
 
 
 def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> _Sampled:
     values = record.listed(samples)
     if len(values) == 1 and isinstance(values[0], list):  # one request, whose repeats are a list of their own
         values = values[0]
-    texts = [_text(record, samples, each) for each in values]
+    texts = [_text(record, samples, value) for value in values]
     if correct is None:
         return _Sampled(record, texts, None, _text(record, answer, record.value(answer)))
-    judged = record.listed(correct)
-    if len(judged) != len(texts):
-        got = f"{len(judged)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
+    grades = record.listed(correct)
+    if len(grades) != len(texts):
+        got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
         raise InputError("TO310", "Every sample has one judgment.", got, "Write both lists in one order.")
-    return _Sampled(record, texts, [record.yes(correct, each) for each in judged], None)
+    return _Sampled(record, texts, [record.yes(correct, grade) for grade in grades], None)
 
 
 def _of_rows(
     rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
 ) -> list[_Sampled]:
     if question is None:
-        said = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
+        received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
         fix = "Name the field that tells questions apart with question=, or one that lists the samples."
-        raise InputError("TO205", "One sample per record needs to know which belong together.", said, fix)
-    found: dict[str, _Sampled] = {}
-    for each in rows:
-        text = _text(each, samples, each.value(samples))
-        truth = None if correct is not None else _text(each, answer, each.value(answer))
-        one = found.setdefault(key_of(each, question), _Sampled(each, [], None if correct is None else [], truth))
+        raise InputError("TO205", "One sample per record needs to know which belong together.", received, fix)
+    sampled: dict[str, _Sampled] = {}
+    for record in rows:
+        text = _text(record, samples, record.value(samples))
+        truth = None if correct is not None else _text(record, answer, record.value(answer))
+        one = sampled.setdefault(key_of(record, question), _Sampled(record, [], None if correct is None else [], truth))
         if truth != one.truth:
-            got = f"{truth!r} in {each.place}, after {one.truth!r} in row {one.record.row}"
+            got = f"{truth!r} in {record.place}, after {one.truth!r} in row {one.record.row}"
             raise InputError(
                 "TO318", "A question has one right answer.", got, "Choose the field that tells questions apart."
             )
         one.texts.append(text)
         if one.right is not None and correct is not None:
-            one.right.append(each.yes(correct))
-    return list(found.values())
+            one.right.append(record.yes(correct))
+    return list(sampled.values())
 
 
 def _text(record: Record, field: str, value: Any) -> str:

@@ -134,61 +134,59 @@ def answers(
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
     field = samples or confidence or options or "logprobs"
-    silent = [_abstains(each, abstained, field) for each in rows]
+    silent = [_abstains(row, abstained, field) for row in rows]
     if abstained == field and all(silent):
         rows[0].value(field)  # refused: no row has that field, or all leave it empty
-    given = [each for each, nothing in zip(rows, silent, strict=True) if not nothing]
-    asked, left = len(rows), len(rows) - len(given)
+    answered_rows = [row for row, nothing in zip(rows, silent, strict=True) if not nothing]
+    n_queries, left = len(rows), len(rows) - len(answered_rows)
     notes += _silent(rows, silent, field)
-    if given and samples is not None:
-        first, share, right = agreed(given, samples, answer, correct, question)
-        if len(first) < len(given):  # one record per sample: questions are what was asked
+    if answered_rows and samples is not None:
+        first, share, right = agreed(answered_rows, samples, answer, correct, question)
+        if len(first) < len(answered_rows):  # one record per sample: questions are what was asked
             assert question is not None
-            answered = {key_of(each, question) for each in given}
-            asked = len({key_of(each, question) for each in rows})
-            left = asked - len(answered)
-        given = first
-    if not given:
+            answered = {key_of(row, question) for row in answered_rows}
+            n_queries = len({key_of(row, question) for row in rows})
+            left = n_queries - len(answered)
+        answered_rows = first
+    if not answered_rows:
         fix = "Nothing can be said of confidence where nothing was answered."
         raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
-    ids = ids_of(given, question)
+    ids = ids_of(answered_rows, question)
     extras: dict[str, Any] = {
-        "group": {name: np.array([key_of(each, name) for each in given]) for name in groups} or None,
+        "group": {name: np.array([key_of(row, name) for row in answered_rows]) for name in groups} or None,
         "cluster": clusters_of(ids),
     }
     if samples is not None:
         preds = Predictions.from_confidence(share, right, **extras)
     elif confidence is not None:
-        stated = np.array([_stated(each, confidence, percent) for each in given])
+        stated = np.array([_stated(row, confidence, percent) for row in answered_rows])
         if percent and stated.max() <= 0.01:
             text = f"No confidence is above 1 %, the greatest being {stated.max():.2%}: were they shares, and no percentages?"
             notes.append(Note("TN147", text))
-        preds = Predictions.from_confidence(stated, [each.yes(correct or "correct") for each in given], **extras)
+        preds = Predictions.from_confidence(stated, [row.yes(correct or "correct") for row in answered_rows], **extras)
     else:
-        scores, labels = several_options(given, options or "logprobs", answer, choices)
-        notes += counted(given, answer, choices, scores, labels)
-        widths = {len(each) for each in scores}
+        scores, labels = several_options(answered_rows, options or "logprobs", answer, choices)
+        notes += counted(answered_rows, answer, choices, scores, labels)
+        widths = {len(score) for score in scores}
         if len(widths) == 1:
-            names = None if choices is None else shared(given, choices)
+            names = None if choices is None else shared(answered_rows, choices)
             y = labels if names is None else np.array(names)[labels]
             preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
         else:
             preds = Predictions.from_confidence(*chosen(scores, labels), **extras)
             text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the likeliest one is kept, and whether it was right."
             notes.append(Note("TN145", text))
-    questions = questions_of(rows, asked, question)
+    questions = questions_of(rows, n_queries, question)
     if left:
-        covered = f"(coverage {in_percent(round(1 - left / asked, 4))})"
+        covered = f"(coverage {in_percent(round(1 - left / n_queries, 4))})"
         if questions is None:
-            text = (
-                f"{left:,} of {asked:,} questions got no answer {covered}; what is measured holds for those that did."
-            )
+            text = f"{left:,} of {n_queries:,} questions got no answer {covered}; what is measured holds for those that did."
         else:
-            text = f"{left:,} of {asked:,} answers, asked for by {questions:,} questions, were not given {covered}; what is measured holds for those that were."
+            text = f"{left:,} of {n_queries:,} answers, asked for by {questions:,} questions, were not given {covered}; what is measured holds for those that were."
         notes.append(Note("TN146", text))
     return Answers(
         preds.noted(*notes) if notes else preds,
-        asked,
+        n_queries,
         left,
         tuple(notes),
         questions,
@@ -227,11 +225,11 @@ def _abstains(record: Record, abstained: str | None, field: str) -> bool:
 
 def _silent(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
     """Rows that abstain and say how sure they are all the same."""
-    said = [each for each, nothing in zip(rows, silent, strict=True) if nothing and each.holds(field)]
-    if not said:
+    ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.holds(field)]
+    if not ignored_rows:
         return []
-    who = "1 row that abstains holds" if len(said) == 1 else f"{len(said):,} rows that abstain hold"
-    text = f"{who} {field!r} all the same, which was not read; the first is {said[0].place}."
+    who = "1 row that abstains holds" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain hold"
+    text = f"{who} {field!r} all the same, which was not read; the first is {ignored_rows[0].place}."
     return [Note("TN169", text)]
 
 
@@ -241,14 +239,14 @@ def _stated(record: Record, field: str, percent: bool) -> float:
         if not percent:
             raise record.wrong(field, value, "Say percent=True, which reads 70 and 70% alike.")
         value = value.strip().removesuffix("%")
-    said, most = record.number(field, value), 100 if percent else 1
-    if not 0 <= said <= most:
+    confidence, upper_bound = record.number(field, value), 100 if percent else 1
+    if not 0 <= confidence <= upper_bound:
         fix = (
             "Nothing is clipped: mend the row."
-            if percent or not 1 < said <= 100
+            if percent or not 1 < confidence <= 100
             else "Say percent=True if 70 means 70 %."
         )
         raise InputError(
-            "TO317", f"A confidence lies outside 0 to {most}.", f"{value} for {field!r} in {record.place}", fix
+            "TO317", f"A confidence lies outside 0 to {upper_bound}.", f"{value} for {field!r} in {record.place}", fix
         )
-    return said / most
+    return confidence / upper_bound

@@ -37,7 +37,7 @@ class MappingTable(Table):
         self.name = "the mapping"
         self.columns = tuple(str(key) for key in arrays)
         self._arrays = dict(zip(self.columns, arrays.values(), strict=True))
-        lengths = {np.shape(each)[0] for each in self._arrays.values() if np.ndim(each)}
+        lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -57,9 +57,9 @@ class NpzTable(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         with self._opened() as archive:
-            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+            names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
             self.columns = once(path, names)
-            lengths = {length for member in archive.infolist() if (length := _length(archive, member)) is not None}
+            lengths = {length for info in archive.infolist() if (length := _length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -73,8 +73,8 @@ class NpzTable(Table):
 
     def _loaded(self, names: Sequence[str]) -> dict[str, Array]:
         with self._opened() as archive:
-            members = dict(zip(self.columns, archive.infolist(), strict=True))
-            return {name: _array(archive, members[name], Place(self.name, name)) for name in names}
+            infos = dict(zip(self.columns, archive.infolist(), strict=True))
+            return {name: _array(archive, infos[name], Place(self.name, name)) for name in names}
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
@@ -89,34 +89,34 @@ class NpzTable(Table):
             raise InputError("TO303", f"{self.name} cannot be read as npz.", got, fix) from None
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> Array:
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
     """One array; room for it is made once it is known that the member is as long as its header says."""
-    if not member.filename.endswith(".npy"):
-        raise place.wrong_type(f"the member {member.filename!r}, which is no .npy array", "Write it with numpy.savez.")
-    with archive.open(member) as file:
+    if not info.filename.endswith(".npy"):
+        raise place.wrong_type(f"the member {info.filename!r}, which is no .npy array", "Write it with numpy.savez.")
+    with archive.open(info) as file:
         shape, dtype = _header(file)
         if dtype.hasobject:
             raise place.wrong_type("an array of objects", "Save names with dtype=str; pickles are never read.")
-        said, there = file.tell() + dtype.itemsize * math.prod(shape), _content(archive, member)
-        if said != there:
-            raise ValueError(f"{place.column} with a header for {said:,} bytes in {there:,}")
-    with archive.open(member) as file:
+        declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _content(archive, info)
+        if declared_size != there:
+            raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {there:,}")
+    with archive.open(info) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)
     return array
 
 
-def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     """How many bytes a member holds: no more than the whole file can hold, whatever its directory says."""
-    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(member.compress_type)
+    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
     if packed is None:
-        raise ValueError(f"{member.filename} in a compression that numpy does not write")
-    return min(member.file_size, packed * min(member.compress_size, os.path.getsize(str(archive.filename))))
+        raise ValueError(f"{info.filename} in a compression that numpy does not write")
+    return min(info.file_size, packed * min(info.compress_size, os.path.getsize(str(archive.filename))))
 
 
-def _length(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int | None:
+def _length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
     """The rows of an array from its first bytes; None where these say nothing."""
     try:
-        with archive.open(member) as file:
+        with archive.open(info) as file:
             shape, _ = _header(file)
     except UNREADABLE:
         return None
@@ -130,7 +130,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
         shape, _, dtype = read(file)
     except NO_LITERAL as problem:
         raise ValueError(f"an array whose header cannot be read: {problem}") from None
-    if any(each < 0 for each in shape) or 0 in (*shape[1:], dtype.itemsize):
+    if any(length < 0 for length in shape) or 0 in (*shape[1:], dtype.itemsize):
         raise ValueError(f"an array of shape {shape} and type {dtype.str}")
     return shape, dtype
 

@@ -49,11 +49,11 @@ class ArrowWriter(Writer):
             array = cells if isinstance(cells, pa.Array) else pa.array(_plain(cells))
             return array if kind is None or array.type == kind else array.cast(kind)
         except pa.ArrowException as problem:
-            said = str(problem).strip().split("\n")[0][:120]
+            message = str(problem).strip().split("\n")[0][:120]
             if kind is not None:
-                raise Place(self.target, name, start).changed(0, str(kind), said) from None
+                raise Place(self.target, name, start).changed(0, str(kind), message) from None
             raise InputError(
-                "TO314", f"Column {name!r} cannot be written to {self.target}.", said, "Write it as jsonl."
+                "TO314", f"Column {name!r} cannot be written to {self.target}.", message, "Write it as jsonl."
             ) from None
 
 

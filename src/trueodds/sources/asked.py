@@ -22,20 +22,20 @@ def key_of(record: Record, field: str) -> str:
     return record.name(field, value)
 
 
-def questions_of(rows: list[Record], asked: int, question: str | None) -> int | None:
+def questions_of(rows: list[Record], n_queries: int, question: str | None) -> int | None:
     """How many questions there are, where that is fewer than the answers asked for; a row that abstains may name none."""
     if question is None:
         return None
-    named = {each.text(question, each.value(question)) for each in rows if each.holds(question)}
-    return len(named) if len(named) < asked else None
+    named = {row.text(question, row.value(question)) for row in rows if row.holds(question)}
+    return len(named) if len(named) < n_queries else None
 
 
-def ids_of(given: list[Record], question: str | None) -> Array | None:
+def ids_of(rows: list[Record], question: str | None) -> Array | None:
     """The question of each row, as the records have it: whole numbers, else texts."""
     if question is None:
         return None
-    keys = np.array([key_of(each, question) for each in given])
-    plain = np.array([each.value(question) for each in given])
+    keys = np.array([key_of(row, question) for row in rows])
+    plain = np.array([row.value(question) for row in rows])
     return plain if plain.dtype.kind in "iu" else keys
 
 
@@ -43,8 +43,8 @@ def clusters_of(ids: Array | None) -> Array | None:
     """The question of each row, where one has several; numbers in their order, whether a file writes them as text."""
     if ids is None or len(np.unique(ids)) == len(ids):
         return None
-    whole = all(
-        str(each).isascii() and str(each).isdigit() and len(str(each)) < 19 and str(int(each)) == str(each)
-        for each in ids.tolist()
+    all_integers = all(
+        str(value).isascii() and str(value).isdigit() and len(str(value)) < 19 and str(int(value)) == str(value)
+        for value in ids.tolist()
     )
-    return np.array([int(each) for each in ids.tolist()]) if whole else ids
+    return np.array([int(value) for value in ids.tolist()]) if all_integers else ids

@@ -61,20 +61,20 @@ class Block:
         if mentions:
             mention = mentions[-1]
             where, row = self._at(int(mention[1]))
-            said = f"row {row}" + (mention[2] or "")
+            location = f"row {row}" + (mention[2] or "")
             if mention[3] is not None and len(columns) > 1:
-                said += f" (column {columns[int(mention[3])]!r})"
-            got = got[: mention.start()] + said + got[mention.end() :]
+                location += f" (column {columns[int(mention[3])]!r})"
+            got = got[: mention.start()] + location + got[mention.end() :]
         among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
         several = f" and {len(self.stretches) - 1:,} more" if len(self.stretches) > 1 and not mentions else ""
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
     def _at(self, row: int) -> tuple[Stretch, int]:
-        for stretch in self.stretches:
-            if row < stretch.n:
-                return stretch, stretch.start + row
-            row -= stretch.n
+        for segment in self.stretches:
+            if row < segment.n:
+                return segment, segment.start + row
+            row -= segment.n
         raise IndexError(row)
 
 
@@ -87,7 +87,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) ->
     elif plan.truth:
         y = batch[plan.truth[0]]
     weight = None if plan.weight is None else matrix(batch, [plan.weight], name, start)
-    for column in (*plan.group, *(each for each in (plan.cluster, plan.row_id) if each)):
+    for column in (*plan.group, *(extra for extra in (plan.cluster, plan.row_id) if extra)):
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
     return Block(
@@ -130,19 +130,19 @@ def joined(blocks: Sequence[Block]) -> Block:
     def stacked(parts: Sequence[Array | None]) -> Array | None:
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
-    stretches: list[Stretch] = []
-    for stretch in (stretch for block in blocks for stretch in block.stretches):
-        last = stretches[-1] if stretches else None
+    segments: list[Stretch] = []
+    for segment in (segment for block in blocks for segment in block.stretches):
+        last = segments[-1] if segments else None
         if last is not None and (last.table, last.name, last.start + last.n) == (
-            stretch.table,
-            stretch.name,
-            stretch.start,
+            segment.table,
+            segment.name,
+            segment.start,
         ):
-            stretches[-1] = replace(last, n=last.n + stretch.n)
+            segments[-1] = replace(last, n=last.n + segment.n)
         else:
-            stretches.append(stretch)
+            segments.append(segment)
     return Block(
-        tuple(stretches),
+        tuple(segments),
         np.concatenate([block.p for block in blocks]),
         stacked([block.y for block in blocks]),
         stacked([block.weight for block in blocks]),
@@ -160,16 +160,16 @@ class Sameness:
 
     def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
         """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
-        stretch = block.stretches[0]
+        segment = block.stretches[0]
         numeric = plan.numeric
         for column in plan.names:
             if column not in numeric:
-                said = "text" if batch[column].dtype.kind == "U" else "numbers"
-                self._same(column, said, stretch)
-        said = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
-        self._same(plan.probs[0], said, stretch)
+                kind = "text" if batch[column].dtype.kind == "U" else "numbers"
+                self._same(column, kind, segment)
+        kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
+        self._same(plan.probs[0], kind, segment)
 
-    def _same(self, column: str, said: str, stretch: Stretch) -> None:
-        first = self._first.setdefault(column, said)
-        if first != said:
-            raise Place(stretch.name, column, stretch.start).changed(0, first, said)
+    def _same(self, column: str, kind: str, segment: Stretch) -> None:
+        first = self._first.setdefault(column, kind)
+        if first != kind:
+            raise Place(segment.name, column, segment.start).changed(0, first, kind)

@@ -57,7 +57,7 @@ class Choice:
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
         row_id = find.one(self.row_id, "row_id")
-        taken = {
+        roles = {
             name: use
             for name, use in [
                 (weight, "weight"),
@@ -75,29 +75,29 @@ class Choice:
             confidence = find.one(self.confidence, "confidence")
             assert confidence is not None
             return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
-        asked = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
+        requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
         use = "logits" if self.has_logits else "probs"
         ordered: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
             assert outcomes is not None
-            truth, ordered = find.several(outcomes, kind, taken)
-            taken |= dict.fromkeys(truth, kind)
+            truth, ordered = find.several(outcomes, kind, roles)
+            roles |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
-                taken.setdefault(self.label, "label")  # not read here, but surely no probability
+                roles.setdefault(self.label, "label")  # not read here, but surely no probability
         else:
             label = find.label(self.label)
             truth = () if label is None else (label,)
-            taken |= dict.fromkeys(truth, "label")
-        probs, named = find.several(asked, use, taken)
+            roles |= dict.fromkeys(truth, "label")
+        probs, named = find.several(requested, use, roles)
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and numbers_apart(suffixes):
-            said = (
+            text = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
             )
-            find.notes.append(Note("TN302", said))
+            find.notes.append(Note("TN302", text))
         return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
 
 
@@ -128,40 +128,47 @@ class _Finder:
 
     def group(self, name: str) -> None:
         """A column of groups; several names in one are told apart."""
-        parts = [each.strip() for each in name.split(",")]
-        if name not in self.there and len(parts) > 1 and all(each in self.there for each in parts):
+        parts = [part.strip() for part in name.split(",")]
+        if name not in self.there and len(parts) > 1 and all(part in self.there for part in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
         self.one(name, "group")
 
-    def several(self, asked: Names, use: str, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str] | None]:
+    def several(
+        self, requested: Names, use: str, roles: dict[str, str]
+    ) -> tuple[tuple[str, ...], dict[str, str] | None]:
         """The columns, and what each calls its class where a pattern or the names say it."""
-        if not isinstance(asked, str):
-            if len(asked) == 0:
+        if not isinstance(requested, str):
+            if len(requested) == 0:
                 raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
-            for name in asked:
+            for name in requested:
                 self.one(name, use)
-            if len(set(asked)) < len(asked):
-                raise InputError("TO313", f"{use} names a column twice.", repr(list(asked)), "Name each column once.")
-            return tuple(asked), {name: name for name in asked} if len(asked) > 1 else None
-        if asked in self.there or "*" not in asked:
-            self.one(asked, use)
-            return (asked,), None
-        pattern = re.compile("(.*)".join(re.escape(piece) for piece in asked.split("*")), re.DOTALL)
+            if len(set(requested)) < len(requested):
+                raise InputError(
+                    "TO313", f"{use} names a column twice.", repr(list(requested)), "Name each column once."
+                )
+            return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
+        if requested in self.there or "*" not in requested:
+            self.one(requested, use)
+            return (requested,), None
+        pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
         matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
-        for name in [name for name in matches if name in taken]:
+        for name in [name for name in matches if name in roles]:
             del matches[name]
             self.notes.append(
-                Note("TN301", f"{use} {asked!r} also matches {name!r}, which is read as the {taken[name]}, not as one.")
+                Note(
+                    "TN301",
+                    f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]}, not as one.",
+                )
             )
-        if not matches and self.table.keyed and asked == "p_*" and "probs" in self.there:
+        if not matches and self.table.keyed and requested == "p_*" and "probs" in self.there:
             return ("probs",), None
         if not matches:
             raise InputError(
                 "TO305",
                 f"No column of {self.table.name} matches.",
-                f"{use}={asked!r}",
-                f"{_near(asked.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+                f"{use}={requested!r}",
+                f"{_near(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         named = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), named if len(matches) > 1 else None
@@ -178,9 +185,9 @@ def _instead(columns: tuple[str, ...]) -> str | None:
 
 
 def _near(name: str, columns: tuple[str, ...]) -> str:
-    said = near(name, columns)
-    if said.startswith("Known") and len(columns) > 12:
-        said = listed(columns)  # in the order of the file
+    hint = near(name, columns)
+    if hint.startswith("Known") and len(columns) > 12:
+        hint = listed(columns)  # in the order of the file
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
-        said += " The columns look separated by something else than commas."
-    return said
+        hint += " The columns look separated by something else than commas."
+    return hint

@@ -85,17 +85,17 @@ def _whole_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
     if data == BOM:
         data, offset = b"", len(BOM)
     while not ended:
-        wanted = max(size, len(data))  # a record that does not end is not looked at again for every few bytes
-        block = file.read(wanted)
-        data, ended = data + block, len(block) < wanted
+        read_size = max(size, len(data))  # a record that does not end is not looked at again for every few bytes
+        block = file.read(read_size)
+        data, ended = data + block, len(block) < read_size
         if not begun:  # the header is the first line that is not blank
             blank = len(data) - len(data.lstrip(b"\r\n"))
             data, offset = data[blank:], offset + blank
         end = _end_of_records(path, data, offset, ended)
         if end:
-            whole, begun = data[:end], True
-            _check_text(path, whole, offset)
-            yield Chunk(path, whole, offset)
+            complete, begun = data[:end], True
+            _check_text(path, complete, offset)
+            yield Chunk(path, complete, offset)
             data, offset = data[end:], offset + end
 
 
@@ -153,7 +153,7 @@ def _followed(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[A
         if len(opens) > len(closes):
             closes.append(at)
             if data[at + 1 : at + 2] not in (b"", b",", b"\r", b"\n", b'"'):
-                first, last = (_line_at(path, offset + each) for each in (opens[-1], at))
+                first, last = (_line_at(path, offset + position) for position in (opens[-1], at))
                 behind = re.split(rb"[,\r\n]", data[at + 1 : at + 41])[0].decode(errors="replace")
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
                 raise _broken(path, got)

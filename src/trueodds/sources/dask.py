@@ -52,13 +52,13 @@ class DaskSource(PartedSource):
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         """The sums are added up by the workers, some at a time, and one comes back."""
         sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
-        leaves = level = [dask.delayed(_done, pure=False)(sent, *each) for each in enumerate(self._opens)]
+        leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
         while len(level) > 1:
             level = [dask.delayed(together, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
         client = _client()
         if client is None:
-            (found,) = dask.compute(level[0])
-            return found
+            (total,) = dask.compute(level[0])
+            return total
         future, *counts = client.compute([level[0], *(dask.delayed(attrgetter("rows"))(leaf) for leaf in leaves)])
         if progress is not None:
             _told(counts, progress)
@@ -67,8 +67,8 @@ class DaskSource(PartedSource):
     def gathered(self) -> Iterator[Table]:
         """One partition after the other is brought here."""
         for opened in self._opens:
-            (found,) = dask.compute(opened)
-            yield from found()
+            (open_tables,) = dask.compute(opened)
+            yield from open_tables()
 
 
 def _client() -> Any:
@@ -100,9 +100,9 @@ def _done(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> P
 def _first(bag: Any) -> list[Any]:
     """The first record, for its columns: no partition after it is read."""
     for part in bag.to_delayed():
-        (found,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
-        if found:
-            return list(found)
+        (head,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
+        if head:
+            return list(head)
     raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
 
 

@@ -91,20 +91,20 @@ class CsvTable(Table):
 
     def _parts(self, size: int, reader: Callable[..., Rows]) -> Iterator[tuple[int, list[Part]]]:
         """The rows of each batch with the number of the first, whatever the chunks are that they lie in."""
-        held: list[Part] = []
+        parts: list[Part] = []
         start, n, total = 0, 0, 0
         for number, chunk in enumerate(chunks(self.name)):
             rows = reader(chunk, self.columns, total, number == 0)
             first, total = 0, total + len(rows)
             while first < len(rows):
                 last = min(len(rows), first + size - n)
-                held.append((rows, first, last))
+                parts.append((rows, first, last))
                 first, n = last, n + last - first
                 if n == size:
-                    yield start, held
-                    held, start, n = [], start + size, 0
-        if held:
-            yield start, held
+                    yield start, parts
+                    parts, start, n = [], start + size, 0
+        if parts:
+            yield start, parts
 
     def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
         """One batch; what the columns of the first one read as is kept in `kinds`."""

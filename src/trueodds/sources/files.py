@@ -115,6 +115,6 @@ def paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
     """The path, or the paths of a list of them; None where the data are no paths."""
     if isinstance(data, (str, os.PathLike)):
         return [data]
-    if isinstance(data, list) and data and all(isinstance(each, (str, os.PathLike)) for each in data):
+    if isinstance(data, list) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
         return data
     return None

@@ -128,5 +128,5 @@ def _explained(name: str, module: str, error: str) -> Iterator[None]:
     try:
         yield
     except (failure, OSError) as problem:
-        said = str(problem).strip().split("\n")[0][:200]
-        raise InputError("TO303", f"{name} cannot be read.", said, "Mend the query or its files.") from None
+        message = str(problem).strip().split("\n")[0][:200]
+        raise InputError("TO303", f"{name} cannot be read.", message, "Mend the query or its files.") from None

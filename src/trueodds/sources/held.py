@@ -29,11 +29,11 @@ class HeldSource(Source):
         """Subsets that follow each other; one without any weight goes with its neighbors."""
         preds, start = self._preds, 0
         for stop in range(self._size, preds.n + self._size, self._size):
-            here, after = slice(start, stop), slice(stop, None)
+            current, after = slice(start, stop), slice(stop, None)
             weight = preds.weight if stop < preds.n else None
-            if weight is not None and not (weight[here].any() and weight[after].any()):
+            if weight is not None and not (weight[current].any() and weight[after].any()):
                 continue
-            yield preds if (start, stop >= preds.n) == (0, True) else preds[here]
+            yield preds if (start, stop >= preds.n) == (0, True) else preds[current]
             start = stop
 
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:

@@ -20,8 +20,9 @@ def ids_of(block: Block, first: int) -> Array:
     if block.row_id is not None:
         return named(block.row_id)
     parts = [
-        np.arange(each.start, each.start + each.n, dtype=np.uint64) + np.uint64((first + each.table) << _TABLE)
-        for each in block.stretches
+        np.arange(segment.start, segment.start + segment.n, dtype=np.uint64)
+        + np.uint64((first + segment.table) << _TABLE)
+        for segment in block.stretches
     ]
     return np.concatenate(parts)
 
@@ -35,7 +36,7 @@ def named(ids: Array) -> Array:
     if ids.dtype.kind in "iu":
         return ids.astype(np.uint64)
     texts, where = np.unique(ids.astype(np.str_), return_inverse=True)
-    found = [
+    hashes = [
         int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()
     ]
-    return np.array(found, dtype=np.uint64)[where.reshape(-1)]
+    return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]

@@ -109,11 +109,11 @@ class RecordTable(JsonLinesTable):
     format = "records"
     unit = "record"
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, records: Sequence[Any]) -> None:
         self.name = "the records"
-        self._given = given
-        self.rows = len(given)
-        self.columns = tuple(next(self.records())[1]) if given else ()
+        self._given = records
+        self.rows = len(records)
+        self.columns = tuple(next(self.records())[1]) if records else ()
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each record with its number, from 1."""

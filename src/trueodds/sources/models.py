@@ -55,9 +55,9 @@ def models_of(data: Any) -> dict[str, Any] | None:
     """Several models by their names; None where it is one, such as a mapping of columns."""
     if not isinstance(data, Mapping):
         return None
-    known = any(isinstance(each, (Predictions, Source, Tally)) for each in data.values())
-    if known or (data and all(is_model(each) or is_pair(each) for each in data.values())):
-        return {str(name): each for name, each in data.items()}
+    known = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
+    if known or (data and all(is_model(model) or is_pair(model) for model in data.values())):
+        return {str(name): model for name, model in data.items()}
     return None
 
 
@@ -98,8 +98,8 @@ def in_pairs(*args: Any) -> tuple[Any, ...]:
     if len(args) < 2 or is_model(args[0]) or is_pair(args[0]) or _is_method(args[1]):
         return args
     y_true, y_prob, *rest = args
-    if isinstance(y_prob, Mapping) and y_prob and all(is_array(each) for each in y_prob.values()):
-        return ({name: (y_true, each) for name, each in y_prob.items()}, *rest)
+    if isinstance(y_prob, Mapping) and y_prob and all(is_array(prob) for prob in y_prob.values()):
+        return ({name: (y_true, prob) for name, prob in y_prob.items()}, *rest)
     return ((y_true, y_prob), *rest)
 
 
@@ -116,8 +116,8 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
     y_true, several, *rest = args
     listed = isinstance(several, (list, tuple)) and len(several) > 1 and all(map(is_array, several))
     no_other = not rest or _is_method(rest[0])
-    if listed and no_other and any(len(each) == len(y_true) for each in several):  # else these are rows of one model
-        return ([(y_true, each) for each in several], *rest)
+    if listed and no_other and any(len(prob) == len(y_true) for prob in several):  # else these are rows of one model
+        return ([(y_true, prob) for prob in several], *rest)
     if isinstance(several, Mapping):
         return in_pairs(*args)
     if is_model(several):
@@ -129,9 +129,9 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
 
 def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
     parameters = inspect.signature(verb).parameters.items()
-    keywords = [name for name, each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    keywords = [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [name for name, each in parameters if each.kind in kinds]
+    names = [name for name, parameter in parameters if parameter.kind in kinds]
     name = getattr(verb, "__name__", "")
 
     @wraps(verb)
@@ -139,16 +139,16 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
         for place, array in enumerate(("y_true", "y_prob")):
             if array in settings:
                 args = (*args[:place], settings.pop(array), *args[place:])
-        given = arrange(*args)
-        if len(given) > len(names):
+        positional = arrange(*args)
+        if len(positional) > len(names):
             raise InputError(
                 "TO202",
                 f"{name} takes at most {len(names)} positional arguments: {', '.join(names)}.",
-                f"{len(given)} arguments",
+                f"{len(positional)} arguments",
                 "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name.",
             )
         try:
-            return verb(*given, **settings)
+            return verb(*positional, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
             hinted = swapped.called(_hinted(problem, settings, keywords), order)

@@ -25,8 +25,8 @@ def several_options(
     >>> several_options([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
-    scores = [_scores(each, options) for each in rows]
-    return scores, [_label(each, answer, choices, len(z)) for each, z in zip(rows, scores, strict=True)]
+    scores = [_scores(row, options) for row in rows]
+    return scores, [_label(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
 
 
 def chosen(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
@@ -43,10 +43,10 @@ def counted(
     rows: list[Record], answer: str, choices: str | None, scores: list[list[float]], labels: list[int]
 ) -> list[Note]:
     """What to know of right answers that were read as the number of an option, counted from 0."""
-    said = [_alone(each.value(answer)) for each in rows]
-    names = [isinstance(each, str) and choices is not None for each in said]
+    values = [_alone(row.value(answer)) for row in rows]
+    names = [isinstance(value, str) and choices is not None for value in values]
     notes: list[Note] = []
-    if texts := [each for each, named in zip(said, names, strict=True) if isinstance(each, str) and not named]:
+    if texts := [value for value, named in zip(values, names, strict=True) if isinstance(value, str) and not named]:
         text = f"The right answer is a text such as {texts[0].strip()!r}, which was read as the number of an option, counted from 0."
         notes.append(Note("TN170", text))
     # If the right options came in any order, 0 would be among so many but in one file of a thousand.
@@ -60,12 +60,12 @@ def counted(
 def shared(rows: list[Record], choices: str) -> tuple[str, ...] | None:
     """The options' names, where every question lists the same ones, each once."""
     first = _names(rows[0], choices)
-    same = len(set(first)) == len(first) and all(_names(each, choices) == first for each in rows)
+    same = len(set(first)) == len(first) and all(_names(row, choices) == first for row in rows)
     return tuple(first) if same else None
 
 
 def _names(record: Record, choices: str) -> list[str]:
-    return [record.name(choices, each).strip() for each in record.listed(choices)]
+    return [record.name(choices, choice).strip() for choice in record.listed(choices)]
 
 
 def _alone(value: Any) -> Any:
@@ -73,22 +73,24 @@ def _alone(value: Any) -> Any:
 
 
 def _scores(record: Record, field: str) -> list[float]:
-    found = record.listed(field)
-    texts = bool(found) and all(isinstance(each, str) and not readable(each.strip(), "number") for each in found)
-    if texts or len(found) < 2:
+    options = record.listed(field)
+    texts = bool(options) and all(
+        isinstance(option, str) and not readable(option.strip(), "number") for option in options
+    )
+    if texts or len(options) < 2:
         raise InputError(
             "TO315",
             "A question must have at least two options; with one there is nothing to be sure of."
-            if len(found) < 2
+            if len(options) < 2
             else "Options have log-probabilities.",
-            f"{found[0][:40]!r} in the field {field!r} in {record.place}"
+            f"{options[0][:40]!r} in the field {field!r} in {record.place}"
             if texts
-            else f"{len(found)} in the field {field!r} in {record.place}",
+            else f"{len(options)} in the field {field!r} in {record.place}",
             "This looks like text that was generated: name it by samples=."
             if texts
             else "Name the field that lists all options, or remove such questions.",
         )
-    return [_score(record, field, each) for each in found]
+    return [_score(record, field, option) for option in options]
 
 
 def _score(record: Record, field: str, option: Any) -> float:
@@ -116,16 +118,16 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
         if len(names) != k:
             got = f"{len(names)} names and {k} log-probabilities in {record.place}"
             raise InputError("TO318", "Every option has one name.", got, "Name the field that lists these options.")
-    found: int | None = None
+    index: int | None = None
     if isinstance(value, int) and not isinstance(value, bool):
-        found = value
+        index = value
     elif isinstance(value, str) and names is not None:
-        found = names.index(value.strip()) if names.count(value.strip()) == 1 else None
+        index = names.index(value.strip()) if names.count(value.strip()) == 1 else None
     elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
-        found = int(value)
-    if found is None or not 0 <= found < k:
+        index = int(value)
+    if index is None or not 0 <= index < k:
         listing = "Name the field that lists the options with choices=."
-        if found is not None:
+        if index is not None:
             named = isinstance(value, str)
             fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if named else ''}"
         else:
@@ -136,4 +138,4 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
             "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
             f"{got} for {field!r} in {record.place}", fix,
         )  # fmt: skip
-    return found
+    return index

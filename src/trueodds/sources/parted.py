@@ -54,7 +54,7 @@ class Part:
 
     def __add__(self, other: Part) -> Part:
         problem, value = self.problem or other.problem, None
-        values = [each.value for each in (self, other) if each.value is not None]
+        values = [part.value for part in (self, other) if part.value is not None]
         try:
             value = reduce(lambda a, b: a + b, values) if values and problem is None else None
         except InputError as differ:
@@ -77,10 +77,10 @@ class Reading:
     def source(self, tables: Sequence[Table]) -> TableSource:
         """The rows of these tables."""
         how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
-        found = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+        table_source = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
         if self.head is not None:
-            agree(*self.head, found.name, found.plan.names)
-        return found
+            agree(*self.head, table_source.name, table_source.plan.names)
+        return table_source
 
     def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
         """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
@@ -90,10 +90,10 @@ class Reading:
             if all(table.rows == 0 for table in tables):
                 return Part((number,), 0)
             source = self.source(tables)
-            for given in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
-                found = step(*given)
-                total, rows = found if total is None else total + found, rows + given[0].n
-                size += given[0].n * given[0].k
+            for batch_args in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
+                step_result = step(*batch_args)
+                total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
+                size += batch_args[0].n * batch_args[0].k
         except InputError as problem:
             # Whatever its table knew of itself, it has no row; nor has it one where all have the weight 0.
             if rows == 0 and (problem.code == "TO312" or problem.problem == WEIGHTLESS):
@@ -110,11 +110,11 @@ def together(parts: Iterable[Part]) -> Part:
     Part(ids=(0, 1), rows=4, value=7, problem=None, size=0)
     """
     once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
-    found = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
-    if len(set(found.ids)) < len(found.ids):
-        twice = next(id for id in found.ids if found.ids.count(id) > 1)
+    total = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
+    if len(set(total.ids)) < len(total.ids):
+        twice = next(id for id in total.ids if total.ids.count(id) > 1)
         raise _lost(f"partition {twice} in several sums", "twice")
-    return found
+    return total
 
 
 class PartedSource(Source):
@@ -143,21 +143,21 @@ class PartedSource(Source):
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition where it lies, and add the answers up on the way here."""
-        found = self.run(partial(self.reading.part, step, keyed), progress)
-        if found.problem is not None:
-            raise found.problem
-        if found.ids != tuple(range(self.partitions)):
-            odd = min(set(found.ids) ^ set(range(self.partitions)))
+        total = self.run(partial(self.reading.part, step, keyed), progress)
+        if total.problem is not None:
+            raise total.problem
+        if total.ids != tuple(range(self.partitions)):
+            odd = min(set(total.ids) ^ set(range(self.partitions)))
             raise _lost(f"no answer of partition {odd} of {self.partitions:,}", "no")
-        if found.rows == 0:
+        if total.rows == 0:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
-        if self.rows not in (None, found.rows):
-            got = f"{self.rows:,} rows, and then {found.rows:,}"
+        if self.rows not in (None, total.rows):
+            got = f"{self.rows:,} rows, and then {total.rows:,}"
             raise InputError("TO333", f"{self.name} was not the same when it was read again.", got, UNSTEADY)
-        self.rows, self._size = found.rows, found.size
+        self.rows, self._size = total.rows, total.size
         if progress is not None:
-            progress(found.rows, found.rows)
-        return found.value
+            progress(total.rows, total.rows)
+        return total.value
 
     def batches(self) -> Iterator[Predictions]:
         """The rows, partition by partition, on this machine."""

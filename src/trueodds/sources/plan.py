@@ -40,13 +40,13 @@ class Plan:
         """The columns by what they are used for, for a report."""
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
         probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
-        said: dict[str, Any] = {probs: list(self.probs)}
+        columns: dict[str, Any] = {probs: list(self.probs)}
         if self.truth:
-            said[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
-        said |= {"weight": self.weight} if self.weight else {}
-        said |= {"group": list(self.group)} if self.group else {}
-        said |= {"cluster": self.cluster} if self.cluster else {}
-        return said | ({"row_id": self.row_id} if self.row_id else {})
+            columns[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
+        columns |= {"weight": self.weight} if self.weight else {}
+        columns |= {"group": list(self.group)} if self.group else {}
+        columns |= {"cluster": self.cluster} if self.cluster else {}
+        return columns | ({"row_id": self.row_id} if self.row_id else {})
 
 
 def numbered(k: int) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
     if home is None:
         return None
     try:
-        found: Source = importlib.import_module(f"trueodds.sources.{home}").opened(data, reading)
+        source: Source = importlib.import_module(f"trueodds.sources.{home}").opened(data, reading)
     except ModuleNotFoundError as problem:
         raise InputError(
             "TO306",
@@ -132,7 +132,7 @@ def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
             "",
             install(home),
         ) from None
-    return found
+    return source
 
 
 def _tables(data: Any) -> list[Table]:
@@ -189,16 +189,19 @@ def _pointless(setting: str, kind: str) -> InputError:
 
 
 def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
-    given = [
+    settings = [
         name
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
         if getattr(choice, name) is not None
     ]
-    given += ["logits"] if choice.has_logits else []
-    given += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
-    if given:
+    settings += ["logits"] if choice.has_logits else []
+    settings += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
+    if settings:
         raise InputError(
-            "TO205", "Predictions carry everything already.", f"{given[0]}=", "Give it when you build the Predictions."
+            "TO205",
+            "Predictions carry everything already.",
+            f"{settings[0]}=",
+            "Give it when you build the Predictions.",
         )
     return preds
 

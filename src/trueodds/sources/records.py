@@ -49,18 +49,18 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        found = _plain(_inside(self.fields, field))
-        if found is _ABSENT:
+        content = _plain(_inside(self.fields, field))
+        if content is _ABSENT:
             fix = near(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
-        if found is None:
+        if content is None:
             raise self.missing(field)
-        return found
+        return content
 
     def holds(self, field: str) -> bool:
         """Whether the field is there and says anything."""
-        found = _plain(_inside(self.fields, field))
-        return not nan(found) and found not in (_ABSENT, None, "", [], {})
+        content = _plain(_inside(self.fields, field))
+        return not nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
@@ -108,9 +108,9 @@ class Record:
         word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in YES + NO:
-            said = f"{shown(value)} in {self.place}"
+            got = f"{shown(value)} in {self.place}"
             raise InputError(
-                "TO116", f"The field {field!r} says yes or no.", said, "Write true or false, 1 or 0, yes or no."
+                "TO116", f"The field {field!r} says yes or no.", got, "Write true or false, 1 or 0, yes or no."
             )
         return word in YES
 
@@ -150,18 +150,18 @@ def _whole(path: str) -> Iterator[Record]:
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
         with open(path, encoding="utf-8-sig") as file:
-            found = json.load(file, object_pairs_hook=unique_keys)
+            document = json.load(file, object_pairs_hook=unique_keys)
     except FileNotFoundError:
         raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
     except RepeatedKey as problem:
         raise InputError("TO313", f"{path} names a key twice.", unparsed(problem), "Write each key once.") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise InputError("TO303", f"{path} cannot be read as json.", unparsed(problem), fix) from None
-    if isinstance(found, Mapping):
-        found = [{"id": name, **each} if isinstance(each, Mapping) else each for name, each in found.items()]
-    if not isinstance(found, list):
-        raise InputError("TO302", f"{path} holds no records.", type(found).__name__, fix)
-    for row, fields in enumerate(found):
+    if isinstance(document, Mapping):
+        document = [{"id": name, **item} if isinstance(item, Mapping) else item for name, item in document.items()]
+    if not isinstance(document, list):
+        raise InputError("TO302", f"{path} holds no records.", type(document).__name__, fix)
+    for row, fields in enumerate(document):
         if not isinstance(fields, Mapping):
             raise InputError("TO302", "A record must be an object.", f"{shown(fields)} in row {row} of {path}", fix)
         yield Record(path, row, None, fields)

@@ -30,9 +30,9 @@ def sampled(
     sample: list[Reservoir] = []
 
     def counted(source: Source) -> Tally:
-        found: Counted = source.reduce(partial(Counted.of, seed=seed), progress=progress, keyed=True)
-        sample.append(found.sample)
-        return found.tally
+        result: Counted = source.reduce(partial(Counted.of, seed=seed), progress=progress, keyed=True)
+        sample.append(result.sample)
+        return result.tally
 
     rows = _looked(data, mode, weight_kind, counted, progress)
     return rows, sample[0] if sample else None
@@ -70,18 +70,18 @@ def _rows(data: Any, mode: str | None, count: Callable[[Source], Tally], progres
     if mode == "exact":
         return source.collect(progress=progress)
     if mode is None:
-        found = source.collect_or(IN_MEMORY, progress=progress)
-        if found is not None:
-            return found
+        preds = source.collect_or(IN_MEMORY, progress=progress)
+        if preds is not None:
+            return preds
     return count(source)
 
 
 def in_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
     """Predictions as they are, and rows that are few; else a source that is read in passes, or a tally."""
     _check(mode, weight_kind)
-    held = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
-    if held or mode == "exact":
+    in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
+    if in_memory or mode == "exact":
         return resolved(data, mode, weight_kind)
     source = data if isinstance(data, Source) else read(data)
-    found = None if mode == "tally" else source.collect_or(limit)
-    return source if found is None else resolved(found, "exact", weight_kind)
+    preds = None if mode == "tally" else source.collect_or(limit)
+    return source if preds is None else resolved(preds, "exact", weight_kind)

@@ -66,14 +66,14 @@ def _kept(place: Path, about: Mapping[str, Any], source: TableSource) -> tuple[T
     body = text.partition("\n")[2]
     if text != _sealed(body):
         raise _no_state(place)
-    found = saved.parsed(body, "TO402", str(place))
-    if not isinstance(found, dict) or found.keys() != {"about", "rows", "tally"}:
+    state = saved.parsed(body, "TO402", str(place))
+    if not isinstance(state, dict) or state.keys() != {"about", "rows", "tally"}:
         raise _no_state(place)
-    if found["about"] != about:
-        what = next(what for what in about if found["about"].get(what) != about[what])
+    if state["about"] != about:
+        what = next(what for what in about if state["about"].get(what) != about[what])
         fix = "Remove it to begin anew, or give the same files and settings."
         raise InputError("TO331", f"The state belongs to a count with other {what}.", str(place), fix)
-    total, rows = wire.from_dict(found["tally"]), found["rows"]
+    total, rows = wire.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.plan.weight is None):  # rows of weight 0 are not in the tally
         raise _no_state(place)
     return total, rows

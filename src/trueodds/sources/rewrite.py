@@ -78,7 +78,7 @@ def rewrite(
 
 
 def _renewed(
-    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, whole: int
+    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, scale: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
     plan, columns = source.plan, source.tables[0].columns
     none = True
@@ -94,13 +94,13 @@ def _renewed(
             )
         start = 0
         for chunk in _chunks(table, plan, source.size, form):
-            given = {name: table.numbers(chunk[name], Place(table.name, name, start)) for name in plan.probs}
-            p = matrix(given, plan.probs, table.name, start)
+            values = {name: table.numbers(chunk[name], Place(table.name, name, start)) for name in plan.probs}
+            p = matrix(values, plan.probs, table.name, start)
             if len(p) == 0:
                 continue
             block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
             try:
-                P = probabilities(p / whole if whole > 1 else p, plan, source.sum_tolerance, logits)
+                P = probabilities(p / scale if scale > 1 else p, plan, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.located(problem, plan, part=True) from None
             Q = np.asarray(transform(P), dtype=np.float64)
@@ -111,7 +111,7 @@ def _renewed(
                     f"{Q.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
-            Q = Q * whole if whole > 1 else Q
+            Q = Q * scale if scale > 1 else Q
             yield _replaced({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
             start, none = start + len(p), False
     if none:
@@ -157,7 +157,7 @@ def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str)
     names = dict(zip(plan.probs, _new_names(plan), strict=True))
     written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
     if len(written) < len(chunk):
-        clash = next(each for column, each in names.items() if each != column and each in chunk)
+        clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
         raise InputError(
             "TO313",
             f"{name} has a column already where the new probabilities go.",

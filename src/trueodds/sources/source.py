@@ -54,10 +54,10 @@ class Source(ABC):
         With `keyed` the step gets the batch and the ids of its rows.
         """
         total, done = None, 0
-        for given in self.keyed() if keyed else ((batch,) for batch in self.batches()):
-            part = step(*given)
+        for batch_args in self.keyed() if keyed else ((batch,) for batch in self.batches()):
+            part = step(*batch_args)
             total = part if total is None else total + part
-            done += given[0].n
+            done += batch_args[0].n
             if progress is not None:
                 progress(done, self.rows)
         return total

@@ -80,8 +80,8 @@ class SparkSource(PartedSource):
         while many > 1:
             many = -(-many // FAN)
             # Neighbors go together, so that the order of the sum is that of the partitions.
-            sums = sums.map(lambda each: (each[0] // FAN, each[1])).partitionBy(many, int).mapPartitions(_added)
-        return together(pickle.loads(found) for _, found in sums.collect())
+            sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_added)
+        return together(pickle.loads(pickled) for _, pickled in sums.collect())
 
     def gathered(self) -> Iterator[Table]:
         """Files are read here; a dataframe comes in record batches, a partition at a time."""
@@ -94,12 +94,12 @@ class SparkSource(PartedSource):
 
 
 def _of_rows(work: Callable[[int, Opened], Part], names: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def each(batches: Iterator[Any]) -> Iterator[Any]:
+    def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
         number = TaskContext.get().partitionId()
         table = SparkTable(names, batches, f"partition {number} of the spark dataframe")
         yield _row(work(number, lambda: [table]))
 
-    return each
+    return sum_batches
 
 
 def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> Keyed:

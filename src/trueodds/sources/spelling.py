@@ -21,16 +21,16 @@ def parsed(cells: Sequence[str], kind: str, place: Place) -> Array:
     >>> parsed(["1", "2"], settled(["1", "2"]), Place("a.csv", "label")).tolist()
     [1, 2]
     """
-    absent = [i for i, each in enumerate(cells) if each == ""]
+    absent = [i for i, cell in enumerate(cells) if cell == ""]
     if absent:
         raise place.missing(absent[0], len(absent))
     if kind == "text":
         return texts(cells, place)
     read = READERS[kind]
     try:
-        return np.array([read(each) for each in cells], dtype=DTYPES[kind])
+        return np.array([read(cell) for cell in cells], dtype=DTYPES[kind])
     except (ValueError, KeyError, OverflowError):
-        row = next(i for i, each in enumerate(cells) if not readable(each, kind))
+        row = next(i for i, cell in enumerate(cells) if not readable(cell, kind))
         raise refused(cells[row], row, kind, place) from None
 
 
@@ -51,7 +51,7 @@ def settled(cells: Sequence[str]) -> str:
     ('int', 'float', 'bool', 'text', 'text')
     """
     for kind in ("int", "float", "bool"):
-        if all(readable(each, kind) for each in cells):
+        if all(readable(cell, kind) for cell in cells):
             return kind
     return "text"
 

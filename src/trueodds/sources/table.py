@@ -51,14 +51,14 @@ class Table(ABC):
 
 def once(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns, each name there once: with two of the same name nobody can say which one is meant."""
-    seen: set[str] = set()
+    known: set[str] = set()
     for column in columns:
-        if column in seen:
+        if column in known:
             raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
         if has_surrogates(column):
             fix = "Write the names again, as UTF-8."
             raise InputError("TO313", f"{name} has a column whose name is no text.", repr(column), fix)
-        seen.add(column)
+        known.add(column)
     return tuple(columns)
 
 

@@ -74,7 +74,7 @@ class TableSource(Source):
 
     def how(self) -> dict[str, Any]:
         """How the rows are read and cut into batches: a sum goes on only with rows that are read in the same way."""
-        classes = None if self._classes is None else [str(each) for each in self._classes]
+        classes = None if self._classes is None else [str(name) for name in self._classes]
         return {
             "columns": self.plan.said(),
             "classes": classes,
@@ -84,9 +84,9 @@ class TableSource(Source):
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """All rows, checked together, so that notes count over all of them."""
-        found = self._collected(None, progress)
-        assert found is not None
-        return found
+        preds = self._collected(None, progress)
+        assert preds is not None
+        return preds
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
         """All rows if that is at most `limit` probabilities, else None; never reads much more than the limit."""
@@ -139,11 +139,11 @@ class TableSource(Source):
 
     def blocks(self, after: int = 0) -> Iterator[Block]:
         """The raw arrays of each batch, not yet checked, without those of the first rows."""
-        same, none, over = Sameness(), after == 0, after
+        same, none, remaining = Sameness(), after == 0, after
         for number, table in enumerate(self.tables):
             start = 0
-            if table.rows is not None and table.rows <= over:
-                over -= table.rows
+            if table.rows is not None and table.rows <= remaining:
+                remaining -= table.rows
                 continue
             for batch in self._cells(table):
                 block = block_of(batch, self.plan, table.name, start, number)
@@ -151,13 +151,13 @@ class TableSource(Source):
                     continue
                 same.hold(batch, self.plan, block)
                 start, none = start + block.n, False
-                if over >= block.n:
-                    over -= block.n
+                if remaining >= block.n:
+                    remaining -= block.n
                     continue
-                if over:
+                if remaining:
                     raise self._others(after)
                 yield block
-        if over:
+        if remaining:
             raise self._others(after)
         if none:
             raise self._empty()
@@ -173,17 +173,17 @@ class TableSource(Source):
 
     def _weighted(self, after: int = 0) -> Iterator[Block]:
         """Blocks that each have some weight: one without any goes with its neighbors."""
-        held: Block | None = None
+        pending: Block | None = None
         for block in self.blocks(after):
-            if held is None:
-                held = block
-            elif block.weight is not None and not (_any(held) and _any(block)):
-                held = joined([held, block])
+            if pending is None:
+                pending = block
+            elif block.weight is not None and not (_any(pending) and _any(block)):
+                pending = joined([pending, block])
             else:
-                yield held
-                held = block
-        if held is not None:
-            yield held
+                yield pending
+                pending = block
+        if pending is not None:
+            yield pending
 
     def predictions(self, block: Block, *, part: bool) -> Predictions:
         """The block, checked; a problem is told with the file and its row."""
@@ -215,7 +215,7 @@ class TableSource(Source):
         if self.plan.kind in ("votes", "multilabel"):
             return suffixes
         # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
-        return [int(each) for each in suffixes] if numbers_apart(suffixes) else None
+        return [int(suffix) for suffix in suffixes] if numbers_apart(suffixes) else None
 
     def _others(self, after: int) -> InputError:
         what, got = f"{self.name} has not the rows that were counted before.", f"a count of {after:,} rows"
@@ -227,10 +227,10 @@ class TableSource(Source):
 
 def _stamp(path: str) -> list[Any]:
     try:
-        found = os.stat(path)
+        file_stat = os.stat(path)
     except OSError:  # a frame in memory, which nothing tells from another one
         return [path]
-    return [os.path.abspath(path), found.st_size, found.st_mtime_ns]
+    return [os.path.abspath(path), file_stat.st_size, file_stat.st_mtime_ns]
 
 
 def _any(block: Block) -> bool:

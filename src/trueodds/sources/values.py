@@ -80,30 +80,30 @@ def plain(cells: Sequence[Any] | Array, place: Place) -> Array:
         if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
             return cells.astype(str)
     cells = list(cells)
-    absent = [i for i, each in enumerate(cells) if _missing(each)]
+    absent = [i for i, cell in enumerate(cells) if _missing(cell)]
     if absent:
         raise place.missing(absent[0], len(absent))
-    kinds = {_family(each) for each in cells}
+    kinds = {_family(cell) for cell in cells}
     if kinds == {"list"}:
         return _matrix(cells, place)
     if len(kinds) > 1 and not kinds <= {"bool", "int", "float"}:
         first = _family(cells[0])
-        row = next(i for i, each in enumerate(cells) if _family(each) != first)
+        row = next(i for i, cell in enumerate(cells) if _family(cell) != first)
         if isinstance(cells[row], float) and cells[row] != cells[row]:
             raise place.missing(row, 1)
         raise place.changed(row, shown(cells[0]), shown(cells[row]))
     if kinds == {"other"}:
         raise place.wrong_type(f"{shown(cells[0])} in row {place.start}")
     if kinds == {"text"}:
-        return texts([str(each) for each in cells], place)
+        return texts([str(cell) for cell in cells], place)
     if kinds == {"bool"}:
         return np.array(cells, dtype=bool)
     if "float" in kinds:
-        return np.array([_number(each, row, place) for row, each in enumerate(cells)], dtype=np.float64)
+        return np.array([_number(cell, row, place) for row, cell in enumerate(cells)], dtype=np.float64)
     try:
-        return np.array([int(each) for each in cells], dtype=np.int64)
+        return np.array([int(cell) for cell in cells], dtype=np.int64)
     except OverflowError:
-        row = next(i for i, each in enumerate(cells) if not -(2**63) <= each < 2**63)
+        row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
         got = f"a whole number beyond 64 bits in row {place.start + row}"
         raise place.wrong_type(got, "Write such identifiers as text.") from None
 
@@ -112,7 +112,7 @@ def texts(cells: Sequence[str], place: Place) -> Array:
     """Texts as an array, whose every cell takes as much memory as the longest."""
     longest = max(map(len, cells), default=0)
     if 4 * longest * len(cells) > WIDEST_TEXT:
-        row = next(i for i, each in enumerate(cells) if len(each) == longest)
+        row = next(i for i, cell in enumerate(cells) if len(cell) == longest)
         got = f"a text of {longest:,} characters in row {place.start + row}"
         raise place.wrong_type(got, "Names of classes and groups are short: choose another column.")
     joined = "".join(cells)
@@ -174,14 +174,14 @@ def shown(cell: Any) -> str:
 
 def _matrix(cells: list[Any], place: Place) -> Array:
     width = len(cells[0])
-    for row, each in enumerate(cells):
-        if len(each) != width:
-            raise place.ragged(row, len(each), width)
+    for row, cell in enumerate(cells):
+        if len(cell) != width:
+            raise place.ragged(row, len(cell), width)
     if width == 0:
         raise place.ragged(0, 0, 1)
-    if all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in cells):
+    if all(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
         return np.stack(cells)
-    flat = [value for each in cells for value in each]
+    flat = [value for cell in cells for value in cell]
     absent = [i for i, value in enumerate(flat) if _missing(value)]
     if absent:
         raise place.missing(absent[0] // width, len(absent))

@@ -79,7 +79,7 @@ class CsvWriter(_TextWriter):
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
                 flat |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
             else:
-                flat[name] = [_cell(each) for each in listed(cells)]
+                flat[name] = [_cell(cell) for cell in listed(cells)]
         if start == 0:
             self._rows.writerow(flat)
         self._rows.writerows(zip(*flat.values(), strict=True))
@@ -90,9 +90,9 @@ class JsonLinesWriter(_TextWriter):
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows."""
-        cells = [listed(each) for each in columns.values()]
+        cells = [listed(column) for column in columns.values()]
         for row in zip(*cells, strict=True):
-            record = dict(zip(columns, (strict(each) for each in row), strict=True))
+            record = dict(zip(columns, (strict(cell) for cell in row), strict=True))
             self._text.write(printable_json(json.dumps(record, allow_nan=False, ensure_ascii=False)) + "\n")
 
 

@@ -41,7 +41,7 @@ def render(
     """
     audit = printable_tree(audit)
     style = _part("style.css")
-    scripts = list(dict.fromkeys([_part("script.js"), *(each[1] for each in live if each)]))
+    scripts = list(dict.fromkeys([_part("script.js"), *(widget[1] for widget in live if widget)]))
     lists = {"data": accounts.data(audit), "fix": accounts.fix(audit), "settings": accounts.settings(audit)}
     lists["acting"] = decisions.account(audit)
     lists["between"] = findings.between(audit)
@@ -75,7 +75,7 @@ def render(
             style=style,
             scripts=scripts,
             style_hash=_hash(style),
-            script_hashes=" ".join(f"'{_hash(each)}'" for each in scripts),
+            script_hashes=" ".join(f"'{_hash(script)}'" for script in scripts),
         )
     )
 
@@ -114,24 +114,24 @@ def _hash(text: str) -> str:
 def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     """Where said and seen lie between 0 and 100 %."""
     binary = is_binary(data)
-    said, seen = (
+    predicted, observed = (
         (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
     )
-    if said is None or seen is None:
+    if predicted is None or observed is None:
         return None
     return {
-        "said": _at(said),
-        "seen": _at(seen),
-        "left": _at(min(said, seen)),
-        "width": _at(abs(said - seen)),
+        "said": _at(predicted),
+        "seen": _at(observed),
+        "left": _at(min(predicted, observed)),
+        "width": _at(abs(predicted - observed)),
         "verb": "predicts" if binary else "says",
         "outcome": ("votes came" if binary else "votes agree")
         if data.get("votes")
         else "came"
         if binary
         else "is right",
-        "says": share(said),
-        "right": share(seen),
+        "says": share(predicted),
+        "right": share(observed),
     }
 
 
@@ -141,8 +141,8 @@ def _at(x: float) -> str:
 
 def _strips(table: Table) -> list[dict[str, str] | None]:
     """Each row's error, interval and noise floor as places on one common scale."""
-    most = max((mark.reach for mark in table.marks), default=0.0) or 1.0
-    return [_strip(mark, 0.96 / most) for mark in table.marks]
+    largest = max((mark.reach for mark in table.marks), default=0.0) or 1.0
+    return [_strip(mark, 0.96 / largest) for mark in table.marks]
 
 
 def _strip(mark: Mark, scale: float) -> dict[str, str] | None:
@@ -163,8 +163,8 @@ def _figures(
     figures = []
     for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
-        found = list((diagram.get("panels") or {}).get("finding") or ())
-        finding = found[0] if len(found) == 1 else ""
+        texts = list((diagram.get("panels") or {}).get("finding") or ())
+        finding = texts[0] if len(texts) == 1 else ""
         figures.append(
             {
                 "name": name,

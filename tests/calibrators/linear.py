@@ -40,19 +40,19 @@ def slope_left(m, P, Y, w, strength, target) -> float:
     return float(np.abs(at.gradient / w.sum() + 2 * (strength * (theta - target)).reshape(-1)).max())
 
 
-def surplus(rule, n: int, k: int, games: int, seed: int, sharpness: float = 1.5) -> np.ndarray:
+def surplus(spec, n: int, k: int, games: int, seed: int, sharpness: float = 1.5) -> np.ndarray:
     """What a fit to n labels drawn from calibrated predictions costs on others, in nats per row, (games,).
 
     That is the mean Kullback–Leibler divergence of the map from the truth on 2,000 rows, where the identity's is 0.
     """
-    rng, found = np.random.default_rng(seed), np.empty(games)
+    rng, divergences = np.random.default_rng(seed), np.empty(games)
     for game in range(games):
         z = rng.normal(size=(n + 2000, k)) * sharpness
         R = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-        m = rule.fit(R[:n], one_hot(labels(R[:n], rng), k), np.ones(n))
+        m = spec.fit(R[:n], one_hot(labels(R[:n], rng), k), np.ones(n))
         R = R[n:]
-        found[game] = (R * (np.log(R) - np.log(m.apply(R)))).sum(axis=1).mean()
-    return found
+        divergences[game] = (R * (np.log(R) - np.log(m.apply(R)))).sum(axis=1).mean()
+    return divergences
 
 
 def effective(strength: np.ndarray, n: int, k: int, seed: int, sharpness: float = 1.5) -> float:

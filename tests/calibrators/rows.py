@@ -37,8 +37,8 @@ def powers(P: np.ndarray, beta: float) -> np.ndarray:
     return q / q.sum(axis=1, keepdims=True)
 
 
-def said_and_came(n: int, k: int, sureness: float, seed) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions that are too sure by the factor `sureness` in their log odds (1 is calibrated), and labels."""
+def said_and_came(n: int, k: int, sharpness: float, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions that are too sure by the factor `sharpness` in their log odds (1 is calibrated), and labels."""
     rng = np.random.default_rng(seed)
     R = powers(np.exp(rng.normal(size=(n, k)) * 1.5), 1.0)
-    return powers(R, sureness), labels(R, rng)
+    return powers(R, sharpness), labels(R, rng)

@@ -53,51 +53,56 @@ def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
     # se(T) = T² se(beta), with se(beta) about .55/sqrt(n) here: .04; five of them.
     assert 1 / result.map.beta == pytest.approx(2.0, abs=0.2)
     assert "TN509" in codes(result)
-    told = result.report.to_dict()
-    assert list(told) == KEYS
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert (told["chosen"], told["outcome"], told["rows"]) == (
+    document = result.report.to_dict()
+    assert list(document) == KEYS
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert (document["chosen"], document["outcome"], document["rows"]) == (
         "temperature",
         "confirmed",
         {"fit": 3000, "confirm": 3000},
     )
-    assert told["log_loss_before"] == pytest.approx(losses(P, one_hot(y, 4))[0].mean())
-    assert told["gain"] == pytest.approx(told["log_loss_before"] - told["log_loss_after"])
-    assert told["gain_percent"] == pytest.approx(100 * told["gain"] / told["log_loss_before"])
-    assert 0 < told["gain_low"] < told["gain"] < told["gain_high"]
-    assert told["gain_low_percent"] == pytest.approx(100 * told["gain_low"] / told["log_loss_before"])
-    assert told["mixing"] == pytest.approx(1 / 2401)
-    assert told["floor"] == 1e-12
-    assert told["summary"] == result.map.said()
+    assert document["log_loss_before"] == pytest.approx(losses(P, one_hot(y, 4))[0].mean())
+    assert document["gain"] == pytest.approx(document["log_loss_before"] - document["log_loss_after"])
+    assert document["gain_percent"] == pytest.approx(100 * document["gain"] / document["log_loss_before"])
+    assert 0 < document["gain_low"] < document["gain"] < document["gain_high"]
+    assert document["gain_low_percent"] == pytest.approx(100 * document["gain_low"] / document["log_loss_before"])
+    assert document["mixing"] == pytest.approx(1 / 2401)
+    assert document["floor"] == 1e-12
+    assert document["summary"] == result.map.said()
     assert "confirmed" in str(result.report)
 
 
 def test_the_confirmed_recipe_is_fitted_again_on_all_rows_and_mixed():
     P, y = said_and_came(2000, 3, 2.0, 1)
     result = fit(AutoRule(candidates=("temperature", "isotonic")), Predictions(y, P))
-    again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
-    assert result.map.to_dict() == again.to_dict() | {"mixing": 1 / 2001}
-    assert result.predict_proba(P) == pytest.approx(mixed(again.apply(P), 1 / 2001))
+    refitted = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
+    assert result.map.to_dict() == refitted.to_dict() | {"mixing": 1 / 2001}
+    assert result.predict_proba(P) == pytest.approx(mixed(refitted.apply(P), 1 / 2001))
 
 
 def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told():
     P, y = said_and_came(1500, 3, 1.0, 2)
     result = fit(AutoRule(), Predictions(y, P))
-    told = result.report.to_dict()
+    document = result.report.to_dict()
     assert result.method == "identity"
     assert {"TN510", "TN543"} & set(codes(result))
-    assert (told["confirmed"], told["label_flips"]) == (False, 0)
+    assert (document["confirmed"], document["label_flips"]) == (False, 0)
     # (1.645 + .842)² / 3000 by the normal law.
-    assert told["detectable_gain"] == pytest.approx(3.09 / 1500, rel=0.01)
-    assert told["log_loss_after"] == told["log_loss_before"]
+    assert document["detectable_gain"] == pytest.approx(3.09 / 1500, rel=0.01)
+    assert document["log_loss_after"] == document["log_loss_before"]
     assert (result.predict_proba(P) == P).all()
 
 
 def test_without_a_gain_no_gain_is_to_be_had():
     # Far more wrong answers than said, the same for every row: no power of p helps, nor less.
     result = fit(AutoRule(candidates=("temperature",)), Predictions([0, 1] * 100, [0.5] * 200))
-    told = result.report.to_dict()
-    assert (told["outcome"], told["chosen"], told["gain"], told["needed_rows"]) == ("no gain", "identity", None, None)
+    document = result.report.to_dict()
+    assert (document["outcome"], document["chosen"], document["gain"], document["needed_rows"]) == (
+        "no gain",
+        "identity",
+        None,
+        None,
+    )
     assert "TN510" in codes(result)
     assert "no gain to be had" in str(result.report)
     assert result.describe().endswith("no gain to be had")
@@ -107,14 +112,14 @@ def test_too_few_rows_say_about_how_many_would_do():
     # About as many rows as this promises confirm it, on other rows, four times in five or so.
     P, y = said_and_came(150, 2, 1.3, 0)
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
-    told = result.report.to_dict()
-    assert (told["outcome"], told["applied"]) == ("too few rows", "identity")
+    document = result.report.to_dict()
+    assert (document["outcome"], document["applied"]) == ("too few rows", "identity")
     assert "TN543" in codes(result)
-    assert 150 < told["needed_rows"] < 15_000
-    assert f"about {told['needed_rows']:,} would confirm such a gain" in str(result.report)
-    more = [said_and_came(told["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
-    found = sum(fit(AutoRule(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
-    assert found >= stats.binom.ppf(0.001, 20, 0.7)
+    assert 150 < document["needed_rows"] < 15_000
+    assert f"about {document['needed_rows']:,} would confirm such a gain" in str(result.report)
+    more = [said_and_came(document["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
+    n_confirmed = sum(fit(AutoRule(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
+    assert n_confirmed >= stats.binom.ppf(0.001, 20, 0.7)
 
 
 def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
@@ -130,9 +135,9 @@ def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
     assert Q[0].tolist() == pytest.approx([1 - 0.5 / 3001, 0.5 / 3001])
     assert not {"TN505"} & set(codes(result))
     result.save(tmp_path / "cal.json")
-    again = wire.load(tmp_path / "cal.json")
-    assert (again.predict_proba(p) == result.predict_proba(p)).all()
-    assert again.method == "isotonic"
+    restored = wire.load(tmp_path / "cal.json")
+    assert (restored.predict_proba(p) == result.predict_proba(p)).all()
+    assert restored.method == "isotonic"
 
 
 def test_before_is_of_the_probabilities_as_they_are():
@@ -140,11 +145,11 @@ def test_before_is_of_the_probabilities_as_they_are():
     P, y = said_and_came(1000, 2, 2.0, 3)
     preds = Predictions([*y, 1], np.concatenate([P[:, 1], [0.0]]))
     report = fit(AutoRule(), preds).report
-    told = report.to_dict()
+    document = report.to_dict()
     assert np.isinf(report.confirmation.log_loss_before)
-    assert told["log_loss_before"] is told["gain_percent"] is told["gain_low_percent"] is None
-    assert 0 < told["log_loss_after"] < 1
-    assert 0 < told["gain_low"] < told["gain"]
+    assert document["log_loss_before"] is document["gain_percent"] is document["gain_low_percent"] is None
+    assert 0 < document["log_loss_after"] < 1
+    assert 0 < document["gain_low"] < document["gain"]
 
 
 def test_a_calibrated_model_is_rarely_changed():
@@ -160,11 +165,11 @@ def test_a_calibrated_model_is_rarely_changed():
 def test_a_strong_error_is_usually_found():
     # At n = 1000 and T = 2 the expected gain on 300 rows is six standard errors: a miss has probability below .01.
     runs = 30
-    found = sum(
+    n_confirmed = sum(
         fit(AutoRule(), Predictions(y, P)).report.confirmed
         for P, y in (said_and_came(1000, 4, 2.0, [8, r]) for r in range(runs))
     )
-    assert found >= stats.binom.ppf(0.001, runs, 0.95)
+    assert n_confirmed >= stats.binom.ppf(0.001, runs, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +186,10 @@ def test_too_little_data_still_gets_an_answer(p, y):
     result = fit(AutoRule(), Predictions(y, p))
     assert result.method == "identity"
     assert codes(result)[-1] == "TN507"
-    told = result.report.to_dict()
-    assert list(told) == KEYS
-    assert (told["confirmed"], told["candidates"], told["pvalue"]) == (False, [], None)
-    assert told["outcome"] is None
+    document = result.report.to_dict()
+    assert list(document) == KEYS
+    assert (document["confirmed"], document["candidates"], document["pvalue"]) == (False, [], None)
+    assert document["outcome"] is None
     assert str(result.report) == f"no fix: {result.notes[-1].text}"
     assert "no fix was looked for" in repr(result)
 
@@ -237,10 +242,10 @@ def test_the_same_seed_gives_the_same_and_another_another_split():
 
 def test_candidates_are_names_or_rules():
     P, y = said_and_came(500, 2, 2.0, 7)
-    rule = AutoRule(candidates=("temperature", IsotonicRule("step")))
-    told = rule.explained(P, one_hot(y), np.ones(500))[1].to_dict()
-    assert [c["method"] for c in told["candidates"]] == ["identity", "temperature", "isotonic"]
-    assert rule.settings()["candidates"] == ("temperature", "isotonic")
+    spec = AutoRule(candidates=("temperature", IsotonicRule("step")))
+    document = spec.explained(P, one_hot(y), np.ones(500))[1].to_dict()
+    assert [c["method"] for c in document["candidates"]] == ["identity", "temperature", "isotonic"]
+    assert spec.settings()["candidates"] == ("temperature", "isotonic")
 
 
 @pytest.mark.parametrize(
@@ -265,20 +270,20 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     result = fit(AutoRule(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
     assert "on 1,000 of the 4,000 rows" in note.text
-    told = result.report.to_dict()
-    assert told["rows"] == {"fit": 4000, "confirm": 1000}
-    assert told["log_loss_before"] == pytest.approx(
+    document = result.report.to_dict()
+    assert document["rows"] == {"fit": 4000, "confirm": 1000}
+    assert document["log_loss_before"] == pytest.approx(
         losses(P, one_hot(y, 3))[0].mean()
     )  # of all, as the table of scores
-    assert told["log_loss_before"] - told["log_loss_after"] == pytest.approx(told["gain"])
-    again = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(4000))
-    assert result.map.beta == pytest.approx(again.beta, rel=1e-9)
+    assert document["log_loss_before"] - document["log_loss_after"] == pytest.approx(document["gain"])
+    refitted = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(4000))
+    assert result.map.beta == pytest.approx(refitted.beta, rel=1e-9)
 
 
 def test_a_right_model_that_is_not_sure_enough_needs_some_rows_to_be_sharpened():
     # Always right, said with .9: no spread among the gains, and yet 20 rows are no proof: .9²⁰ is 12 %, .9¹⁰⁰ nothing.
-    few, many = (fit(AutoRule(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (10, 50))
-    assert (few, many) == (False, True)
+    small, large = (fit(AutoRule(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (10, 50))
+    assert (small, large) == (False, True)
 
 
 def test_two_folds_are_too_few_to_fit_to_choose_and_to_judge():
@@ -304,7 +309,7 @@ def test_rows_that_are_not_compared_are_not_asked_for(monkeypatch):
 def test_where_no_gain_is_to_be_had_nothing_is_chosen():
     for seed in range(8):
         P, y = said_and_came(400, 2, 1.0, seed)
-        told = fit(AutoRule(), Predictions(y, P)).report.to_dict()
-        if told["outcome"] == "no gain":
-            assert told["chosen"] == "identity"
-            assert [each["method"] for each in told["candidates"] if each["chosen"]] == ["identity"]
+        document = fit(AutoRule(), Predictions(y, P)).report.to_dict()
+        if document["outcome"] == "no gain":
+            assert document["chosen"] == "identity"
+            assert [candidate["method"] for candidate in document["candidates"] if candidate["chosen"]] == ["identity"]

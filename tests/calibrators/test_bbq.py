@@ -33,10 +33,10 @@ def test_one_bin_and_two_are_averaged_by_how_likely_they_make_what_came():
 def test_the_reference_numbers():
     # Scores equal the authors' program run in Octave to 1e-9 where its bins are the same (recalibration/bbq.json).
     want, rows = golden("recalibration/bbq.json"), frame("recalibration/binary.csv")
-    found = binnings(rows["p"], rows["y"], np.ones(300))
-    assert np.diff(found.first).tolist() == want["bins"][:-1]
-    assert found.log_scores == pytest.approx(np.array(want["log_score"]), abs=1e-9)
-    assert found.weights == pytest.approx(np.array(want["weights"]), abs=1e-12)
+    candidates = binnings(rows["p"], rows["y"], np.ones(300))
+    assert np.diff(candidates.first).tolist() == want["bins"][:-1]
+    assert candidates.log_scores == pytest.approx(np.array(want["log_score"]), abs=1e-9)
+    assert candidates.weights == pytest.approx(np.array(want["weights"]), abs=1e-12)
     got = fitted(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
 
@@ -60,9 +60,9 @@ def test_it_is_the_papers_score_and_not_a_bic_over_bins_of_equal_width():
 def test_ties_are_never_split_and_equal_binnings_count_once():
     # Two scores, 100 rows each: whatever the number of bins, they are one bin or two.
     p, y = np.repeat([0.2, 0.6], 100), np.tile([0, 0, 0, 1], 50)
-    found = binnings(p, y.astype(float), np.ones(200))
-    assert found.first.tolist() == [0, 1]
-    assert found.upper.tolist() == [1.0, 0.4, 1.0]
+    candidates = binnings(p, y.astype(float), np.ones(200))
+    assert candidates.first.tolist() == [0, 1]
+    assert candidates.upper.tolist() == [1.0, 0.4, 1.0]
     order = np.random.default_rng(0).permutation(200)
     grid = both(np.arange(101) / 100)
     assert (fitted(both(p), y).apply(grid) == fitted(both(p[order]), y[order]).apply(grid)).all()
@@ -75,8 +75,8 @@ def test_many_exact_zeros_and_ones_are_bins_of_their_own_and_can_be_saved():
     result = fit(BbqRule(), Predictions(y.astype(int), p))
     assert result.predict_proba([0.0])[0, 1] < 0.1
     assert result.predict_proba([1.0])[0, 1] > 0.9
-    again = from_dict(result.to_dict())
-    assert (again.predict_proba(p) == result.predict_proba(p)).all()
+    restored = from_dict(result.to_dict())
+    assert (restored.predict_proba(p) == result.predict_proba(p)).all()
 
 
 def test_two_classes_never_get_exactly_zero_or_one():
@@ -89,11 +89,11 @@ def test_two_classes_never_get_exactly_zero_or_one():
 def test_at_one_half_it_is_right_in_the_mean():
     # Calibrated scores, symmetric about 1/2: over 400 repetitions the mean lies within four of its standard errors.
     rng = np.random.default_rng(2)
-    found = []
+    values = []
     for _ in range(400):
         p = rng.random(200)
-        found.append(fitted(both(p), rng.random(200) < p).apply(both([0.5]))[0, 1])
-    assert abs(np.mean(found) - 0.5) < 4 * np.std(found) / math.sqrt(400)
+        values.append(fitted(both(p), rng.random(200) < p).apply(both([0.5]))[0, 1])
+    assert abs(np.mean(values) - 0.5) < 4 * np.std(values) / math.sqrt(400)
 
 
 def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are():
@@ -105,9 +105,9 @@ def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are()
 
 
 def test_counts_as_weights_do_not_ask_for_more_memory_than_rows_could():
-    found = binnings(np.arange(1, 6) / 6, np.array([0.0, 0, 0.5, 1, 1]), np.full(5, 2.0**40))
-    assert len(found.log_scores) >= 1
-    assert len(found.upper) < 3000 * 3000 / 2
+    candidates = binnings(np.arange(1, 6) / 6, np.array([0.0, 0, 0.5, 1, 1]), np.full(5, 2.0**40))
+    assert len(candidates.log_scores) >= 1
+    assert len(candidates.upper) < 3000 * 3000 / 2
 
 
 @pytest.mark.parametrize("k", [2, 4])

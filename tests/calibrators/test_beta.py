@@ -91,18 +91,18 @@ def test_a_curve_that_cannot_rise_says_so(parameters):
 def test_it_finds_the_curve_that_made_the_shares():
     P, w = both(np.linspace(0.01, 0.99, 40)), np.linspace(1, 2, 40)
     true = BetaMap((BetaCurve(0.4, 1.7, -0.3),))
-    found = BetaRule().fit(P, true.apply(P), w).curves[0]
-    assert (found.a, found.b, found.c) == pytest.approx((0.4, 1.7, -0.3), abs=1e-6)
+    curve = BetaRule().fit(P, true.apply(P), w).curves[0]
+    assert (curve.a, curve.b, curve.c) == pytest.approx((0.4, 1.7, -0.3), abs=1e-6)
 
 
 def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     rng = np.random.default_rng(4)
     P = both(rng.random(20_000))
     q = BetaMap((BetaCurve(0.6, 1.4, -0.2),)).apply(P)[:, 1]
-    found = fitted(P, rng.random(20_000) < q).curves[0]
+    curve = fitted(P, rng.random(20_000) < q).curves[0]
     X = np.stack([np.ones(20_000), np.log(P[:, 1]), -np.log(P[:, 0])], axis=1)
     errors = np.sqrt(np.diag(np.linalg.inv((X * (q * (1 - q))[:, None]).T @ X)))
-    away = np.array([found.c + 0.2, found.a - 0.6, found.b - 1.4])
+    away = np.array([curve.c + 0.2, curve.a - 0.6, curve.b - 1.4])
     assert (np.abs(away) < 4 * errors).all()  # four standard errors: once in 5,000 seeds
 
 
@@ -136,8 +136,8 @@ def test_exact_zeros_and_ones_pass_through_where_their_power_is_positive():
     assert BetaMap((BetaCurve(1.0, 1.0, 0.3),)).apply(np.eye(2)).tolist() == np.eye(2).tolist()
     # a = 0 does not look at log p, so a zero is as any other small value.
     assert BetaMap((BetaCurve(0.0, 1.0, 0.0),)).apply(np.array([[1.0, 0.0]]))[0, 1] == pytest.approx(0.5)
-    over = np.nextafter(1.0, 2.0)
-    assert BetaMap((BetaCurve(1.0, 1.0, 0.0),)).apply(np.array([[0.0, over]])).tolist() == [[0.0, 1.0]]
+    above_one = np.nextafter(1.0, 2.0)
+    assert BetaMap((BetaCurve(1.0, 1.0, 0.0),)).apply(np.array([[0.0, above_one]])).tolist() == [[0.0, 1.0]]
 
 
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab", "a"])
@@ -155,6 +155,6 @@ def test_other_settings_are_refused(wrong):
 
 @pytest.mark.parametrize("wrong", [{"a": -0.1}, {"b": None}, {"c": "x"}, {"m": 0.5}])
 def test_a_broken_file_is_refused(wrong):
-    told = {"curves": [BetaCurve(1.0, 1.0, 0.0).to_dict() | wrong]}
+    document = {"curves": [BetaCurve(1.0, 1.0, 0.0).to_dict() | wrong]}
     with pytest.raises(InputError, match="TO505"):
-        BetaMap.from_dict(told, 2)
+        BetaMap.from_dict(document, 2)

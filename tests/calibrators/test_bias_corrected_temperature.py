@@ -80,25 +80,25 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
     R = np.exp(design(P) @ truth)
     y = labels(R / R.sum(axis=1, keepdims=True), rng)
     m = fitted(P, y)
-    off = np.append(m.weights[0], m.bias) - truth
-    H = softmax_linear(design(P), one_hot(y, 3), np.ones(20_000), truth + off).hessian
-    assert off @ H @ off < chi2.isf(1e-4, 3)  # Wald's statistic: β and two biases
+    deviation = np.append(m.weights[0], m.bias) - truth
+    H = softmax_linear(design(P), one_hot(y, 3), np.ones(20_000), truth + deviation).hessian
+    assert deviation @ H @ deviation < chi2.isf(1e-4, 3)  # Wald's statistic: β and two biases
 
 
 def test_a_shift_of_class_frequencies_is_undone():
     # Calibrated rows of which every second one of class 0 is lost: biases (−ln 2, 0, 0) up to a constant, β = 1.
     P, y = said_and_came(30_000, 3, 1.0, 3)
-    kept = (y != 0) | (np.random.default_rng(3).random(30_000) < 0.5)
-    m = fitted(P[kept], y[kept])
+    mask = (y != 0) | (np.random.default_rng(3).random(30_000) < 0.5)
+    m = fitted(P[mask], y[mask])
     # Standard errors are below .03 (three times 1/√10,000): four of them.
     assert m.bias[0] - m.bias[1] == pytest.approx(-np.log(2), abs=0.12)
     assert m.weights[0] == pytest.approx(1, abs=0.12)
 
 
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance():
-    found = surplus(BiasCorrectedTemperatureRule(), 400, 7, games=20, seed=4)
+    excess = surplus(BiasCorrectedTemperatureRule(), 400, 7, games=20, seed=4)
     # A second-order term comes on top of the asymptotic mean m/(2n) without a penalty: a tenth of it at n = 57 m.
-    assert found.mean() < 1.1 * derived_chance(7, 400, 20)
+    assert excess.mean() < 1.1 * derived_chance(7, 400, 20)
 
 
 def test_a_class_that_never_came_is_all_but_ruled_out():
@@ -143,7 +143,7 @@ def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
     assert both <= truth < temperature  # the truth is one of the maps among which the most likely one is chosen
 
 
-@pytest.mark.parametrize("floor", [0, 0.5, "x"])
-def test_a_floor_out_of_range_is_refused(floor):
+@pytest.mark.parametrize("min_prob", [0, 0.5, "x"])
+def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        BiasCorrectedTemperatureRule(floor=floor)
+        BiasCorrectedTemperatureRule(floor=min_prob)

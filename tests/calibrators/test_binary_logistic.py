@@ -46,13 +46,13 @@ def test_the_derivatives_are_those_of_the_value():
 
 def test_blocks_and_parts_add_up_to_the_whole(monkeypatch):
     X, y, w, theta, offset = rows()
-    whole = logistic(X, y, w, theta, offset)
+    direct = logistic(X, y, w, theta, offset)
     parts = [logistic(X[r], y[r], w[r], theta, offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))]
     monkeypatch.setattr(binary_logistic, "_BLOCK", 13)
     for other in (parts[0] + (parts[1] + parts[2]), logistic(X, y, w, theta, offset)):
-        assert other.value == pytest.approx(whole.value, rel=1e-13)
-        assert other.gradient == pytest.approx(whole.gradient, abs=1e-12)
-        assert other.hessian == pytest.approx(whole.hessian, abs=1e-12)
+        assert other.value == pytest.approx(direct.value, rel=1e-13)
+        assert other.gradient == pytest.approx(direct.gradient, abs=1e-12)
+        assert other.hessian == pytest.approx(direct.hessian, abs=1e-12)
 
 
 def test_a_slope_far_from_the_outcome_keeps_its_digits():
@@ -66,12 +66,12 @@ def test_a_slope_far_from_the_outcome_keeps_its_digits():
 def test_an_independent_minimizer_finds_nothing_better(seed):
     X, y, w, _, _ = rows(seed=seed)
     X[:, 0] = 1.0
-    found = best(X, y, w, np.zeros(3))
-    assert found.converged
-    assert found.told == 3
-    assert np.abs(logistic(X, y, w, found.theta).gradient).max() <= 1e-8 * w.sum()
+    solution = best(X, y, w, np.zeros(3))
+    assert solution.converged
+    assert solution.told == 3
+    assert np.abs(logistic(X, y, w, solution.theta).gradient).max() <= 1e-8 * w.sum()
     other = minimize(lambda t: logistic(X, y, w, t).value, np.zeros(3), jac=lambda t: logistic(X, y, w, t).gradient)
-    assert found.value <= other.fun + 1e-10
+    assert solution.value <= other.fun + 1e-10
 
 
 def test_scores_far_from_zero_and_close_together_are_no_worse():
@@ -86,15 +86,15 @@ def test_scores_far_from_zero_and_close_together_are_no_worse():
 
 def test_what_the_rows_do_not_tell_stays_as_it_was():
     # All scores 2, three of four came: log odds ln 3 = τ + 2γ, and γ stays 1.
-    found = best(line(np.full(4, 2.0)), np.array([1.0, 1, 1, 0]), np.ones(4), np.array([0.0, 1.0]))
-    assert found.theta == pytest.approx([np.log(3) - 2, 1.0])
-    assert (found.told, found.converged) == (1, True)
+    solution = best(line(np.full(4, 2.0)), np.array([1.0, 1, 1, 0]), np.ones(4), np.array([0.0, 1.0]))
+    assert solution.theta == pytest.approx([np.log(3) - 2, 1.0])
+    assert (solution.told, solution.converged) == (1, True)
 
 
 def test_columns_of_zeros_tell_nothing():
-    found = best(np.zeros((3, 1)), np.ones(3), np.ones(3), np.ones(1), intercept=False)
-    assert (found.theta.tolist(), found.told, found.converged) == ([1.0], 0, True)
-    assert found.value == pytest.approx(3 * np.log(2))
+    solution = best(np.zeros((3, 1)), np.ones(3), np.ones(3), np.ones(1), intercept=False)
+    assert (solution.theta.tolist(), solution.told, solution.converged) == ([1.0], 0, True)
+    assert solution.value == pytest.approx(3 * np.log(2))
 
 
 def test_held_shares_by_hand():
@@ -106,10 +106,10 @@ def test_held_shares_by_hand():
 def test_separated_rows_get_held_shares_and_say_so():
     X, y, w = line(np.array([-1.0, -1, 1, 1])), np.array([0.0, 0, 1, 1]), np.ones(4)
     assert not best(X, y, w, FLAT).converged
-    found = finite(X, y, w, FLAT)
-    assert not found.converged
-    assert found.theta == pytest.approx([0.0, np.log(3)], abs=1e-9)  # 3/4 at 1, 1/4 at −1
-    assert found.theta == pytest.approx(tame(X, y, w, FLAT).theta, abs=1e-12)
+    solution = finite(X, y, w, FLAT)
+    assert not solution.converged
+    assert solution.theta == pytest.approx([0.0, np.log(3)], abs=1e-9)  # 3/4 at 1, 1/4 at −1
+    assert solution.theta == pytest.approx(tame(X, y, w, FLAT).theta, abs=1e-12)
     assert separated(3).code == "TN515"
     assert "in 3 curves" in separated(3).text
 
@@ -117,9 +117,9 @@ def test_separated_rows_get_held_shares_and_say_so():
 def test_a_million_separated_rows_still_have_a_tame_fit():
     # Two scores: 1/(N₀ + 2) at one, (N₁ + 1)/(N₁ + 2) at the other, exactly.
     X, y = line(np.repeat([-1.0, 1.0], 500_000)), np.repeat([0.0, 1.0], 500_000)
-    found = tame(X, y, np.ones(10**6), FLAT)
-    assert found.converged
-    assert found.theta == pytest.approx([0.0, np.log(500_001)], rel=1e-5, abs=1e-9)
+    solution = tame(X, y, np.ones(10**6), FLAT)
+    assert solution.converged
+    assert solution.theta == pytest.approx([0.0, np.log(500_001)], rel=1e-5, abs=1e-9)
 
 
 def test_the_log_ratio_keeps_small_probabilities():

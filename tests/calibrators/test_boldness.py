@@ -25,8 +25,8 @@ def spread(P, m, w=None):
 
 def gain(P, y, m):
     """How much log-likelihood is given up against the best shift and slope."""
-    Y, best = one_hot(y), LloRule().fit(P, one_hot(y), np.ones(len(P)))
-    return float(np.log((Y * best.apply(P)).sum(axis=1)).sum() - np.log((Y * m.apply(P)).sum(axis=1)).sum())
+    Y, mle = one_hot(y), LloRule().fit(P, one_hot(y), np.ones(len(P)))
+    return float(np.log((Y * mle.apply(P)).sum(axis=1)).sum() - np.log((Y * m.apply(P)).sum(axis=1)).sum())
 
 
 @pytest.mark.parametrize("level", ["0.99", "0.95", "0.9", "0.8"])
@@ -63,13 +63,13 @@ def test_no_other_map_within_the_bound_is_bolder(seed):
     rng = np.random.default_rng(seed)
     P, y = said_and_came(200, 2, [0.6, 1.0, 2.0, 4.0][seed], seed)
     m = fitted(P, y)
-    slack, best = BoldnessRule().slack(200), LloRule().fit(P, one_hot(y), np.ones(200))
-    assert gain(P, y, m) == pytest.approx(slack, abs=1e-8)
-    tried = np.array([best.tau, best.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * best.gamma]
+    tolerance, mle = BoldnessRule().slack(200), LloRule().fit(P, one_hot(y), np.ones(200))
+    assert gain(P, y, m) == pytest.approx(tolerance, abs=1e-8)
+    tried = np.array([mle.tau, mle.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * mle.gamma]
     eta = tried @ line(log_ratio(P, 1e-12)).T
     lost = (np.logaddexp(0, eta) - y * eta).sum(axis=1)
-    top = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(200), np.array([best.tau, best.gamma])).value
-    allowed = lost - top <= slack
+    top = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(200), np.array([mle.tau, mle.gamma])).value
+    allowed = lost - top <= tolerance
     assert allowed.sum() > 50
     assert (1 / (1 + np.exp(-eta[allowed]))).std(axis=1, ddof=1).max() <= spread(P, m) + 1e-9
 
@@ -145,9 +145,9 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
     rng = np.random.default_rng(0)
     x = rng.normal(size=100_000)
     rows = cells(x, 1 / (1 + np.exp(-(0.5 + x))), np.ones(100_000))
-    surface, few = (Surface.of(each, np.array([0.5, 1.0])) for each in (rows, rows.grouped()))
+    surface, grouped = (Surface.of(data, np.array([0.5, 1.0])) for data in (rows, rows.grouped()))
     angles = np.linspace(0, 2 * np.pi, 9)
-    radii = few.radii(angles, 0.01)
+    radii = grouped.radii(angles, 0.01)
     assert radii == pytest.approx(np.ones(9), abs=1e-3)
     assert radii == pytest.approx(surface.radii(angles, 0.01), abs=1e-5)
     points = surface.at(np.sqrt(0.02) * surface.radii(angles, 0.01)[:, None] * directions(angles))
@@ -160,10 +160,12 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
 def test_groups_of_scores_keep_the_sums():
     rng = np.random.default_rng(1)
     rows = cells(rng.normal(size=9000), rng.random(9000), rng.random(9000))
-    few = rows.grouped()
-    assert len(few.x) <= 2048
-    assert (np.diff(few.x) > 0).all()
-    assert (few.w.sum(), few.wy.sum(), few.w @ few.x) == pytest.approx((rows.w.sum(), rows.wy.sum(), rows.w @ rows.x))
+    grouped = rows.grouped()
+    assert len(grouped.x) <= 2048
+    assert (np.diff(grouped.x) > 0).all()
+    assert (grouped.w.sum(), grouped.wy.sum(), grouped.w @ grouped.x) == pytest.approx(
+        (rows.w.sum(), rows.wy.sum(), rows.w @ rows.x)
+    )
     assert Cells(rows.x[:10], rows.w[:10], rows.wy[:10]).grouped().x.tolist() == rows.x[:10].tolist()
 
 

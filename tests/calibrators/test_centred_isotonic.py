@@ -65,8 +65,8 @@ def test_it_errs_less_than_isotonic_regression_where_the_truth_rises():
         p = rng.random(100)
         P, Y = both(p), one_hot(rng.random(100) < p**2)
         errors = [
-            ((rule.fit(P, Y, np.ones(100)).apply(both(grid))[:, 1] - grid**2) ** 2).mean()
-            for rule in (CentredIsotonicRule(), IsotonicRule("step"))
+            ((spec.fit(P, Y, np.ones(100)).apply(both(grid))[:, 1] - grid**2) ** 2).mean()
+            for spec in (CentredIsotonicRule(), IsotonicRule("step"))
         ]
         better.append(errors[0] - errors[1])
     assert np.mean(better) < -4 * np.std(better) / np.sqrt(200)

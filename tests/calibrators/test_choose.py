@@ -148,7 +148,7 @@ def test_each_fold_is_left_out_of_the_choice_that_it_judges():
     rows = folded(P, one_hot(y), np.ones(100), 5, None, rng())
     chosen_without(rows, [IdentityRule(), Memory()])
     parts = [set(P[rows.fold == f, 0]) for f in range(5)]
-    left_out = [tuple(f for f in range(5) if not parts[f] & seen) for seen in Memory.seen]
+    left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.seen]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
     assert sorted(left_out[:5]) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
     assert set(left_out[5:]) <= {(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)}
@@ -165,30 +165,30 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
 
 def test_too_sure_by_two_is_a_matter_of_temperature():
     P, y = said_and_came(2000, 4, 2.0, 0)
-    found = choose(P, one_hot(y, 4), np.ones(2000), ALL)
-    assert found.rule == TemperatureRule()
-    assert [c.method for c in found.candidates] == ["identity", "temperature", "isotonic", "histogram"]
-    assert [c.chosen for c in found.candidates] == [False, True, False, False]
-    assert found.candidates[0].difference > 3 * found.candidates[0].se
-    assert found.candidates[1].label_flips == 0
-    assert found.candidates[1].accuracy_change == 0.0
+    choice = choose(P, one_hot(y, 4), np.ones(2000), ALL)
+    assert choice.rule == TemperatureRule()
+    assert [c.method for c in choice.candidates] == ["identity", "temperature", "isotonic", "histogram"]
+    assert [c.chosen for c in choice.candidates] == [False, True, False, False]
+    assert choice.candidates[0].difference > 3 * choice.candidates[0].se
+    assert choice.candidates[1].label_flips == 0
+    assert choice.candidates[1].accuracy_change == 0.0
 
 
 def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
-    rules = [IdentityRule(), TemperatureRule(), IsotonicRule(), HistogramRule()]
+    specs = [IdentityRule(), TemperatureRule(), IsotonicRule(), HistogramRule()]
     # Distances to the best with their errors; the identity's is the gain of the best.
-    assert simplest(rules, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
-    assert simplest(rules, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2  # beyond the error
-    assert simplest(rules, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2  # most of the gain is lost
-    assert simplest(rules, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3  # the identity is no fix
-    assert simplest(rules, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
+    assert simplest(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
+    assert simplest(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2  # beyond the error
+    assert simplest(specs, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2  # most of the gain is lost
+    assert simplest(specs, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3  # the identity is no fix
+    assert simplest(specs, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
 
 
 def test_nothing_is_chosen_where_nothing_is_better():
     P, y = said_and_came(1000, 3, 1.0, 6)
-    found = choose(P, one_hot(y, 3), np.ones(1000), ALL)
-    assert found.rule.name == "identity"
-    assert found.candidates[0].difference == 0.0
+    choice = choose(P, one_hot(y, 3), np.ones(1000), ALL)
+    assert choice.rule.name == "identity"
+    assert choice.candidates[0].difference == 0.0
 
 
 @dataclass(frozen=True)
@@ -214,30 +214,30 @@ def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map()
     nudged, plain = (losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
     gain, se = mean_and_error(plain - nudged, np.ones(1000))
     assert gain > 5 * se > 0
-    found = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
-    assert found.rule.name == "identity"
-    assert found.candidates[0].difference == 0.0
+    choice = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
+    assert choice.rule.name == "identity"
+    assert choice.candidates[0].difference == 0.0
 
 
 def test_a_curve_that_no_temperature_follows_is_found():
     # The stated probability is the square of the true one for class 1: a shift that one power cannot undo.
     r = rng().random(4000)
     y = labels(both(r), rng(1))
-    found = choose(both(r**2), one_hot(y), np.ones(4000), ALL)
-    assert found.rule.name == "isotonic"
+    choice = choose(both(r**2), one_hot(y), np.ones(4000), ALL)
+    assert choice.rule.name == "isotonic"
 
 
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
     P, y = said_and_came(50, 2, 1.0, 2)
-    found = choose(P, one_hot(y), np.ones(50), [TemperatureRule()], folds=2)
+    choice = choose(P, one_hot(y), np.ones(50), [TemperatureRule()], folds=2)
     fold = fold_of(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
-    assert found.mixing == pytest.approx(1 / 26)
+    assert choice.mixing == pytest.approx(1 / 26)
     T = [TemperatureRule().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
     Q = np.where(fold[:, None] == 0, T[0].apply(P), T[1].apply(P))
-    assert found.candidates[1].log_loss == pytest.approx(losses(mixed(Q, 1 / 26), one_hot(y))[0].mean())
+    assert choice.candidates[1].log_loss == pytest.approx(losses(mixed(Q, 1 / 26), one_hot(y))[0].mean())
     # Nothing is mixed into the probabilities as they are, but none of their losses exceeds that of 1/52.
-    assert found.candidates[0].log_loss == pytest.approx(losses(np.maximum(P, 1 / 52), one_hot(y))[0].mean())
+    assert choice.candidates[0].log_loss == pytest.approx(losses(np.maximum(P, 1 / 52), one_hot(y))[0].mean())
 
 
 def test_the_identity_is_always_a_candidate_and_one_row_cannot_choose():
@@ -262,50 +262,52 @@ def test_the_proof_by_hand():
     # Gains: right ln(.75/.9) = -.1823, wrong ln(.25/.1) = .9163, a quarter wrong: mean .09230, sd .4757·sqrt(200/199).
     # Were .9 right: mean .9·(-.1823) + .1·.9163 = -.07246. The spread seen is more than its sd .3·1.0986 = .3296.
     P, Q, y = both([0.9] * 200), both([0.75] * 200), [1, 1, 1, 0] * 50
-    found = proof(P, Q, one_hot(y))
-    assert found.gain == pytest.approx(0.0923, abs=1e-4)
-    assert found.se == pytest.approx(0.03373, abs=1e-4)
+    evidence = proof(P, Q, one_hot(y))
+    assert evidence.gain == pytest.approx(0.0923, abs=1e-4)
+    assert evidence.se == pytest.approx(0.03373, abs=1e-4)
     t = (0.09230 + 0.07246) / (np.sqrt(2) * 0.03373)
-    assert found.pvalue == pytest.approx(stats.t.sf(t, 199), rel=0.01)
-    assert (found.low, found.high) == pytest.approx(tuple(0.0923 + stats.t.ppf([0.05, 0.95], 199) * 0.03373), abs=1e-4)
-    assert found.needed == pytest.approx(200 * ((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) / t) ** 2, rel=0.01)
-    assert found.detectable == pytest.approx((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) ** 2 / 400)
-    assert found.outcome == "confirmed"
+    assert evidence.pvalue == pytest.approx(stats.t.sf(t, 199), rel=0.01)
+    assert (evidence.low, evidence.high) == pytest.approx(
+        tuple(0.0923 + stats.t.ppf([0.05, 0.95], 199) * 0.03373), abs=1e-4
+    )
+    assert evidence.needed == pytest.approx(200 * ((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) / t) ** 2, rel=0.01)
+    assert evidence.detectable == pytest.approx((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) ** 2 / 400)
+    assert evidence.outcome == "confirmed"
     alone = proof(P, Q, one_hot(y), one_parameter=True)
-    assert stats.t.isf(alone.pvalue, 199) == pytest.approx(np.sqrt(2) * stats.t.isf(found.pvalue, 199))
-    assert (alone.gain, alone.low) == (found.gain, found.low)
+    assert stats.t.isf(alone.pvalue, 199) == pytest.approx(np.sqrt(2) * stats.t.isf(evidence.pvalue, 199))
+    assert (alone.gain, alone.low) == (evidence.gain, evidence.low)
 
 
 def test_ten_right_answers_confirm_nothing():
     # All gains are equal, so their own spread is 0; a truth of .9 gives ten right of ten in 35 %.
-    found = proof(both([0.9] * 10), both([0.999] * 10), one_hot([1] * 10))
-    assert found.gain > 0
-    assert found.se > 0.1
-    assert found.low < 0
-    assert not found.confirmed
+    evidence = proof(both([0.9] * 10), both([0.999] * 10), one_hot([1] * 10))
+    assert evidence.gain > 0
+    assert evidence.se > 0.1
+    assert evidence.low < 0
+    assert not evidence.confirmed
 
 
 def test_an_unchanged_map_gains_nothing():
     P, y = said_and_came(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    found = confirm(P, log_capped(P, share), one_hot(y, 3), np.ones(60), share)
-    assert found.gain == pytest.approx(0.0, abs=1e-15)
-    assert (found.pvalue, found.outcome, found.label_flips) == (1.0, "no gain", 0)
+    evidence = confirm(P, log_capped(P, share), one_hot(y, 3), np.ones(60), share)
+    assert evidence.gain == pytest.approx(0.0, abs=1e-15)
+    assert (evidence.pvalue, evidence.outcome, evidence.label_flips) == (1.0, "no gain", 0)
 
 
 def test_one_cluster_proves_nothing():
-    found = proof(both([0.9] * 8), both([0.7] * 8), one_hot([0, 1] * 4), cluster=np.zeros(8, dtype=int))
-    assert found.outcome == "no gain"
-    assert found.pvalue == 1.0
+    evidence = proof(both([0.9] * 8), both([0.7] * 8), one_hot([0, 1] * 4), cluster=np.zeros(8, dtype=int))
+    assert evidence.outcome == "no gain"
+    assert evidence.pvalue == 1.0
 
 
 def test_clusters_widen_the_error():
     P, y = said_and_came(50, 2, 2.0, 0)
     many, Y = np.repeat(P, 4, axis=0), one_hot(np.repeat(y, 4))
-    alone, together = (proof(many, powers(many, 0.5), Y, cluster=c) for c in (None, np.repeat(np.arange(50), 4)))
+    alone, clustered = (proof(many, powers(many, 0.5), Y, cluster=c) for c in (None, np.repeat(np.arange(50), 4)))
     # Four copies of one row are one row: half the precision.
-    assert together.se == pytest.approx(2 * alone.se, rel=0.02)
-    assert together.pvalue > alone.pvalue
+    assert clustered.se == pytest.approx(2 * alone.se, rel=0.02)
+    assert clustered.pvalue > alone.pvalue
 
 
 @pytest.mark.parametrize(("m", "beta"), [(18, 2.0), (60, 1.25), (60, 0.5)])
@@ -340,14 +342,14 @@ def test_of_one_parameter_the_tail_is_that_of_its_parts():
 def test_folds_of_equal_label_shares_would_confirm_luck():
     # Ten flat classes, every probability right. By folds with equal shares of each label one bias per class looks
     # confirmed in most sets; by folds that know nothing of the labels it is Binomial(60, at most .05).
-    rule, hits = BiasCorrectedTemperatureRule(), {True: 0, False: 0}
+    spec, hits = BiasCorrectedTemperatureRule(), {True: 0, False: 0}
     for r in range(60):
         draw = np.random.default_rng([r, 10])
         P = draw.dirichlet(np.ones(10), 300)
         Y = one_hot(labels(P, draw), 10)
         for by_label in hits:
             rows = Rows(P, Y, np.ones(300), fold_of(Y if by_label else P, 5, None, draw))
-            hits[by_label] += confirm(P, rows.crossed(rule), Y, rows.w, rows.shares()).pvalue <= 0.05
+            hits[by_label] += confirm(P, rows.crossed(spec), Y, rows.w, rows.shares()).pvalue <= 0.05
     assert hits[False] <= stats.binom.ppf(0.999, 60, 0.05)
     assert hits[True] > 30
 

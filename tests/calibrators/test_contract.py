@@ -136,8 +136,8 @@ def failures(estimator):
 
 @pytest.mark.parametrize("name", CALIBRATORS.names())
 def test_behind_features_of_any_kind_the_contract_is_kept(name):
-    found = failures(OnAnyFeatures(made(name)))
-    assert {check: why for check, why in found.items() if check not in EXEMPT.get(name, ())} == {}
+    failed_checks = failures(OnAnyFeatures(made(name)))
+    assert {check: why for check, why in failed_checks.items() if check not in EXEMPT.get(name, ())} == {}
 
 
 @pytest.mark.parametrize("name", CALIBRATORS.names())

@@ -80,10 +80,10 @@ def test_no_slope_is_left(settings, k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(800, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 800), rng.random(800)
-    rule = DirichletRule(**settings)
-    m = rule.fit(P, Y, w)
+    spec = DirichletRule(**settings)
+    m = spec.fit(P, Y, w)
     assert m.converged
-    assert slope_left(m, P, Y, w, rule._strength(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
+    assert slope_left(m, P, Y, w, spec._strength(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
 
 
 def test_the_scaled_penalty_written_out():
@@ -99,10 +99,10 @@ def test_rows_from_dirichlet_laws_are_read_back():
     P = np.stack([rng.dirichlet(alpha[c]) for c in y])
     m = fitted(P, y, penalty=0)
     at = by_class(np.log(P), one_hot(y, 3), np.ones(20_000), np.column_stack([m.weights, m.bias]).reshape(-1))
-    off = np.column_stack([m.weights - alpha, m.bias])
-    off[:, 3] += [float(np.sum(_lgamma(a)) - _lgamma(a.sum())) for a in alpha]
-    off = (off - off.mean(axis=0)).reshape(-1)
-    assert off @ at.hessian @ off < chi2.isf(1e-4, 8)  # Wald's statistic: (K − 1)(K + 1) parameters
+    deviation = np.column_stack([m.weights - alpha, m.bias])
+    deviation[:, 3] += [float(np.sum(_lgamma(a)) - _lgamma(a.sum())) for a in alpha]
+    deviation = (deviation - deviation.mean(axis=0)).reshape(-1)
+    assert deviation @ at.hessian @ deviation < chi2.isf(1e-4, 8)  # Wald's statistic: (K − 1)(K + 1) parameters
 
 
 def _lgamma(x):
@@ -113,9 +113,9 @@ def _lgamma(x):
 
 @pytest.mark.parametrize("penalty", ["scaled", "auto"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(penalty):
-    found = surplus(DirichletRule(penalty=penalty), 400, 7, games=10, seed=1)
+    excess = surplus(DirichletRule(penalty=penalty), 400, 7, games=10, seed=1)
     parameters = effective(scaled(7, 400.0), 400, 7, seed=1) if penalty == "scaled" else 48
-    assert found.mean() < derived_chance(parameters, 400, 10)
+    assert excess.mean() < derived_chance(parameters, 400, 10)
 
 
 def test_auto_takes_the_least_criterion_of_its_grid():
@@ -123,20 +123,20 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     Q = P * [2.0, 1.0, 1.0]
     Q /= Q.sum(axis=1, keepdims=True)
     Y, w = one_hot(y, 3), np.ones(1500)
-    criteria, maps = [], []
+    criteria, thetas = [], []
     for factor in GRID:
         strength = scaled(3, 1500.0, factor)
         rows = here(Given(Q, Y, w)).prepared(likeliest.laid_out)
-        found = likeliest.fitted(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
-        H = found.at.hessian
+        solution = likeliest.fitted(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
+        H = solution.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
         assert 3 < free < 8
-        criteria.append(found.at.value + free)
-        maps.append(found.theta.reshape(3, 4))
-    best = int(np.argmin(criteria))
+        criteria.append(solution.at.value + free)
+        thetas.append(solution.theta.reshape(3, 4))
+    chosen = int(np.argmin(criteria))
     result = fit(DirichletRule(penalty="auto"), Predictions(y, Q))
-    assert result.map.weights == pytest.approx(maps[best][:, :3], abs=1e-8)
-    assert f"{GRID[best]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
+    assert result.map.weights == pytest.approx(thetas[chosen][:, :3], abs=1e-8)
+    assert f"{GRID[chosen]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
 
 
 def test_the_scaled_penalty_vanishes_with_more_rows():
@@ -144,11 +144,11 @@ def test_the_scaled_penalty_vanishes_with_more_rows():
     Q = P ** np.array([1.0, 0.7, 1.3])
     Q /= Q.sum(axis=1, keepdims=True)
     free = fitted(Q, y, penalty=0).apply(Q)
-    apart = [
+    distances = [
         np.abs(DirichletRule().fit(Q, one_hot(y, 3), np.full(4000, w)).apply(Q) - free).max() for w in (0.1, 1, 10, 100)
     ]
-    assert apart == sorted(apart, reverse=True)
-    assert apart[-1] < apart[0] / 50
+    assert distances == sorted(distances, reverse=True)
+    assert distances[-1] < distances[0] / 50
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):

@@ -24,7 +24,7 @@ def path_of(rows):
 
 def test_two_models_are_averaged_by_their_bic():
     # Rates .2, .8, .5, .6 of ten rows each: at λ = 1 they are .2, .7, .6, .6, at λ = 5/3 .2 and three times 19/30.
-    p, y = np.repeat([0.1, 0.2, 0.3, 0.4], 10), np.concatenate([np.arange(10) < came for came in (2, 8, 5, 6)])
+    p, y = np.repeat([0.1, 0.2, 0.3, 0.4], 10), np.concatenate([np.arange(10) < n_events for n_events in (2, 8, 5, 6)])
     ends = 2 * np.log(0.2) + 8 * np.log(0.8)
     first = ends + 8 * np.log(0.7) + 2 * np.log(0.3) + 11 * np.log(0.6) + 9 * np.log(0.4)
     last = ends + 19 * np.log(19 / 30) + 11 * np.log(11 / 30)
@@ -76,10 +76,10 @@ def test_no_model_that_matters_is_passed_over():
 
 def test_the_likelihood_never_rises_along_the_path():
     # The bound by which models are passed over: dℓ/dλ = −λ Σ c²/(W f (1 − f)) between meetings.
-    _, came = said_and_came(300, 2, 1.5, 1)
-    path = near_isotonic(np.ones(300), came.astype(float))
-    found = [likelihood(path, model) for model in range(len(path.lambdas))]
-    assert (np.diff(found) <= 1e-9).all()
+    _, outcomes = said_and_came(300, 2, 1.5, 1)
+    path = near_isotonic(np.ones(300), outcomes.astype(float))
+    likelihoods = [likelihood(path, model) for model in range(len(path.lambdas))]
+    assert (np.diff(likelihoods) <= 1e-9).all()
 
 
 def test_what_rises_already_is_isotonic_regression():
@@ -141,7 +141,7 @@ def test_a_hundred_thousand_rows_hold_no_curve_per_model():
     assert abs(curve(np.arange(1, 20) / 20) - np.arange(1, 20) / 20).max() < 0.1
 
 
-@pytest.mark.parametrize("given", [{"x": [0.1]}, {"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}])
-def test_a_saved_curve_that_is_none_is_refused(given):
+@pytest.mark.parametrize("content", [{"x": [0.1]}, {"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}])
+def test_a_saved_curve_that_is_none_is_refused(content):
     with pytest.raises(InputError, match="TO505"):
-        Knots.from_dict(given)
+        Knots.from_dict(content)

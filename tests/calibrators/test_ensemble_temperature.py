@@ -64,13 +64,13 @@ def test_nothing_nearby_is_better(loss):
     y[::7] = 0
     Y = np.random.default_rng(0).dirichlet(np.ones(3) / 2, 600) * 0.3 + 0.7 * one_hot(y, 3)
     m = EnsembleTemperatureRule(loss).fit(P, Y, np.ones(600))
-    least = score(P, Y, m.beta, m.shares, loss)
+    lowest = score(P, Y, m.beta, m.shares, loss)
     for i, j in ((0, 1), (1, 2), (2, 0)):
         other = np.array(m.shares)
         moved = min(1e-3, other[i])
         other[i] -= moved
         other[j] += moved
-        assert score(P, Y, m.beta, other, loss) >= least - 1e-9
+        assert score(P, Y, m.beta, other, loss) >= lowest - 1e-9
     for other in (m.beta - 1e-4, m.beta + 1e-4):
         assert score(P, Y, other, (1, 0, 0), loss) > score(P, Y, m.beta, (1, 0, 0), loss)
 
@@ -78,13 +78,13 @@ def test_nothing_nearby_is_better(loss):
 def test_the_slopes_of_the_squares_are_those_of_the_score():
     P, y = said_and_came(50, 3, 2.5, 1)
     Y = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    for came in (Y, one_hot(y, 3)):
+    for outcomes in (Y, one_hot(y, 3)):
         for beta in (0.3, 1.0, 2.5):
             h = 1e-5  # central differences: h² of the third derivative and eps/h of rounding
-            first, second = _slopes(P, came, np.ones(50), beta)
-            up, down = (score(P, came, beta + step, (1, 0, 0), "brier") for step in (h, -h))
+            first, second = _slopes(P, outcomes, np.ones(50), beta)
+            up, down = (score(P, outcomes, beta + step, (1, 0, 0), "brier") for step in (h, -h))
             assert first == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
-            up, down = (_slopes(P, came, np.ones(50), beta + step)[0] for step in (h, -h))
+            up, down = (_slopes(P, outcomes, np.ones(50), beta + step)[0] for step in (h, -h))
             assert second == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
 
 
@@ -94,8 +94,8 @@ def test_no_slope_is_left():
     m = fitted(P, y, "brier")
     assert abs(_slopes(P, y, np.ones(2000), m.beta)[0]) / 2000 < 1e-8
     m = fitted(P, y)
-    given = np.stack([powers(P, m.beta), P, np.full_like(P, 1 / 3)])[:, np.arange(2000), y]
-    gains = (given / (np.array(m.shares) @ given)).mean(axis=1) - 1
+    likelihoods = np.stack([powers(P, m.beta), P, np.full_like(P, 1 / 3)])[:, np.arange(2000), y]
+    gains = (likelihoods / (np.array(m.shares) @ likelihoods)).mean(axis=1) - 1
     assert gains.max() < 1e-8
     assert gains[np.array(m.shares) > 0] == pytest.approx(0, abs=1e-8)
 
@@ -122,11 +122,11 @@ def test_the_estimate_is_within_its_standard_error_of_the_truth():
     R = 0.5 * powers(P, 0.5) + 0.5 / 4
     y = labels(R, np.random.default_rng(6))
     v = _by_likelihood(P, y, np.ones(5000), 0.5)
-    given = np.stack([powers(P, 0.5)[np.arange(5000), y], P[np.arange(5000), y], np.full(5000, 0.25)], axis=1)
-    along = given[:, [0, 2]] - given[:, [1]]
-    bend = (along / (given @ v)[:, None] ** 2).T @ along
+    likelihoods = np.stack([powers(P, 0.5)[np.arange(5000), y], P[np.arange(5000), y], np.full(5000, 0.25)], axis=1)
+    along = likelihoods[:, [0, 2]] - likelihoods[:, [1]]
+    hessian = (along / (likelihoods @ v)[:, None] ** 2).T @ along
     # Four standard errors of the uniform's share: once in 16,000 seeds.
-    assert abs(v[2] - 0.5) < 4 * np.sqrt(np.linalg.inv(bend)[1, 1])
+    assert abs(v[2] - 0.5) < 4 * np.sqrt(np.linalg.inv(hessian)[1, 1])
 
 
 def test_exact_zeros_that_come_need_the_uniform_and_no_floor_of_the_shares():

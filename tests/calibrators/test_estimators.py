@@ -39,25 +39,25 @@ ALL = [Identity, Temperature, Isotonic, Histogram, Auto]
 @pytest.mark.parametrize("made", ALL)
 def test_the_estimator_says_what_the_map_says(made):
     P, y = said_and_came(200, 3, 2.0, 0)
-    fitted = made().fit(P, y)
-    assert fitted.classes_.tolist() == [0, 1, 2]
-    assert fitted.n_features_in_ == 3
-    Q = fitted.predict_proba(P)
-    assert (fitted.fitted_.predict_proba(P) == Q).all()
-    assert (fitted.transform(P) == Q).all()
+    calibrator = made().fit(P, y)
+    assert calibrator.classes_.tolist() == [0, 1, 2]
+    assert calibrator.n_features_in_ == 3
+    Q = calibrator.predict_proba(P)
+    assert (calibrator.fitted_.predict_proba(P) == Q).all()
+    assert (calibrator.transform(P) == Q).all()
     assert (made().fit_transform(P, y) == Q).all()
-    assert (fitted.predict(P) == Q.argmax(axis=1)).all()
-    assert fitted.score(P, y) == pytest.approx((Q.argmax(axis=1) == y).mean())
+    assert (calibrator.predict(P) == Q.argmax(axis=1)).all()
+    assert calibrator.score(P, y) == pytest.approx((Q.argmax(axis=1) == y).mean())
 
 
 @pytest.mark.parametrize("made", ALL)
 def test_pickle_and_clone_keep_everything(made):
     P, y = said_and_came(100, 2, 2.0, 0)
-    fitted = made(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[y])
-    again = pickle.loads(pickle.dumps(fitted))
-    assert (again.predict_proba(P) == fitted.predict_proba(P)).all()
-    assert again.predict(P).tolist() == fitted.predict(P).tolist()
-    assert not hasattr(clone(fitted), "fitted_")
+    calibrator = made(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[y])
+    restored = pickle.loads(pickle.dumps(calibrator))
+    assert (restored.predict_proba(P) == calibrator.predict_proba(P)).all()
+    assert restored.predict(P).tolist() == calibrator.predict(P).tolist()
+    assert not hasattr(clone(calibrator), "fitted_")
     assert repr(made()) == f"{made.__name__}()"
     assert made.__module__ == "trueodds.calibrators.estimator"
 
@@ -79,9 +79,9 @@ def test_settings_are_checked_when_fitting_not_before():
 
 def test_an_iterative_fit_tells_its_passes():
     P, y = said_and_came(200, 3, 2.0, 0)
-    fitted = Temperature().fit(P, y)
-    assert 1 < fitted.n_iter_ < 15
-    assert fitted.converged_
+    calibrator = Temperature().fit(P, y)
+    assert 1 < calibrator.n_iter_ < 15
+    assert calibrator.converged_
     assert not Temperature().fit(both([0.2, 0.8]), [0, 1]).converged_
     assert not hasattr(Isotonic().fit(P, y), "n_iter_")
 
@@ -107,9 +107,9 @@ def test_classes_are_the_sorted_labels_or_the_given_ones():
 
 def test_a_class_without_rows_keeps_its_column():
     P, y = said_and_came(50, 4, 1.0, 0)
-    fitted = Temperature().fit(P, np.minimum(y, 2))
-    assert fitted.classes_.tolist() == [0, 1, 2, 3]
-    assert fitted.predict_proba(P).shape == (50, 4)
+    calibrator = Temperature().fit(P, np.minimum(y, 2))
+    assert calibrator.classes_.tolist() == [0, 1, 2, 3]
+    assert calibrator.predict_proba(P).shape == (50, 4)
     with pytest.raises(InputError, match="TO106"):
         Temperature().fit(P, np.array(["a", "b", "c"])[np.minimum(y, 2)])
 
@@ -138,19 +138,19 @@ def test_errors_are_value_errors_with_a_code():
 def test_column_names_are_remembered():
     P, y = said_and_came(30, 2, 1.0, 0)
     table = pd.DataFrame(P, columns=["p_a", "p_b"])
-    fitted = Temperature().fit(table, y)
-    assert fitted.feature_names_in_.tolist() == ["p_a", "p_b"]
+    calibrator = Temperature().fit(table, y)
+    assert calibrator.feature_names_in_.tolist() == ["p_a", "p_b"]
     with pytest.raises(ValueError, match="feature names"):
-        fitted.predict_proba(table[["p_b", "p_a"]])
+        calibrator.predict_proba(table[["p_b", "p_a"]])
 
 
 def test_output_can_be_a_frame_with_names():
     P, y = said_and_came(30, 2, 1.0, 0)
     names = np.array(["no", "yes"])
-    fitted = Temperature().set_output(transform="pandas").fit(P, names[y])
-    found = fitted.transform(P)
-    assert found.columns.tolist() == ["p_no", "p_yes"]
-    assert (found.to_numpy() == fitted.predict_proba(P)).all()
+    calibrator = Temperature().set_output(transform="pandas").fit(P, names[y])
+    frame = calibrator.transform(P)
+    assert frame.columns.tolist() == ["p_no", "p_yes"]
+    assert (frame.to_numpy() == calibrator.predict_proba(P)).all()
 
 
 def test_a_grid_search_chooses_settings_by_a_proper_score():
@@ -179,9 +179,9 @@ def test_weights_are_routed_and_the_data_are_no_metadata():
         piped = make_pipeline(first, Temperature().set_fit_request(sample_weight=True))
         piped.fit(P, y, sample_weight=w)
         assert (piped.predict_proba(P) == Temperature().fit(P, y, sample_weight=w).predict_proba(P)).all()
-        asked = Temperature().set_fit_request(sample_weight=True)
-        assert asked.get_metadata_routing().fit.requests == {"sample_weight": True}
-        assert not asked.get_metadata_routing().predict_proba.requests
+        calibrator = Temperature().set_fit_request(sample_weight=True)
+        assert calibrator.get_metadata_routing().fit.requests == {"sample_weight": True}
+        assert not calibrator.get_metadata_routing().predict_proba.requests
 
 
 def data(n=600, k=3, **more):
@@ -204,20 +204,20 @@ def test_an_oversure_classifier_gets_better(mode):
 def test_out_of_fold_predictions_calibrate_and_all_rows_train():
     X, y = data()
     model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
-    whole = GaussianNB().fit(X, y)
-    assert (model.estimator_.predict_proba(X) == whole.predict_proba(X)).all()
+    classifier = GaussianNB().fit(X, y)
+    assert (model.estimator_.predict_proba(X) == classifier.predict_proba(X)).all()
     assert model.calibrator_.n == len(y)
     assert model.n_features_in_ == 12
 
 
 def test_a_frozen_classifier_is_never_fitted_again():
     X, y = data()
-    fitted = GaussianNB().fit(X[:300], y[:300])
-    want = TemperatureRule().fit(fitted.predict_proba(X[300:]), one_hot(y[300:], 3), np.ones(300))
-    for model in (RecalibratedClassifier(fitted, "temperature", mode="frozen"),):
+    classifier = GaussianNB().fit(X[:300], y[:300])
+    want = TemperatureRule().fit(classifier.predict_proba(X[300:]), one_hot(y[300:], 3), np.ones(300))
+    for model in (RecalibratedClassifier(classifier, "temperature", mode="frozen"),):
         assert model.fit(X[300:], y[300:]).calibrator_.map.beta == pytest.approx(want.beta, rel=1e-12)
-        assert model.estimator_ is fitted
-    wrapped = RecalibratedClassifier(FrozenEstimator(fitted), "temperature").fit(X[300:], y[300:])
+        assert model.estimator_ is classifier
+    wrapped = RecalibratedClassifier(FrozenEstimator(classifier), "temperature").fit(X[300:], y[300:])
     assert wrapped.calibrator_.map.beta == pytest.approx(want.beta, rel=1e-12)
     with pytest.raises(NotFittedError):
         RecalibratedClassifier(GaussianNB(), mode="frozen").fit(X, y)
@@ -232,9 +232,9 @@ def test_the_split_calibrates_on_its_share():
 def test_weights_reach_the_calibrator_and_the_classifier_that_takes_them():
     X, y = data(200)
     w = np.random.default_rng(0).integers(1, 3, 200).astype(float)
-    fitted = GaussianNB().fit(X, y, sample_weight=w)
+    classifier = GaussianNB().fit(X, y, sample_weight=w)
     model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y, sample_weight=w)
-    assert (model.estimator_.predict_proba(X) == fitted.predict_proba(X)).all()
+    assert (model.estimator_.predict_proba(X) == classifier.predict_proba(X)).all()
     plain = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
     assert plain.calibrator_.map.beta != model.calibrator_.map.beta
     piped = make_pipeline(GaussianNB())  # its fit takes no sample_weight
@@ -302,8 +302,8 @@ def test_the_calibrator_can_be_saved_without_pickle(tmp_path):
 def test_the_calibrator_is_a_name_a_rule_or_an_estimator():
     X, y = data(300)
     fits = [
-        RecalibratedClassifier(GaussianNB(), each).fit(X, y).predict_proba(X)
-        for each in ("isotonic", IsotonicRule(), Isotonic(between="linear"))
+        RecalibratedClassifier(GaussianNB(), calibrator).fit(X, y).predict_proba(X)
+        for calibrator in ("isotonic", IsotonicRule(), Isotonic(between="linear"))
     ]
     assert (fits[0] == fits[1]).all()
     assert (fits[0] == fits[2]).all()

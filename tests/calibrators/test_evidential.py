@@ -42,18 +42,18 @@ def test_the_reference_numbers_of_one_parameter(key, on):
     assert m.contour.theta == pytest.approx(want["theta"], abs=1e-8)
     # Near its top the contour is a parabola: its first cut is the standard error, up to third differences.
     assert (m.contour.high[0] - m.contour.low[0]) / (2 * T[0]) == pytest.approx(want["se"], rel=1e-4)
-    found = m.beliefs(test)
+    beliefs = m.beliefs(test)
     assert m.contour.point(m._scores(test)) == pytest.approx(np.array(want["point"]), abs=1e-8)
-    assert found.plausibility == pytest.approx(np.array(want["pl"]), abs=0.004)
-    assert found.belief == pytest.approx(np.array(want["bel"]), abs=0.004)
-    assert found.pignistic == pytest.approx(np.array(want["betp"]), abs=0.004)
+    assert beliefs.plausibility == pytest.approx(np.array(want["pl"]), abs=0.004)
+    assert beliefs.belief == pytest.approx(np.array(want["bel"]), abs=0.004)
+    assert beliefs.pignistic == pytest.approx(np.array(want["betp"]), abs=0.004)
     # All are within five of their own standard errors. Left out are classes with a band of cumulative probability so
     # thin that it slips through that program's grid of θ: one that sweeps over .0004 of Z has a plausibility of .0004.
-    seen = np.array(want["point"]) > 1e-3
-    for name, values in (("pl", found.plausibility), ("bel", found.belief)):
+    mask = np.array(want["point"]) > 1e-3
+    for name, values in (("pl", beliefs.plausibility), ("bel", beliefs.belief)):
         away = np.abs(np.array(want[name]) - values)
-        assert (away <= 5 * np.sqrt(values * (1 - values) / 1e5) + 1e-4)[seen].all()
-    assert 1 - found.belief.sum(axis=1) == pytest.approx(np.array(want["mass_ignorance"]), abs=0.004)
+        assert (away <= 5 * np.sqrt(values * (1 - values) / 1e5) + 1e-4)[mask].all()
+    assert 1 - beliefs.belief.sum(axis=1) == pytest.approx(np.array(want["mass_ignorance"]), abs=0.004)
 
 
 def test_the_reference_numbers_of_two_parameters():
@@ -99,9 +99,9 @@ def test_belief_is_the_integral_of_the_contour_at_a_score(x):
 
     q = m.contour.point(np.array([x]))[0, 1]
     below, above = (quad(pl, *ends, epsabs=1e-8)[0] for ends in ((1e-9, q), (q, 1 - 1e-9)))
-    found = m.contour.of(np.array([x]))
-    assert found.belief[0, 1] == pytest.approx(q - below, abs=1e-5)
-    assert found.plausibility[0, 1] == pytest.approx(q + above, abs=1e-5)
+    beliefs = m.contour.of(np.array([x]))
+    assert beliefs.belief[0, 1] == pytest.approx(q - below, abs=1e-5)
+    assert beliefs.plausibility[0, 1] == pytest.approx(q + above, abs=1e-5)
 
 
 @pytest.mark.parametrize("settings", [{}, {"parameters": 1}, {"on": "probabilities"}])
@@ -109,14 +109,14 @@ def test_belief_is_the_integral_of_the_contour_at_a_score(x):
 def test_beliefs_are_ordered_and_split_what_is_open(settings, k):
     P, y = said_and_came(120, k, 2.0, 2)
     m = fitted(P, y, **settings)
-    found = m.beliefs(P)
-    assert (found.belief >= 0).all()
-    assert (found.plausibility <= 1 + 1e-12).all()
-    assert (found.belief <= found.pignistic + 1e-12).all()
-    assert (found.pignistic <= found.plausibility + 1e-12).all()
-    assert found.pignistic.sum(axis=1) == pytest.approx(1, abs=1e-12)
+    beliefs = m.beliefs(P)
+    assert (beliefs.belief >= 0).all()
+    assert (beliefs.plausibility <= 1 + 1e-12).all()
+    assert (beliefs.belief <= beliefs.pignistic + 1e-12).all()
+    assert (beliefs.pignistic <= beliefs.plausibility + 1e-12).all()
+    assert beliefs.pignistic.sum(axis=1) == pytest.approx(1, abs=1e-12)
     if k == 2:
-        assert found.pignistic == pytest.approx((found.belief + found.plausibility) / 2, abs=1e-12)
+        assert beliefs.pignistic == pytest.approx((beliefs.belief + beliefs.plausibility) / 2, abs=1e-12)
 
 
 def test_shares_of_overlapping_intervals_by_hand():
@@ -136,16 +136,16 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
     for z in (-2.0, 0.0, 1.5):
         way = np.array([1.0, z])
         q = m.contour.point(np.array([z]))[0, 1]
-        found = m.contour.of(np.array([z]))
+        beliefs = m.contour.of(np.array([z]))
         want = 2 * q * (1 - q) * np.sqrt(way @ cov @ way * np.pi / 2)
-        assert (found.plausibility - found.belief)[0, 1] == pytest.approx(want, rel=0.01)
+        assert (beliefs.plausibility - beliefs.belief)[0, 1] == pytest.approx(want, rel=0.01)
 
 
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
     P, y = said_and_came(2500, 2, 1.5, 4)
-    together = fitted(P, y)
+    grouped = fitted(P, y)
     monkeypatch.setattr(contours, "CELLS", 10**6)
-    for one, other in zip(together.interval(P), fitted(P, y).interval(P), strict=True):
+    for one, other in zip(grouped.interval(P), fitted(P, y).interval(P), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 
 
@@ -162,20 +162,20 @@ def test_on_log_p_it_nearly_includes_the_identity_and_on_p_it_does_not():
 
 def test_the_three_outputs_are_made_of_the_same_beliefs():
     P, y = said_and_came(60, 3, 1.5, 6)
-    found = fitted(P, y).beliefs(P)
-    assert fitted(P, y).apply(P) == pytest.approx(found.pignistic, abs=1e-12)
-    plausible = found.plausibility / found.plausibility.sum(axis=1, keepdims=True)
+    beliefs = fitted(P, y).beliefs(P)
+    assert fitted(P, y).apply(P) == pytest.approx(beliefs.pignistic, abs=1e-12)
+    plausible = beliefs.plausibility / beliefs.plausibility.sum(axis=1, keepdims=True)
     assert fitted(P, y, output="plausibility").apply(P) == pytest.approx(plausible, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "most"), [(60, 0.1), (6000, 0.01)])
-def test_the_order_of_the_classes_matters_for_beliefs_while_rows_are_few_and_never_for_the_point(n, most):
+@pytest.mark.parametrize(("n", "upper_bound"), [(60, 0.1), (6000, 0.01)])
+def test_the_order_of_the_classes_matters_for_beliefs_while_rows_are_few_and_never_for_the_point(n, upper_bound):
     P, y = said_and_came(n, 3, 1.5, 7)
     order = np.array([2, 0, 1])
     turned = fitted(P[:, order], np.argsort(order)[y], output="point")
     assert turned.apply(P[:, order]) == pytest.approx(fitted(P, y, output="point").apply(P)[:, order], abs=1e-9)
     away = np.abs(fitted(P[:, order], np.argsort(order)[y]).apply(P[:, order]) - fitted(P, y).apply(P)[:, order])
-    assert 0 < away.max() < most
+    assert 0 < away.max() < upper_bound
 
 
 def test_rows_that_say_nothing_leave_one_parameter_and_are_noted():
@@ -227,20 +227,20 @@ def test_other_settings_are_refused(wrong):
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_broken_file_is_refused(k):
     P, y = said_and_came(40, k, 1.5, 0)
-    told = json.dumps(fitted(P, y).to_dict())
+    text = json.dumps(fitted(P, y).to_dict())
     for wrong in ({"on": "x"}, {"output": []}, {"passes": -1}, {"contour": None}, {"contour": {}}, {"more": 1}):
         with pytest.raises(InputError, match="TO505"):
-            EvidentialMap.from_dict(json.loads(told) | wrong, k)
+            EvidentialMap.from_dict(json.loads(text) | wrong, k)
     for key in ("theta", *(("support", "turn", "slope") if k == 2 else ("low", "high"))):
-        broken = json.loads(told)
+        broken = json.loads(text)
         broken["contour"][key] = [broken["contour"][key]]
         with pytest.raises(InputError, match="TO505"):
             EvidentialMap.from_dict(broken, k)
     if k == 2:
         with pytest.raises(InputError, match="TO505"):
-            EvidentialMap.from_dict(json.loads(told), 3)
+            EvidentialMap.from_dict(json.loads(text), 3)
     else:
-        crossed = json.loads(told)
+        crossed = json.loads(text)
         crossed["contour"]["low"][0] = crossed["contour"]["theta"] + 1
         with pytest.raises(InputError, match="TO505"):
             OneSlope.from_dict(crossed["contour"])

@@ -46,16 +46,16 @@ def test_exact_zeros_and_ones_do_no_harm(method, k):
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_spline_says_of_an_exact_zero_what_came_of_exact_zeros(k):
     # The line at the end of the curve led exact zeros to 0 or to 1: in log loss 2 to 6 in place of .4.
-    (P, y), (fresh, came) = forest(k), forest(k, seed=1)
-    fitted = to.fit(to.Predictions(y, P), "spline")
-    Q = fitted.predict_proba(fresh)
-    assert -np.log(Q[np.arange(len(Q)), came]).mean() < loss(fresh, came) - 0.05
+    (P, y), (fresh, y_fresh) = forest(k), forest(k, seed=1)
+    calibrator = to.fit(to.Predictions(y, P), "spline")
+    Q = calibrator.predict_proba(fresh)
+    assert -np.log(Q[np.arange(len(Q)), y_fresh]).mean() < loss(fresh, y_fresh) - 0.05
     zero = fresh[:, 0] == 0
-    assert Q[zero, 0].mean() == pytest.approx((came[zero] == 0).mean(), abs=0.03)
+    assert Q[zero, 0].mean() == pytest.approx((y_fresh[zero] == 0).mean(), abs=0.03)
 
 
 def test_a_saved_spline_keeps_its_floor(tmp_path):
     P, y = forest(2)
-    fitted = to.fit(to.Predictions(y, P), "spline")
-    fitted.save(tmp_path / "spline.json")
-    assert (to.load(tmp_path / "spline.json").predict_proba(P) == fitted.predict_proba(P)).all()
+    calibrator = to.fit(to.Predictions(y, P), "spline")
+    calibrator.save(tmp_path / "spline.json")
+    assert (to.load(tmp_path / "spline.json").predict_proba(P) == calibrator.predict_proba(P)).all()

@@ -38,8 +38,8 @@ def test_a_map_with_parameters_to_read_prints_their_table_before_the_notes():
     assert lines[2].startswith("against c")
     assert [line.split()[0] for line in lines[3:5]] == ["a", "b"]
     assert lines[5].startswith("a against c: where the model calls both equally likely")
-    few = fit(made("mcllo"), Predictions([0, 1, 1], [0.2, 0.7, 0.4])).summary().split("\n")
-    assert [line.startswith("[TN") for line in few[-3:]] == [False, True, True]
+    summary_lines = fit(made("mcllo"), Predictions([0, 1, 1], [0.2, 0.7, 0.4])).summary().split("\n")
+    assert [line.startswith("[TN") for line in summary_lines[-3:]] == [False, True, True]
     assert fitted("temperature").map.table(("a", "b", "c")) == []
 
 
@@ -129,19 +129,19 @@ def test_notes_on_the_data_stay_with_the_fit():
 def test_saved_and_loaded_it_maps_to_the_same_bits(name, k, tmp_path):
     result = fitted(name, k, classes=[f"class {c}" for c in range(k)])
     result.save(tmp_path / "cal.json")
-    again = load(tmp_path / "cal.json")
+    restored = load(tmp_path / "cal.json")
     P = said_and_came(500, k, 3.0, 1)[0]
-    assert (again.predict_proba(P) == result.predict_proba(P)).all()
-    assert again.to_dict() == result.to_dict()
-    assert (again.classes, again.n, again.notes) == (result.classes, result.n, result.notes)
+    assert (restored.predict_proba(P) == result.predict_proba(P)).all()
+    assert restored.to_dict() == result.to_dict()
+    assert (restored.classes, restored.n, restored.notes) == (result.classes, result.n, result.notes)
     assert os.listdir(tmp_path) == ["cal.json"]
 
 
 def test_a_file_holds_the_schema_and_the_version():
-    told = fitted().to_dict()
-    assert list(told) == ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version"]
-    assert told["schema"] == "trueodds.calibrator/1"
-    assert told["settings"] == {"calibrator": "temperature", "floor": 1e-12}
+    document = fitted().to_dict()
+    assert list(document) == ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version"]
+    assert document["schema"] == "trueodds.calibrator/1"
+    assert document["settings"] == {"calibrator": "temperature", "floor": 1e-12}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -221,8 +221,8 @@ def test_a_value_out_of_place_is_refused(key, value):
 
 
 def test_a_key_too_few_or_too_many_is_refused():
-    told = fitted().to_dict()
-    for wrong in ({**told, "extra": 1}, {k: v for k, v in told.items() if k != "notes"}):
+    document = fitted().to_dict()
+    for wrong in ({**document, "extra": 1}, {k: v for k, v in document.items() if k != "notes"}):
         with pytest.raises(InputError, match="TO505"):
             from_dict(wrong)
 
@@ -245,24 +245,24 @@ def test_a_key_too_few_or_too_many_is_refused():
     ],
 )
 def test_a_curve_that_is_no_curve_is_refused(name, change):
-    told = fitted(name, 2).to_dict()
-    told["parameters"] = {"curves": [{**told["parameters"]["curves"][0], **change}]}
+    document = fitted(name, 2).to_dict()
+    document["parameters"] = {"curves": [{**document["parameters"]["curves"][0], **change}]}
     with pytest.raises(InputError, match="TO505"):
-        from_dict(told)
+        from_dict(document)
 
 
 @pytest.mark.parametrize("curves", [[], [1, 2, 3], None, [{}]])
 def test_as_many_curves_as_classes(curves):
-    told = fitted("isotonic", 3).to_dict()
-    told["parameters"] = {"curves": curves}
+    document = fitted("isotonic", 3).to_dict()
+    document["parameters"] = {"curves": curves}
     with pytest.raises(InputError, match="TO505"):
-        from_dict(told)
+        from_dict(document)
 
 
 def test_identity_takes_no_parameters():
-    told = fitted("identity").to_dict()
+    document = fitted("identity").to_dict()
     with pytest.raises(InputError, match="TO505"):
-        from_dict({**told, "parameters": {"beta": 1.0}})
+        from_dict({**document, "parameters": {"beta": 1.0}})
 
 
 def test_the_shape_of_the_data_is_checked_once_for_fits_too():

@@ -75,15 +75,15 @@ def test_tied_scores_are_never_split_and_no_equal_mass_bin_is_empty():
         curve = fitted(both(p[rows]), y[rows], 4, "equal-mass").curves[0]
         assert curve.edges.tolist() == [0.0, 0.4, 1.0]
         assert curve.values.tolist() == [0.25, 0.25]
-    few = fitted(both([0.2, 0.6]), [0, 1], 15, "equal-mass")
-    assert few.apply(both([0.1, 0.9]))[:, 1].tolist() == [0.0, 1.0]
+    small = fitted(both([0.2, 0.6]), [0, 1], 15, "equal-mass")
+    assert small.apply(both([0.1, 0.9]))[:, 1].tolist() == [0.0, 1.0]
 
 
 def test_many_exact_zeros_can_be_saved_and_read_again():
     result = fit(HistogramRule(4, "equal-mass"), Predictions([0, 0, 1, 0, 1, 1], [0.0, 0.0, 0.0, 0.0, 0.5, 1.0]))
     assert result.predict_proba([0.0, 1e-9, 0.5, 1.0])[:, 1].tolist() == [0.25, 0.25, 1.0, 1.0]
-    again = from_dict(result.to_dict())
-    assert (again.predict_proba([0.0, 0.5, 1.0]) == result.predict_proba([0.0, 0.5, 1.0])).all()
+    restored = from_dict(result.to_dict())
+    assert (restored.predict_proba([0.0, 0.5, 1.0]) == result.predict_proba([0.0, 0.5, 1.0])).all()
 
 
 @pytest.mark.parametrize("bins", [1, 10, 15, 16, 20])

@@ -51,8 +51,8 @@ def test_votes_are_shares():
 def test_it_needs_fewer_rows_than_a_curve_per_class():
     # One curve is right for labels drawn with a power of what was said, up to the sum of the row.
     P, y = said_and_came(4000, 5, 2.0, 1)
-    few, rest = slice(0, 400), slice(400, None)
-    m = fitted(P[few], y[few])
+    train, rest = slice(0, 400), slice(400, None)
+    m = fitted(P[train], y[train])
     brier = lambda Q: ((Q - one_hot(y[rest], 5)) ** 2).sum(axis=1).mean()
     assert brier(m.apply(P[rest])) < brier(P[rest]) - 0.02
 

@@ -95,11 +95,11 @@ def test_another_word_for_between_is_refused():
 @pytest.mark.parametrize("k", [2, 4])
 def test_labels_and_float32_give_the_fit_of_shares_and_float64(name, k):
     P, y = said_and_came(300, k, 2.0, 3)
-    P, rule = P.astype(np.float32), CALIBRATORS.load(name)()
+    P, spec = P.astype(np.float32), CALIBRATORS.load(name)()
     for w in (np.ones(300), np.random.default_rng(0).integers(0, 3, 300) / 2):
-        one, other = rule.fit(P, y, w), rule.fit(P.astype(np.float64), one_hot(y, k), w)
+        one, other = spec.fit(P, y, w), spec.fit(P.astype(np.float64), one_hot(y, k), w)
         assert one.to_dict() == other.to_dict()
-        assert rule.notes(one, P, y, w) == rule.notes(other, P.astype(np.float64), one_hot(y, k), w)
+        assert spec.notes(one, P, y, w) == spec.notes(other, P.astype(np.float64), one_hot(y, k), w)
 
 
 def test_a_fit_of_arrays_is_the_curve_of_each_class():

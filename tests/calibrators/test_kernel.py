@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.by_score import ByScore
 from trueodds.problem.predictions import Predictions
 
-RULES = pytest.mark.parametrize(("rule", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
+RULES = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
 
 
 def kernel(P, y, w=None, **settings):
@@ -31,10 +31,10 @@ def by_hand(x, s, y, h):
 
 
 @RULES
-def test_the_reference_numbers(rule, key):
+def test_the_reference_numbers(bandwidth, key):
     # scipy's gaussian_kde with explicit reflection, 1e-15 (golden/recalibration/kde_recal.json).
     want, rows = golden("recalibration/kde_recal.json"), frame("recalibration/binary.csv")
-    m = kernel(both(rows["p"]), rows["y"], bandwidth=rule)
+    m = kernel(both(rows["p"]), rows["y"], bandwidth=bandwidth)
     assert m.curves[0].bandwidth == pytest.approx(want[key]["h"], rel=1e-12)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
     s, w, wy = ByScore(rows["p"], rows["y"]).sums()
@@ -44,9 +44,9 @@ def test_the_reference_numbers(rule, key):
 
 def test_two_scores_by_hand():
     # .3 came, .7 did not; h = .2 at s = .4: distances .1 and .3, images −.3, −.7, 1.7, 1.3 at .7, 1.1, 1.3, .9.
-    near, far = (sum(np.exp(-((d / 0.2) ** 2) / 2) for d in ds) for ds in ((0.1, 0.7, 1.3), (0.3, 1.1, 0.9)))
+    near, distant = (sum(np.exp(-((d / 0.2) ** 2) / 2) for d in ds) for ds in ((0.1, 0.7, 1.3), (0.3, 1.1, 0.9)))
     m = kernel(both([0.3, 0.7]), [1, 0], bandwidth=0.2)
-    assert m.apply(both([0.4]))[0, 1] == pytest.approx(near / (near + far), abs=1e-9)
+    assert m.apply(both([0.4]))[0, 1] == pytest.approx(near / (near + distant), abs=1e-9)
 
 
 @pytest.mark.parametrize("h", [0.05, 0.3, 1.0])
@@ -59,7 +59,7 @@ def test_the_map_between_its_places_is_the_curve(h):
     exact = smoothed(x, s, w, wy, h)[0]
     assert kernel(both(p), y, bandwidth=h).apply(both(x))[:, 1] == pytest.approx(exact, abs=1e-8)
     if h < 0.1:  # wider ones see images of images, which the text leaves out
-        assert exact == pytest.approx([by_hand(each, p, y, h) for each in x], abs=1e-12)
+        assert exact == pytest.approx([by_hand(score, p, y, h) for score in x], abs=1e-12)
 
 
 def test_on_log_odds_nothing_is_mirrored_and_beyond_the_scores_it_is_flat():
@@ -114,9 +114,9 @@ def test_a_known_distortion_is_recovered_within_bias_and_noise():
 
 def test_a_curve_for_each_class_improves_on_predictions_that_are_too_sure():
     P, y = said_and_came(5000, 4, 2.0, 0)
-    fresh, came = said_and_came(5000, 4, 2.0, 1)
+    fresh, y_fresh = said_and_came(5000, 4, 2.0, 1)
     loss = [
-        -np.log(Q[np.arange(5000), came]).mean()
+        -np.log(Q[np.arange(5000), y_fresh]).mean()
         for Q in (fresh, kernel(P, y, scale="logit").apply(fresh), powers(fresh, 0.5))
     ]
     assert loss[2] - 0.005 < loss[1] < loss[0] - 0.1
@@ -132,10 +132,10 @@ def test_a_place_without_scores_says_what_the_nearest_says():
 
 
 def test_one_score_becomes_its_rate_and_the_least_bandwidth_is_noted():
-    for scale, least in (("probability", 0.002), ("logit", 0.02)):
+    for scale, min_bandwidth in (("probability", 0.002), ("logit", 0.02)):
         result = fit(KernelRule(scale=scale, monotone=False), Predictions([1, 1, 1, 0], [0.9] * 4))
         assert result.predict_proba([0.0, 0.5, 0.9])[:, 1] == pytest.approx([0.75] * 3)
-        assert result.map.curves[0].bandwidth == least
+        assert result.map.curves[0].bandwidth == min_bandwidth
         assert "TN530" in [note.code for note in result.notes]
     assert fit(KernelRule(0.002, scale="probability", monotone=False), Predictions([1, 0], [0.9, 0.9])).notes == ()
 
@@ -190,17 +190,17 @@ def test_a_saved_map_is_checked_value_by_value():
     curve = document["parameters"]["curves"][0]
     wrong = {"scale": "log", "low": curve["high"], "values": [0.5], "slopes": [0.0], "bandwidth": 0}
     for key, value in wrong.items():
-        kept, curve[key] = curve[key], value
+        original, curve[key] = curve[key], value
         with pytest.raises(InputError, match="TO505"):
             from_dict(document)
-        curve[key] = kept
+        curve[key] = original
 
 
 def test_exact_zeros_and_ones_do_not_widen_the_bandwidth():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.2, 0.8, 500)
     y = (rng.random(500) < p).astype(int)
-    more, came = np.concatenate([p, np.zeros(200), np.ones(200)]), np.concatenate([y, np.zeros(200), np.ones(200)])
+    more, outcomes = np.concatenate([p, np.zeros(200), np.ones(200)]), np.concatenate([y, np.zeros(200), np.ones(200)])
     alone = KernelRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(500))
-    beside = KernelRule().fit(np.stack([1 - more, more], axis=1), np.eye(2)[came.astype(int)], np.ones(900))
+    beside = KernelRule().fit(np.stack([1 - more, more], axis=1), np.eye(2)[outcomes.astype(int)], np.ones(900))
     assert beside.curves[0].bandwidth == pytest.approx(alone.curves[0].bandwidth)

@@ -36,10 +36,10 @@ def decimal_rows(draw, smallest_k=2):
     return P, np.array(y), np.array(w)
 
 
-def spared(name, law, k=2):
+def spared(name, property_name, k=2):
     """Whether the member is for other data, or says why the law cannot apply to it."""
-    rule = CALIBRATORS.load(name)
-    return (rule.two_classes and k > 2) or law in rule.exempt
+    spec_type = CALIBRATORS.load(name)
+    return (spec_type.two_classes and k > 2) or property_name in spec_type.exempt
 
 
 def probe(k):
@@ -49,8 +49,8 @@ def probe(k):
 
 def applied(name, P, y, w=None):
     k = P.shape[1]
-    fitted = made(name).fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
-    return fitted.apply(np.concatenate([P, probe(k)]))
+    calibration_map = made(name).fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
+    return calibration_map.apply(np.concatenate([P, probe(k)]))
 
 
 @every
@@ -62,8 +62,8 @@ def test_row_order_is_irrelevant(name, rows):
         return
     order = np.random.default_rng(len(P)).permutation(len(P))
     k = P.shape[1]
-    maps = [made(name).fit(P[o], one_hot(y[o], k), w[o].astype(float)) for o in (slice(None), order)]
-    assert maps[0].apply(probe(k)) == pytest.approx(maps[1].apply(probe(k)), abs=1e-9)
+    calibration_maps = [made(name).fit(P[o], one_hot(y[o], k), w[o].astype(float)) for o in (slice(None), order)]
+    assert calibration_maps[0].apply(probe(k)) == pytest.approx(calibration_maps[1].apply(probe(k)), abs=1e-9)
 
 
 @every
@@ -125,10 +125,10 @@ def test_told_and_read_again_it_is_the_same_map(name, rows):
     P, y, w = rows
     if spared(name, "any", P.shape[1]):
         return
-    fitted = fit(made(name), Predictions(y, P, weight=w))
-    again = from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
+    calibrator = fit(made(name), Predictions(y, P, weight=w))
+    restored = from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
     Q = np.concatenate([P, probe(P.shape[1])])
-    assert (again.map.apply(Q) == fitted.map.apply(Q)).all()
+    assert (restored.map.apply(Q) == calibrator.map.apply(Q)).all()
 
 
 @every
@@ -157,10 +157,10 @@ def test_the_input_is_left_as_it_was(name):
 
 @every
 def test_settings_are_read_back(name):
-    rule = made(name)
-    assert tuple(rule.settings()) == settings_of(rule)
+    spec = made(name)
+    assert tuple(spec.settings()) == settings_of(spec)
     P, y = said_and_came(60, 2, 2.0, 0)
-    assert fit(rule, Predictions(y, P)).settings["calibrator"] == name
+    assert fit(spec, Predictions(y, P)).settings["calibrator"] == name
 
 
 @every

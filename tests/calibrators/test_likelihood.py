@@ -45,12 +45,12 @@ def test_one_parameter_agrees_with_the_general_path():
 
 def test_parts_add_up_to_the_whole(monkeypatch):
     X, Y, w, theta, offset = model()
-    whole = softmax_linear(X, Y, w, theta, offset)
+    direct = softmax_linear(X, Y, w, theta, offset)
     parts = [softmax_linear(X[r], Y[r], w[r], theta, offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))]
     total = parts[0] + (parts[1] + parts[2])
     monkeypatch.setattr(likelihood, "_BLOCK", 40)  # several blocks inside one call
     for other in (total, softmax_linear(X, Y, w, theta, offset)):
-        assert (other.n, other.weight) == (whole.n, pytest.approx(whole.weight))
-        assert other.value == pytest.approx(whole.value, rel=1e-13)
-        assert other.gradient == pytest.approx(whole.gradient, abs=1e-12)
-        assert other.hessian == pytest.approx(whole.hessian, abs=1e-12)
+        assert (other.n, other.weight) == (direct.n, pytest.approx(direct.weight))
+        assert other.value == pytest.approx(direct.value, rel=1e-13)
+        assert other.gradient == pytest.approx(direct.gradient, abs=1e-12)
+        assert other.hessian == pytest.approx(direct.hessian, abs=1e-12)

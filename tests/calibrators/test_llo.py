@@ -53,12 +53,12 @@ def errors(m):
 def test_the_reference_evidence():
     want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
     m = fitted(*reference())
-    found = m.certainty
+    certainty = m.certainty
     assert errors(m) == pytest.approx([want["se_tau"], want["se_gamma"]], rel=1e-9)
-    assert (found.ratio, found.told) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
-    assert found.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
-    assert found.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
-    assert (found.ratio, found.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
+    assert (certainty.ratio, certainty.told) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
+    assert certainty.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
+    assert certainty.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
+    assert (certainty.ratio, certainty.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
 
 
 def test_it_is_as_sure_as_mcllo_of_two_classes():
@@ -90,8 +90,8 @@ def test_the_slope_vanishes_at_the_solution():
 def test_a_fit_to_its_own_result_changes_nothing():
     # Such maps form a group, so the second fit is the identity.
     P, y = said_and_came(800, 2, 2.0, 6)
-    again = fitted(fitted(P, y).apply(P), y)
-    assert (again.tau, again.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
+    refitted = fitted(fitted(P, y).apply(P), y)
+    assert (refitted.tau, refitted.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
 
 
 def test_shares_as_outcomes_find_the_map_that_made_them():
@@ -150,9 +150,9 @@ def test_equal_scores_shift_and_keep_their_slope():
     assert result.map.gamma == 1.0
     assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
     # A shift is told, and no slope: 2 [3 log .75 + log .25 − 3 log .9 − log .1] on one degree of freedom.
-    sure = result.map.certainty
-    assert (sure.errors, sure.told) == ("untold", 1)
-    assert sure.ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
+    certainty = result.map.certainty
+    assert (certainty.errors, certainty.told) == ("untold", 1)
+    assert certainty.ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
 
 
 def test_an_exact_zero_stays_zero_and_its_floor_is_noted():
@@ -182,10 +182,10 @@ def test_three_classes_are_refused():
         fit(LloRule(), Predictions(y, P))
 
 
-@pytest.mark.parametrize("floor", [0, -1, 0.5, "x", True])
-def test_a_floor_out_of_range_is_refused(floor):
+@pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
+def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        LloRule(floor=floor)
+        LloRule(floor=min_prob)
 
 
 @pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"passes": -1}, {"more": 1}])

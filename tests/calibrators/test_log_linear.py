@@ -42,10 +42,10 @@ def test_terms_are_the_map_itself():
     P = said_and_came(20, 3, 1.0, 2)[0]
     for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
         m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
-        ((share, W, b, floor),) = m.terms(3)
+        ((share, W, b, min_prob),) = m.terms(3)
         eta = np.log(P) @ W.T + b
         assert share == 1.0
-        assert floor == (1e-12 if weights.ndim == 2 else 0.0)
+        assert min_prob == (1e-12 if weights.ndim == 2 else 0.0)
         assert m.apply(P) == pytest.approx(np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True), abs=1e-14)
 
 
@@ -84,7 +84,7 @@ def test_a_saved_value_out_of_its_range_is_refused(wrong):
     "wrong", [{"beta": 0.0}, {"share": 0.0}, {"share": 2.0}, {"weights": [1.0]}, {"bias": []}, {"converged": 1}]
 )
 def test_so_is_one_of_a_structured_map(wrong):
-    given = StructuredMap(0.5, 0.01, np.ones(2), np.zeros(2)).to_dict()
-    assert StructuredMap.from_dict(given, 2).to_dict() == given
+    document = StructuredMap(0.5, 0.01, np.ones(2), np.zeros(2)).to_dict()
+    assert StructuredMap.from_dict(document, 2).to_dict() == document
     with pytest.raises(InputError, match="TO505"):
-        StructuredMap.from_dict({**given, **wrong}, 2)
+        StructuredMap.from_dict({**document, **wrong}, 2)

@@ -25,19 +25,19 @@ def test_predictions_keep_the_logits_they_were_made_of_through_subsets():
 def test_a_map_of_probabilities_takes_logits_where_they_are_said_to_be():
     P, y = said_and_came(200, 3, 2.0, 0)
     z = np.log(P) + np.arange(200)[:, None]  # a constant per row changes no probability
-    fitted = fit(TemperatureRule(), Predictions.from_logits(y, z))
-    assert fitted.predict_proba(z, logits=True) == pytest.approx(fitted.predict_proba(P), abs=1e-12)
+    calibrator = fit(TemperatureRule(), Predictions.from_logits(y, z))
+    assert calibrator.predict_proba(z, logits=True) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
     with pytest.raises(InputError, match="TO102"):
-        fitted.predict_proba(z)
+        calibrator.predict_proba(z)
     with pytest.raises(InputError, match="TO501"):
-        fitted.predict_proba(z[:, :2], logits=True)
+        calibrator.predict_proba(z[:, :2], logits=True)
     with pytest.raises(InputError, match="TO103"):
-        fitted.predict_proba([[np.nan, 0.0, 0.0]], logits=True)
+        calibrator.predict_proba([[np.nan, 0.0, 0.0]], logits=True)
 
 
 def test_log_odds_of_one_column_are_those_of_the_second_class():
-    fitted = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
-    assert fitted.predict_proba([np.log(9)], logits=True).round(6).tolist() == [[0.25, 0.75]]  # T = 2
+    calibrator = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
+    assert calibrator.predict_proba([np.log(9)], logits=True).round(6).tolist() == [[0.25, 0.75]]  # T = 2
 
 
 def test_the_estimator_reads_logits_that_it_is_told_of():
@@ -49,9 +49,9 @@ def test_the_estimator_reads_logits_that_it_is_told_of():
 
 
 def test_only_some_methods_know_an_interval():
-    fitted = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
+    calibrator = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
     with pytest.raises(InputError, match="TO510"):
-        fitted.predict_interval([0.3])
+        calibrator.predict_interval([0.3])
 
 
 def test_logs_are_floored_and_softmax_knows_both_infinities():
@@ -76,5 +76,7 @@ def test_newton_reaches_a_minimum_and_flags_one_at_infinity():
     assert not outside.converged
     assert np.isfinite(outside.theta).all()
     # With the ridge a(θ − 1)², a = 1: σ(θ) − 3/4 + 2(θ − 1) = 0.
-    held = minimum(lambda t: softmax_linear(X, one_hot([1, 1, 1, 0]), w, t), np.zeros(1), Ridge(np.ones(1), np.ones(1)))
-    assert 1 / (1 + np.exp(-held.theta[0])) - 0.75 + 2 * (held.theta[0] - 1) == pytest.approx(0, abs=1e-9)
+    penalized = minimum(
+        lambda t: softmax_linear(X, one_hot([1, 1, 1, 0]), w, t), np.zeros(1), Ridge(np.ones(1), np.ones(1))
+    )
+    assert 1 / (1 + np.exp(-penalized.theta[0])) - 0.75 + 2 * (penalized.theta[0] - 1) == pytest.approx(0, abs=1e-9)

@@ -18,12 +18,12 @@ from trueodds.problem.predictions import Predictions
 def test_the_reference_numbers_with_odir(lam):
     # The reference adds λ Σ W_ij² + μ Σ b_j²; ours divides by K(K − 1) and K (golden/recalibration/matrix_dirichlet.json).
     want, rows = golden("recalibration/matrix_dirichlet.json")[f"matrix_logits_odir_{lam}"], reference()
-    rule = MatrixRule(logits=True, penalty=12 * want["lam"], bias_penalty=4 * want["mu"])
-    m = rule.fit(rows.z, rows.Y, rows.w)
+    spec = MatrixRule(logits=True, penalty=12 * want["lam"], bias_penalty=4 * want["mu"])
+    m = spec.fit(rows.z, rows.Y, rows.w)
     assert m.weights == pytest.approx(np.array(want["W"]), abs=1e-8)
     assert m.bias == pytest.approx(want["b"], abs=1e-8)
     assert m.apply(rows.test_z) == pytest.approx(np.array(want["pred"]), abs=1e-8)
-    assert slope_left(m, rows.z, rows.Y, rows.w, rule._strength(4, 400.0), np.eye(4, 5)) <= 1e-8
+    assert slope_left(m, rows.z, rows.Y, rows.w, spec._strength(4, 400.0), np.eye(4, 5)) <= 1e-8
 
 
 def test_the_reference_numbers_with_a_ridge():
@@ -34,7 +34,7 @@ def test_the_reference_numbers_with_a_ridge():
 
 def test_on_log_probabilities_it_is_dirichlet_calibration():
     P, y = said_and_came(300, 3, 1.5, 0)
-    one, other = (rule.fit(P, one_hot(y, 3), np.ones(300)) for rule in (MatrixRule(), DirichletRule()))
+    one, other = (spec.fit(P, one_hot(y, 3), np.ones(300)) for spec in (MatrixRule(), DirichletRule()))
     assert (one.weights == other.weights).all()
     assert (one.name, other.name) == ("matrix", "dirichlet")
 
@@ -54,9 +54,9 @@ def test_a_logit_of_minus_infinity_is_floored_in_fit_and_map():
     result = fit(MatrixRule(logits=True, floor=1e-6), Predictions.from_logits([0, 1] * 15 + [2, 0] * 15, z))
     floored = z[:1].copy()
     floored[0, 1] = np.log(np.exp(z[0, [0, 2]]).sum()) + np.log(1e-6)
-    found = result.predict_proba(z[:1], logits=True)
-    assert found == pytest.approx(result.predict_proba(floored, logits=True), abs=1e-12)
-    assert (found > 0).all()
+    recalibrated = result.predict_proba(z[:1], logits=True)
+    assert recalibrated == pytest.approx(result.predict_proba(floored, logits=True), abs=1e-12)
+    assert (recalibrated > 0).all()
     assert "TN502" in [note.code for note in result.notes]
 
 

@@ -79,22 +79,22 @@ def test_sums_of_parts_of_the_rows_find_the_same_fit():
     ties = np.eye(8)[:, 2:]
 
     def sums(theta):
-        each = [
+        partial_sums = [
             by_class(x[part == i, :, None], rows.Y[part == i], rows.w[part == i], theta, ties=ties) for i in range(7)
         ]
-        return sum(each[1:], start=each[0])
+        return sum(partial_sums[1:], start=partial_sums[0])
 
-    found = minimum(sums, np.column_stack([np.ones(3), means]).reshape(-1))
+    solution = minimum(sums, np.column_stack([np.ones(3), means]).reshape(-1))
     m = MclloRule(baseline=0).fit(rows.P, rows.Y, rows.w)
-    assert found.theta[::2] == pytest.approx(m.gamma, abs=1e-12)
-    assert found.theta[1::2] - found.theta[::2] * means == pytest.approx(m.tau, abs=1e-12)
+    assert solution.theta[::2] == pytest.approx(m.gamma, abs=1e-12)
+    assert solution.theta[1::2] - solution.theta[::2] * means == pytest.approx(m.tau, abs=1e-12)
 
 
 def test_each_baseline_is_another_model_and_negative_ones_count_from_the_last():
     rows = reference()
-    maps = [MclloRule(baseline=c).fit(rows.P, rows.Y, rows.w).apply(rows.test) for c in (-4, -3, -2, -1)]
-    apart = max(np.abs(a - b).max() for a in maps for b in maps)
-    assert apart == pytest.approx(golden("recalibration/mcllo.json")["max_pred_diff_between_bases"], abs=1e-9)
+    recalibrated = [MclloRule(baseline=c).fit(rows.P, rows.Y, rows.w).apply(rows.test) for c in (-4, -3, -2, -1)]
+    max_difference = max(np.abs(a - b).max() for a in recalibrated for b in recalibrated)
+    assert max_difference == pytest.approx(golden("recalibration/mcllo.json")["max_pred_diff_between_bases"], abs=1e-9)
 
 
 def test_for_two_classes_it_is_llo():
@@ -141,8 +141,8 @@ def test_many_classes_go_without_curvature():
 def test_a_fit_to_its_own_result_changes_nothing():
     # Such maps form a group, so a likelihood ratio after recalibration is 0 on the rows of the fit: it confirms nothing.
     P, y = said_and_came(800, 4, 2.0, 6)
-    again = fitted(fitted(P, y).apply(P), y)
-    assert (again.tau, again.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
+    refitted = fitted(fitted(P, y).apply(P), y)
+    assert (refitted.tau, refitted.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
 
 
 def test_the_parameters_are_within_their_errors_of_the_truth():
@@ -152,15 +152,15 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
     x = np.log(P) - np.log(P[:, [2]])
     theta = np.array([0.5, 0.4, 1.3, -0.3, 0.0, 0.0])
     H = by_class(x[:, :, None], np.full((20_000, 3), 1 / 3), np.ones(20_000), theta).hessian[:4, :4]
-    off = np.column_stack([m.gamma - true.gamma, m.tau - true.tau]).reshape(-1)
-    assert off @ H @ off < chi2.isf(1e-4, 4)  # Wald's statistic has 2(K − 1) degrees of freedom
+    deviation = np.column_stack([m.gamma - true.gamma, m.tau - true.tau]).reshape(-1)
+    assert deviation @ H @ deviation < chi2.isf(1e-4, 4)  # Wald's statistic has 2(K − 1) degrees of freedom
 
 
 def test_with_few_rows_the_penalty_costs_less_than_doing_without():
     # Unpenalized on n = 396, K = 7 it was worse than doing nothing (log loss .565 against .501).
-    kept, left = (surplus(MclloRule(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
-    assert kept < left
-    assert kept < derived_chance(12, 396, 8)
+    penalized, unpenalized = (surplus(MclloRule(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
+    assert penalized < unpenalized
+    assert penalized < derived_chance(12, 396, 8)
     P, y = said_and_came(100, 7, 1.0, 1)
     assert "TN535" in codes(fit(MclloRule(), Predictions(y, P)))
     assert "TN535" not in codes(fit(MclloRule(penalty=0.5), Predictions(y, P)))
@@ -199,8 +199,8 @@ def test_a_baseline_of_exactly_zero_is_not_needed_where_slopes_are_equal():
     equal = MclloMap(np.array([0.3, 0.3]), np.array([2.0, 2.0]), 2, 1e-12).apply(P)
     assert equal == pytest.approx(np.array([[1 / 17, 16 / 17, 0], [0, 1, 0]]), abs=1e-15)
     assert equal[:, 2].tolist() == [0.0, 0.0]
-    floor = MclloMap(np.zeros(2), np.array([1.0, 2.0]), 2, 1e-3).apply(P)  # odds 200 and 800² against the floor
-    assert floor[0] == pytest.approx(np.array([200, 640_000, 1]) / 640_201)
+    clipped = MclloMap(np.zeros(2), np.array([1.0, 2.0]), 2, 1e-3).apply(P)  # odds 200 and 800² against the floor
+    assert clipped[0] == pytest.approx(np.array([200, 640_000, 1]) / 640_201)
 
 
 def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
@@ -208,10 +208,10 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
     y = frame("recalibration/multi3_votes.csv")["y"].astype(int)
     want = golden("recalibration/mcllo_zeros.json")
     preds = Predictions(y, votes)
-    for floor in (1e-12, 1e-6, 1e-3):
-        name = f"clip_{floor:g}"
+    for min_prob in (1e-12, 1e-6, 1e-3):
+        name = f"clip_{min_prob:g}"
         for baseline, one in enumerate(want[name]["by_base"]):
-            result = fit(MclloRule(baseline=baseline, floor=floor), preds)
+            result = fit(MclloRule(baseline=baseline, floor=min_prob), preds)
             assert np.exp(result.map.tau) == pytest.approx(one["delta"], abs=1e-8)
             assert result.map.gamma == pytest.approx(one["gamma"], abs=1e-8)
     (note,) = [note for note in result.notes if note.code == "TN541"]
@@ -222,8 +222,8 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
 @pytest.mark.parametrize("absent", [1, 2])
 def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
     P, y = said_and_came(300, 3, 1.5, 3)
-    seen = y != absent
-    result = fit(MclloRule(), Predictions(y[seen], P[seen], classes=range(3)))
+    mask = y != absent
+    result = fit(MclloRule(), Predictions(y[mask], P[mask], classes=range(3)))
     m = result.map
     assert not m.converged
     assert {"TN501", "TN540"} <= set(codes(result))
@@ -233,11 +233,11 @@ def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
         assert Q[:, 1] / Q[:, 2] == pytest.approx(P[:, 1] / P[:, 2])
         # The others are fitted as if the class were not there.
         two = P[:, left] / P[:, left].sum(axis=1, keepdims=True)
-        other = fitted(two[seen], (y[seen] > 0).astype(int), baseline=1)
+        other = fitted(two[mask], (y[mask] > 0).astype(int), baseline=1)
         assert (m.tau[0], m.gamma[0]) == (pytest.approx(other.tau[0]), pytest.approx(other.gamma[0]))
-    rates = (Q[seen][:, left] / Q[seen][:, left].sum(axis=1, keepdims=True)).mean(axis=0)
-    assert rates == pytest.approx([(y[seen] == c).mean() for c in left], abs=1e-9)
-    with_penalty = fit(MclloRule(penalty=0.5), Predictions(y[seen], P[seen], classes=range(3)))
+    rates = (Q[mask][:, left] / Q[mask][:, left].sum(axis=1, keepdims=True)).mean(axis=0)
+    assert rates == pytest.approx([(y[mask] == c).mean() for c in left], abs=1e-9)
+    with_penalty = fit(MclloRule(penalty=0.5), Predictions(y[mask], P[mask], classes=range(3)))
     assert with_penalty.map.converged
     assert "TN540" not in codes(with_penalty)
 

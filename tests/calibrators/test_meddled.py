@@ -62,10 +62,10 @@ def test_a_file_that_was_meddled_with_is_refused_or_harmless(name, k):
         return
     P, y = said_and_came(80, k, 1.5, 0)
     settings = {"priors": tuple(np.arange(1, k + 1) / np.arange(1, k + 1).sum())} if name == "prior_shift" else {}
-    told = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), Predictions(y, P)).to_dict()))
+    document = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), Predictions(y, P)).to_dict()))
     probe = np.concatenate([P[:20], np.eye(k)])
-    for path in leaves(told["parameters"]):
-        whole = ("parameters", *path)
+    for path in leaves(document["parameters"]):
+        full_path = ("parameters", *path)
         for value in HOSTILE:
-            assert harmless(changed(told, whole, value), probe), (whole, value)
-        assert harmless(shortened(told, whole), probe), whole
+            assert harmless(changed(document, full_path, value), probe), (full_path, value)
+        assert harmless(shortened(document, full_path), probe), full_path

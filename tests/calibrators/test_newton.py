@@ -19,25 +19,25 @@ def test_a_full_penalty_with_its_center():
     # (θ − c)ᵀH(θ − c)/2 + (θ − m)ᵀA(θ − m): (H + 2A)θ = Hc + 2Am.
     H, A = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, -0.5], [-0.5, 1.0]])
     c, m = np.array([1.0, -2.0]), np.array([0.5, 4.0])
-    found = minimum(quadratic(H, c), np.zeros(2), Ridge(A, m))
-    assert found.converged
-    assert found.theta == pytest.approx(np.linalg.solve(H + 2 * A, H @ c + 2 * A @ m), abs=1e-12)
+    solution = minimum(quadratic(H, c), np.zeros(2), Ridge(A, m))
+    assert solution.converged
+    assert solution.theta == pytest.approx(np.linalg.solve(H + 2 * A, H @ c + 2 * A @ m), abs=1e-12)
     diagonal, full = (minimum(quadratic(H, c), np.zeros(2), Ridge(B, m)) for B in (np.ones(2), np.eye(2)))
     assert diagonal.theta == pytest.approx(full.theta, abs=1e-14)
 
 
 def test_directions_without_curvature_are_left_where_they_started():
     H = np.outer([1.0, 1.0], [1.0, 1.0])
-    found = minimum(quadratic(H, np.array([3.0, 1.0])), np.array([1.0, 0.0]))
-    assert found.converged
-    assert found.theta == pytest.approx([2.5, 1.5], abs=1e-9)  # the sum is 4, the difference that of the start
+    solution = minimum(quadratic(H, np.array([3.0, 1.0])), np.array([1.0, 0.0]))
+    assert solution.converged
+    assert solution.theta == pytest.approx([2.5, 1.5], abs=1e-9)  # the sum is 4, the difference that of the start
 
 
 def test_parameters_of_very_different_curvature_are_no_flat_directions():
     H = np.diag([1e8, 1.0, 1e-8])
-    found = minimum(lambda t: quadratic(H, np.array([1.0, 2.0, 3.0]))(t), np.zeros(3))
-    assert found.converged
-    assert found.theta == pytest.approx([1.0, 2.0, 3.0], abs=1e-6)
+    solution = minimum(lambda t: quadratic(H, np.array([1.0, 2.0, 3.0]))(t), np.zeros(3))
+    assert solution.converged
+    assert solution.theta == pytest.approx([1.0, 2.0, 3.0], abs=1e-6)
 
 
 def test_a_rare_class_is_no_class_that_never_came():
@@ -54,10 +54,10 @@ def test_a_rare_class_is_no_class_that_never_came():
 def test_what_is_left_to_gain_at_infinity_is_what_was_said():
     X, Y, w = np.array([[[0.0], [1.0]]] * 4), one_hot([1, 1, 1, 1]), np.ones(4)
     for nothing in (1e-2, 1e-4, 1e-6):
-        found = minimum(lambda t: softmax_linear(X, Y, w, t), np.zeros(1), nothing=nothing)
-        assert not found.converged
+        solution = minimum(lambda t: softmax_linear(X, Y, w, t), np.zeros(1), nothing=nothing)
+        assert not solution.converged
         # The least value is 0. The step promised less than `nothing`, and the next ones are e times shorter each.
-        assert nothing / 100 < found.at.value < nothing
+        assert nothing / 100 < solution.at.value < nothing
 
 
 def many():
@@ -82,5 +82,5 @@ def test_descent_ends_where_newton_does():
 def test_descent_counts_every_look_at_the_rows():
     sums, ridge = many()
     looks = []
-    found = descent(lambda t: looks.append(1) or sums(t, False), ridge.center, ridge, np.ones(20))
-    assert found.passes == len(looks)
+    solution = descent(lambda t: looks.append(1) or sums(t, False), ridge.center, ridge, np.ones(20))
+    assert solution.passes == len(looks)

@@ -17,13 +17,13 @@ def least_squares(A, b, start=None, **settings):
 
 def by_active_sets(A, b):
     """The least squares of every set of columns, and of these the least without a negative coefficient."""
-    best = b @ b
+    smallest = b @ b
     for size in range(1, A.shape[1] + 1):
         for columns in map(list, combinations(range(A.shape[1]), size)):
             x = np.linalg.lstsq(A[:, columns], b, rcond=None)[0]
             if (x >= 0).all():
-                best = min(best, np.square(A[:, columns] @ x - b).sum())
-    return best
+                smallest = min(smallest, np.square(A[:, columns] @ x - b).sum())
+    return smallest
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -33,10 +33,10 @@ def test_squares_are_least_by_every_set_of_columns(seed):
     rows, columns = rng.integers(1, 6, 2)
     for _ in range(20):
         A, b = rng.integers(-1, 3, (rows, columns)).astype(float), rng.integers(-2, 4, rows).astype(float)
-        found = least_squares(A, b)
-        assert found.converged
-        assert found.x.min() >= 0
-        assert np.square(A @ found.x - b).sum() == pytest.approx(by_active_sets(A, b), abs=1e-9)
+        solution = least_squares(A, b)
+        assert solution.converged
+        assert solution.x.min() >= 0
+        assert np.square(A @ solution.x - b).sum() == pytest.approx(by_active_sets(A, b), abs=1e-9)
 
 
 def test_the_start_does_not_matter_where_one_place_is_lowest():
@@ -69,16 +69,16 @@ def test_steps_over_the_edge_of_the_domain_are_halved():
     def derivatives(x):
         return 1 - 1 / (x - 2), np.array([[1 / (x[0] - 2) ** 2]])
 
-    found = minimize_nonnegative(value, derivatives, np.array([50.0]))
-    assert found.converged
-    assert found.x == pytest.approx([3.0], abs=1e-9)
+    solution = minimize_nonnegative(value, derivatives, np.array([50.0]))
+    assert solution.converged
+    assert solution.x == pytest.approx([3.0], abs=1e-9)
 
 
 def test_it_stops_after_as_many_evaluations_as_it_may_take_and_says_so():
     rng = np.random.default_rng(1)
     A, b = rng.normal(size=(8, 5)), rng.normal(size=8)
     assert not least_squares(A, b, max_evaluations=2).converged
-    whole = least_squares(A, b)
-    gradient = A.T @ (A @ whole.x - b)
+    solution = least_squares(A, b)
+    gradient = A.T @ (A @ solution.x - b)
     assert gradient.min() >= -TOLERANCE
-    assert np.abs(whole.x * gradient).max() <= TOLERANCE
+    assert np.abs(solution.x * gradient).max() <= TOLERANCE

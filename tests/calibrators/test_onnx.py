@@ -30,50 +30,50 @@ def fitted_on(name, k, settings):
 
 
 def run(path, name, values):
-    (found,) = ReferenceEvaluator(onnx.load(path)).run(None, {name: values})
-    return found
+    (output,) = ReferenceEvaluator(onnx.load(path)).run(None, {name: values})
+    return output
 
 
 @pytest.mark.parametrize(("name", "k", "settings"), CASES)
 def test_the_graph_says_what_the_map_says(name, k, settings, tmp_path):
-    fitted, P = fitted_on(name, k, settings)
-    fitted.to_onnx(tmp_path / "map.onnx")
-    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(fitted.predict_proba(P), abs=1e-12)
+    calibrator, P = fitted_on(name, k, settings)
+    calibrator.to_onnx(tmp_path / "map.onnx")
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "k", "settings"), CASES)
 def test_exact_zeros_are_no_exception(name, k, settings, tmp_path):
-    fitted, _ = fitted_on(name, k, settings)
-    fitted.to_onnx(tmp_path / "map.onnx")
+    calibrator, _ = fitted_on(name, k, settings)
+    calibrator.to_onnx(tmp_path / "map.onnx")
     P = np.eye(k)[[0, -1]] * 0.75
     P[:, 1 if k > 2 else 0] += 0.25
     P = np.concatenate([np.eye(k), P / P.sum(axis=1, keepdims=True)])
-    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(fitted.predict_proba(P), abs=1e-12)
+    assert run(tmp_path / "map.onnx", "probabilities", P) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["vector", "matrix"])
 def test_a_map_of_logits_takes_logits(name, tmp_path):
     P, y = said_and_came(500, 3, 1.7, 1)
     z = np.log(P) + np.random.default_rng(0).normal(size=(500, 1))
-    fitted = fit(CALIBRATORS.make(name, {"logits": True}), Predictions.from_logits(y, z))
-    fitted.to_onnx(tmp_path / "map.onnx")
-    assert run(tmp_path / "map.onnx", "logits", z) == pytest.approx(fitted.predict_proba(z, logits=True), abs=1e-12)
+    calibrator = fit(CALIBRATORS.make(name, {"logits": True}), Predictions.from_logits(y, z))
+    calibrator.to_onnx(tmp_path / "map.onnx")
+    assert run(tmp_path / "map.onnx", "logits", z) == pytest.approx(calibrator.predict_proba(z, logits=True), abs=1e-12)
 
 
 def test_what_auto_delivers_is_written_with_its_share_of_the_uniform(tmp_path):
     P, y = said_and_came(1000, 3, 2.0, 1)
-    fitted = fit(CALIBRATORS.make("auto", {}), Predictions(y, P))
-    fitted.to_onnx(tmp_path / "map.onnx")
+    calibrator = fit(CALIBRATORS.make("auto", {}), Predictions(y, P))
+    calibrator.to_onnx(tmp_path / "map.onnx")
     P[0] = [0.0, 0.0, 1.0]
-    found = run(tmp_path / "map.onnx", "probabilities", P)
-    assert found == pytest.approx(fitted.predict_proba(P), rel=1e-12)
-    assert found[0, 0] == pytest.approx(1 / 3003)
+    probs = run(tmp_path / "map.onnx", "probabilities", P)
+    assert probs == pytest.approx(calibrator.predict_proba(P), rel=1e-12)
+    assert probs[0, 0] == pytest.approx(1 / 3003)
 
 
 def test_a_curve_is_refused_with_what_to_do(tmp_path):
-    fitted, _ = fitted_on("isotonic", 2, {})
+    calibrator, _ = fitted_on("isotonic", 2, {})
     with pytest.raises(InputError, match=r"TO524.*JSON"):
-        fitted.to_onnx(tmp_path / "map.onnx")
+        calibrator.to_onnx(tmp_path / "map.onnx")
 
 
 def test_without_the_library_the_error_says_how_to_get_it(tmp_path, monkeypatch):
@@ -84,13 +84,13 @@ def test_without_the_library_the_error_says_how_to_get_it(tmp_path, monkeypatch)
             raise ImportError(name)
         return real(name, *rest, **more)
 
-    fitted, _ = fitted_on("temperature", 2, {})
+    calibrator, _ = fitted_on("temperature", 2, {})
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(InputError, match=r"TO524.*\[onnx\]"):
-        fitted.to_onnx(tmp_path / "map.onnx")
+        calibrator.to_onnx(tmp_path / "map.onnx")
 
 
 def test_a_folder_that_does_not_exist_is_a_coded_error(tmp_path):
-    fitted, _ = fitted_on("temperature", 2, {})
+    calibrator, _ = fitted_on("temperature", 2, {})
     with pytest.raises(InputError, match="TO503"):
-        fitted.to_onnx(tmp_path / "nowhere" / "map.onnx")
+        calibrator.to_onnx(tmp_path / "nowhere" / "map.onnx")

@@ -54,13 +54,13 @@ def test_two_scores_have_errors_by_hand():
     a, preds = np.log(9), Predictions([1, 1, 1, 0, 1, 1, 0, 0], [0.9] * 4 + [0.1] * 4)
     gain = 2 * (np.log(0.75**3 * 0.25 * 0.5**4) - np.log(0.9**3 * 0.1 * 0.1**2 * 0.9**2))
     for name, settings in (("llo", {}), ("mcllo", {"baseline": 0})):
-        sure = ask.fit(preds, name, **settings).map.certainty
+        certainty = ask.fit(preds, name, **settings).map.certainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
-        assert sure.covariance[0] == pytest.approx(want, abs=1e-9)
-        assert (sure.errors, sure.told, sure.n) == ("curvature", 2, 8)
-        assert sure.ratio == pytest.approx(gain, abs=1e-9)
-        assert sure.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
-        assert sure.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
+        assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
+        assert (certainty.errors, certainty.told, certainty.n) == ("curvature", 2, 8)
+        assert certainty.ratio == pytest.approx(gain, abs=1e-9)
+        assert certainty.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
+        assert certainty.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
 
 
 def test_the_ends_of_delta_are_those_of_its_logarithm():
@@ -98,7 +98,7 @@ def test_the_columns_are_aligned():
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("numbers", "phrase"),
     [
         ((np.log(0.7), 0.68, 0.05, 0.02), "cat comes 0.70× [0.63, 0.77] as often as truck; the model is overconfident"),
         ((np.log(0.7), 0.68, 0.05, 0.02), "γ = 0.68 [0.64, 0.72]."),
@@ -114,10 +114,10 @@ def test_the_columns_are_aligned():
         ((0.5, 0.4, 0.05, 0.5), "just right (γ = 1) or worth nothing (γ = 0): these rows cannot tell, γ = 0.40"),
     ],
 )
-def test_each_row_is_told_in_words(numbers, said):
-    told = sentence(*numbers)
-    assert told.startswith("cat against truck: where the model calls both equally likely, cat comes")
-    assert said in told
+def test_each_row_is_told_in_words(numbers, phrase):
+    text = sentence(*numbers)
+    assert text.startswith("cat against truck: where the model calls both equally likely, cat comes")
+    assert phrase in text
 
 
 def test_an_end_beside_one_does_not_read_as_one():
@@ -161,12 +161,12 @@ def test_of_many_classes_the_most_doubtful_are_shown():
 
 
 def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
-    rows, told = reference(), {}
-    told["curvature"] = fit(MclloRule(), animals())
-    told["weights"] = fit(MclloRule(), animals(weight=np.random.default_rng(0).random(400)))
-    told["clusters"] = fit(MclloRule(), animals(cluster=np.arange(400) // 5))
-    told["votes"] = fit(MclloRule(), Predictions(0.9 * rows.Y + 0.025, rows.P))
-    for errors, result in told.items():
+    rows, calibrators = reference(), {}
+    calibrators["curvature"] = fit(MclloRule(), animals())
+    calibrators["weights"] = fit(MclloRule(), animals(weight=np.random.default_rng(0).random(400)))
+    calibrators["clusters"] = fit(MclloRule(), animals(cluster=np.arange(400) // 5))
+    calibrators["votes"] = fit(MclloRule(), Predictions(0.9 * rows.Y + 0.025, rows.P))
+    for errors, result in calibrators.items():
         assert result.map.certainty.errors == errors
         assert (result.map.certainty.ratio is None) == (errors != "curvature")
         shown = [line for line in result.summary().split("\n") if "likelihood ratio" in line]
@@ -207,9 +207,9 @@ def test_weights_and_clusters_by_hand():
     # Two clusters of two: scores −¼ + ¾ = ½ and −½, each with the curvature ½ of 1. Left out, the shift moves by
     # ½/(1 − ½) = 1; Σz² (G − 1)/G = 1. Each tells half, so that is worth both.
     scores = Scores(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
-    found = by_units(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
-    assert found.covariance == pytest.approx(np.diag([0.0, 1.0]))
-    assert found.units == pytest.approx(2)
+    sandwich = by_units(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
+    assert sandwich.covariance == pytest.approx(np.diag([0.0, 1.0]))
+    assert sandwich.units == pytest.approx(2)
 
 
 def test_weights_are_no_numbers_of_rows_unless_that_is_said():
@@ -217,9 +217,9 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
     rng, rejected = np.random.default_rng(8), 0
     for _ in range(200):
         P, w = rng.dirichlet(np.ones(3), 200), rng.choice([1.0, 10.0], 200)
-        sure = (one := MCLLO().fit(P, labels(P, rng), w).fitted_.map).certainty
-        rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, sure).pvalues <= 0.05).sum()
-        assert (sure.errors, sure.n, sure.ratio) == ("weights", 200, None)
+        certainty = (one := MCLLO().fit(P, labels(P, rng), w).fitted_.map).certainty
+        rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
+        assert (certainty.errors, certainty.n, certainty.ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
     P, y = said_and_came(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
@@ -255,7 +255,7 @@ def test_the_test_and_the_table_have_one_sandwich_for_weights():
 def test_intervals_hold_the_truth_as_often_as_they_say(kind):
     # The interval of γ of one class in 300 data sets of 600 rows: Binomial(300, .95), inside its 99.9 % range, and one
     # point below, as the sandwich of 60 clusters is that much too narrow.
-    rng, held = np.random.default_rng(7), 0
+    rng, n_covered = np.random.default_rng(7), 0
     true = MclloMap(np.array([0.3, -0.2]), np.array([0.6, 0.8]), 2, 1e-12)
     for _ in range(300):
         P = rng.dirichlet(np.ones(3), 600)
@@ -264,8 +264,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
         cluster = np.arange(600) // 10 if kind == "clusters" else None
         m = MclloRule().explained(P, Y, w / w.mean(), cluster)[0]
         low, high = ParameterTable((0, 1, 2), 2, m.tau, m.gamma, m.certainty).intervals()[1][0]
-        held += low <= 0.6 <= high
-    assert binom.ppf(0.0005, 300, 0.94) <= held <= binom.ppf(0.9995, 300, 0.95)
+        n_covered += low <= 0.6 <= high
+    assert binom.ppf(0.0005, 300, 0.94) <= n_covered <= binom.ppf(0.9995, 300, 0.95)
 
 
 # Where there are none
@@ -273,29 +273,32 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
 
 def test_what_withholds_standard_errors_is_said():
     P, y = said_and_came(300, 3, 1.5, 3)
-    few, flat = Predictions(y, P, cluster=np.arange(300) // 75), Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12)
-    told = {
+    clustered, flat = (
+        Predictions(y, P, cluster=np.arange(300) // 75),
+        Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12),
+    )
+    calibrators = {
         "infinite": fit(MclloRule(), Predictions(P.argmax(axis=1), P)),
         "absent": fit(MclloRule(), Predictions(y[y < 2], P[y < 2], classes=range(3))),
-        "few": fit(MclloRule(), few),
+        "few": fit(MclloRule(), clustered),
         "untold": fit(MclloRule(), flat),
     }
-    for errors, result in told.items():
+    for errors, result in calibrators.items():
         assert (result.map.certainty.errors, result.map.certainty.covariance) == (errors, None)
         assert ("penalty=0.5" in result.summary()) == (errors != "few")
         assert ("Bring more of them" in result.summary()) == (errors == "few")
         assert "No standard errors" in result.summary()
         assert "confident" not in result.summary()
-    assert told["untold"].map.certainty.told == 2  # two shifts of four numbers, whose gain χ² with 2 df judges
-    assert "χ² with 2 degrees of freedom" in told["untold"].summary()
+    assert calibrators["untold"].map.certainty.told == 2  # two shifts of four numbers, whose gain χ² with 2 df judges
+    assert "χ² with 2 degrees of freedom" in calibrators["untold"].summary()
     assert MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).table((0, 1, 2))[-1].startswith("No standard errors are kept")
 
 
 def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
     # Where x = 0 its scores are 0, as would be its standard error; where x is another number, they are those of the shift.
     P, w = np.tile([0.6, 0.4], (20, 1)), np.linspace(0.5, 1.5, 20)
-    sure = MclloRule(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
-    assert (sure.errors, sure.covariance) == ("untold", None)
+    certainty = MclloRule(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
+    assert (certainty.errors, certainty.covariance) == ("untold", None)
     assert MclloRule(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.errors == "untold"
 
 
@@ -326,10 +329,10 @@ def test_few_units_are_said_and_no_probability_is_quite_certain():
     # Six clusters of thirty: intervals are by t with fewer than five degrees of freedom.
     P, y = said_and_came(180, 2, 1.0, 3)
     result = fit(MclloRule(), Predictions(y, P, cluster=np.arange(180) // 30))
-    sure = result.map.certainty
-    assert 2 < sure.units <= 6
-    assert f"as much as {sure.units:.3g} equal clusters would tell" in result.summary()
-    assert sure.within == pytest.approx(t.ppf(0.975, sure.units - 1))
+    certainty = result.map.certainty
+    assert 2 < certainty.units <= 6
+    assert f"as much as {certainty.units:.3g} equal clusters would tell" in result.summary()
+    assert certainty.within == pytest.approx(t.ppf(0.975, certainty.units - 1))
     assert (belief(1.0), belief(0.0), belief(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 
@@ -354,25 +357,25 @@ def results():
 
 def test_a_saved_calibrator_prints_the_same_summary():
     for result in results():
-        again = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
-        assert again.summary() == result.summary()
-        assert again.to_dict() == result.to_dict()
+        restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+        assert restored.summary() == result.summary()
+        assert restored.to_dict() == result.to_dict()
 
 
 def test_files_from_before_there_was_a_table_are_read():
     for result in (fit(MclloRule(), animals()), fit(LloRule(), Predictions([0, 1, 1, 0], [0.3, 0.4, 0.8, 0.6]))):
-        told = result.to_dict()
-        del told["parameters"]["certainty"]
-        again = from_dict(told)
-        assert again.to_dict() == told
-        assert "likelihood ratio" not in again.summary()
+        document = result.to_dict()
+        del document["parameters"]["certainty"]
+        restored = from_dict(document)
+        assert restored.to_dict() == document
+        assert "likelihood ratio" not in restored.summary()
 
 
 def test_a_file_that_was_saved_once_keeps_its_table():
-    kept = json.loads((Path(__file__).parent / "saved" / "mcllo.json").read_text())
-    lines = from_dict(kept["calibrator"]).summary().split("\n")
-    told = "class 0 0.885 [0.382, 2.054] 0.429 0.788 [0.441, 1.134] 0.177 0.4517 0.6935"
-    assert " ".join(lines[3].split()) == told
+    saved = json.loads((Path(__file__).parent / "saved" / "mcllo.json").read_text())
+    lines = from_dict(saved["calibrator"]).summary().split("\n")
+    row = "class 0 0.885 [0.382, 2.054] 0.429 0.788 [0.441, 1.134] 0.177 0.4517 0.6935"
+    assert " ".join(lines[3].split()) == row
     assert "likelihood ratio 1.9589, χ² with 4 degrees of freedom, p = 0.7433" in lines[-1]
 
 
@@ -421,5 +424,5 @@ def test_every_way_to_be_unsure_has_words():
     for errors in UNSURE:
         assert "No standard errors" in ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), Certainty(errors)).lines()[2]
     for errors in SURE:
-        sure = Certainty(errors, np.array(V[:1]), None, 2, 10.0)
-        assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), sure).lines()) == 4 + (errors != "curvature")
+        certainty = Certainty(errors, np.array(V[:1]), None, 2, 10.0)
+        assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), certainty).lines()) == 4 + (errors != "curvature")

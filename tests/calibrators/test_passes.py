@@ -59,13 +59,13 @@ def rows_for(name: str, seed: int = 5, **extras: Any) -> Predictions:
     return Predictions(y > 1, P[:, 2], **extras) if name == "llo" else Predictions(y, P, **extras)
 
 
-def numbers(found: Any) -> np.ndarray:
+def numbers(document: Any) -> np.ndarray:
     """Every number that is saved with a map but how many steps it took."""
-    if isinstance(found, dict):
-        return np.concatenate([np.empty(0), *(numbers(found[key]) for key in sorted(found) if key != "passes")])
-    if isinstance(found, list):
-        return np.concatenate([np.empty(0), *map(numbers, found)])
-    return np.array([float(found)]) if isinstance(found, (int, float)) else np.empty(0)
+    if isinstance(document, dict):
+        return np.concatenate([np.empty(0), *(numbers(document[key]) for key in sorted(document) if key != "passes")])
+    if isinstance(document, list):
+        return np.concatenate([np.empty(0), *map(numbers, document)])
+    return np.array([float(document)]) if isinstance(document, (int, float)) else np.empty(0)
 
 
 def the_same(a: Any, b: Any, within: float = 1e-9) -> None:
@@ -77,31 +77,31 @@ def in_passes(preds: Predictions, name: str, size: int = 50, **settings: Any) ->
     return to.fit(read(preds, batch_rows=size), name, mode="tally", **settings)
 
 
-def codes(fitted: Any) -> list[str]:
-    return sorted(note.code for note in fitted.notes if note.code not in ("TN560", "TN561"))
+def codes(calibrator: Any) -> list[str]:
+    return sorted(note.code for note in calibrator.notes if note.code not in ("TN560", "TN561"))
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), FITS)
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), FITS)
 @pytest.mark.parametrize("size", [1, 7, N])
-def test_any_batches_give_the_parameters_of_rows_in_memory(name, settings, most, size):
+def test_any_batches_give_the_parameters_of_rows_in_memory(name, settings, pass_limit, size):
     preds = rows_for(name)
     a, b = to.fit(preds, name, **settings), in_passes(preds, name, size, **settings)
     the_same(a, b)
     assert codes(a) == codes(b)
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), FITS)
-def test_the_passes_are_few_and_the_note_counts_them(name, settings, most):
-    source, passes = read(rows_for(name), batch_rows=50), []
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), FITS)
+def test_the_passes_are_few_and_the_note_counts_them(name, settings, pass_limit):
+    source, steps = read(rows_for(name), batch_rows=50), []
 
     def reduce(step):
-        passes.append(step)
+        steps.append(step)
         return source.reduce(step)
 
-    found = from_source(CALIBRATORS.load(name)(**settings), reduce)
-    (note,) = [note for note in found.notes if note.code == "TN560"]
-    assert f"in {len(passes)} passes over the data" in note.text
-    assert len(passes) <= most
+    calibrator = from_source(CALIBRATORS.load(name)(**settings), reduce)
+    (note,) = [note for note in calibrator.notes if note.code == "TN560"]
+    assert f"in {len(steps)} passes over the data" in note.text
+    assert len(steps) <= pass_limit
 
 
 def test_curves_of_all_classes_share_their_passes():
@@ -109,13 +109,13 @@ def test_curves_of_all_classes_share_their_passes():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(10), 300)
     preds = Predictions(labels(P, rng), P)
-    found = in_passes(preds, "platt")
-    assert f"in {found.map.passes + 2} passes" in found.notes[-1].text
-    the_same(to.fit(preds, "platt"), found)
+    calibrator = in_passes(preds, "platt")
+    assert f"in {calibrator.map.passes + 2} passes" in calibrator.notes[-1].text
+    the_same(to.fit(preds, "platt"), calibrator)
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), FITS)
-def test_weights_are_scaled_by_the_mean_of_all_batches(name, settings, most):
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), FITS)
+def test_weights_are_scaled_by_the_mean_of_all_batches(name, settings, pass_limit):
     weight = np.random.default_rng(1).uniform(0.2, 3, N)
     weight[::9] = 0  # rows that are no rows
     preds = rows_for(name, weight=weight)
@@ -134,8 +134,8 @@ def test_frequency_weights_are_rows(name):
     assert a.n == weight.sum()
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), [fit for fit in FITS if fit[0] not in ("mcllo", "llo")])
-def test_votes_are_summed_like_labels(name, settings, most):
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), [fit for fit in FITS if fit[0] not in ("mcllo", "llo")])
+def test_votes_are_summed_like_labels(name, settings, pass_limit):
     P, _ = three_classes()
     votes = np.random.default_rng(2).multinomial(5, [0.5, 0.3, 0.2], N)
     preds = Predictions(votes, P)
@@ -163,13 +163,13 @@ def test_what_hangs_together_leaves_the_parameters_and_takes_their_errors(name, 
 
 def test_a_saved_fit_from_sums_is_read_back(tmp_path):
     preds = rows_for("mcllo", cluster=np.arange(N) // 4)
-    found = in_passes(preds, "mcllo")
-    found.save(tmp_path / "far.json")
-    assert to.load(tmp_path / "far.json").to_dict() == found.to_dict()
+    calibrator = in_passes(preds, "mcllo")
+    calibrator.save(tmp_path / "far.json")
+    assert to.load(tmp_path / "far.json").to_dict() == calibrator.to_dict()
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), [fit for fit in FITS if fit[0] != "llo"])
-def test_exact_zeros_are_floored_and_counted_alike(name, settings, most):
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), [fit for fit in FITS if fit[0] != "llo"])
+def test_exact_zeros_are_floored_and_counted_alike(name, settings, pass_limit):
     P, y = three_classes()
     P[:20, 0] = 0
     P[::7] = np.eye(3)[2]
@@ -177,13 +177,13 @@ def test_exact_zeros_are_floored_and_counted_alike(name, settings, most):
     preds = Predictions(y, P)
     a, b = to.fit(preds, name, **settings), in_passes(preds, name, 23, **settings)
     the_same(a, b)
-    said = [str(note) for note in a.notes if note.code in ("TN502", "TN541")]
-    assert [str(note) for note in b.notes if note.code in ("TN502", "TN541")] == said
-    assert said or settings.get("on") == "raw"
+    texts = [str(note) for note in a.notes if note.code in ("TN502", "TN541")]
+    assert [str(note) for note in b.notes if note.code in ("TN502", "TN541")] == texts
+    assert texts or settings.get("on") == "raw"
 
 
-@pytest.mark.parametrize(("name", "settings", "most"), FITS)
-def test_batches_in_which_a_class_is_missing_are_batches(name, settings, most):
+@pytest.mark.parametrize(("name", "settings", "pass_limit"), FITS)
+def test_batches_in_which_a_class_is_missing_are_batches(name, settings, pass_limit):
     preds = rows_for(name)
     ordered = preds[np.argsort(preds.y, kind="stable")]
     the_same(to.fit(preds, name, **settings), in_passes(ordered, name, 10, **settings), 1e-8)
@@ -261,9 +261,9 @@ def test_steps_travel_to_workers_and_sums_back(name):
 def test_partitions_on_workers_are_fitted_where_they_lie():
     P, y = three_classes()
     pieces = [{"label": y[part], **{f"p_{j}": P[part, j] for j in range(3)}} for part in np.split(np.arange(N), 4)]
-    found = to.fit(Restless(pieces), "mcllo")
-    the_same(to.fit(Predictions(y, P), "mcllo"), found)
-    assert "TN560" in [note.code for note in found.notes]
+    calibrator = to.fit(Restless(pieces), "mcllo")
+    the_same(to.fit(Predictions(y, P), "mcllo"), calibrator)
+    assert "TN560" in [note.code for note in calibrator.notes]
     assert to.fit(Restless(pieces), "spline", mode="exact").n == N
 
 
@@ -279,26 +279,26 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
 @pytest.mark.parametrize("name", ["vector", "spline", "auto"])
 def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
     preds = rows_for("vector")
-    wanted = to.fit(preds, name)
+    expected = to.fit(preds, name)
     monkeypatch.setattr("trueodds.ask.IN_MEMORY", 1)
-    found = to.fit(preds, name)
-    assert (found.n, found.notes, found.to_dict()) == (wanted.n, wanted.notes, wanted.to_dict())
+    calibrator = to.fit(preds, name)
+    assert (calibrator.n, calibrator.notes, calibrator.to_dict()) == (expected.n, expected.notes, expected.to_dict())
 
 
 def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
     source = read(rows_for("spline"))
-    whole = to.fit(source, "spline", mode="tally")  # the sample has room for all rows, in another order
-    assert "TN171" not in [note.code for note in whole.notes]
+    all_rows = to.fit(source, "spline", mode="tally")  # the sample has room for all rows, in another order
+    assert "TN171" not in [note.code for note in all_rows.notes]
     P = np.array([[0.2, 0.3, 0.5]])
     np.testing.assert_allclose(
-        whole.predict_proba(P), to.fit(source, "spline", mode="exact").predict_proba(P), atol=1e-9
+        all_rows.predict_proba(P), to.fit(source, "spline", mode="exact").predict_proba(P), atol=1e-9
     )
     monkeypatch.setattr(reservoir, "MOST", 300)
     for name in ("spline", "auto"):
-        found = to.fit(source, name, mode="tally")
-        (said,) = [note.text for note in found.notes if note.code == "TN171"]
-        assert f"100 of {N:,} rows" in said
-        assert found.n == 100
+        calibrator = to.fit(source, name, mode="tally")
+        (text,) = [note.text for note in calibrator.notes if note.code == "TN171"]
+        assert f"100 of {N:,} rows" in text
+        assert calibrator.n == 100
     assert {name for name, _, _ in FITS} | {"histogram", "isotonic"} == set(by_sums())
 
 
@@ -364,9 +364,9 @@ def test_a_curve_of_cells_is_that_of_rows_whose_scores_are_those_of_their_cells(
     cell = np.searchsorted(EDGES, p, "left") - 1
     mean = np.bincount(cell, p, len(MIDDLES)) / np.maximum(np.bincount(cell, minlength=len(MIDDLES)), 1)
     snapped = (mean if name == "isotonic" else MIDDLES)[cell]
-    found = to.fit(Predictions(y, p), name, mode="tally", **settings)
-    the_same(to.fit(Predictions(y, snapped), name, **settings), found)
-    assert "Scores within a cell count as one" in next(note.text for note in found.notes if note.code == "TN561")
+    calibrator = to.fit(Predictions(y, p), name, mode="tally", **settings)
+    the_same(to.fit(Predictions(y, snapped), name, **settings), calibrator)
+    assert "Scores within a cell count as one" in next(note.text for note in calibrator.notes if note.code == "TN561")
 
 
 def test_cells_tell_of_zeros_at_least_those_of_one_class():
@@ -393,15 +393,15 @@ def test_moments_add_without_losing_digits():
     rng = np.random.default_rng(0)
     x = 1e8 + rng.normal(size=300)
     X, y, w = np.stack([np.ones(300), x], axis=1), rng.integers(0, 2, 300).astype(float), rng.uniform(0.5, 2, 300)
-    whole = Moments.of(Lines(X, y, w))
+    direct = Moments.of(Lines(X, y, w))
     parts = [Moments.of(Lines(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     exact = float(w @ (x - 1e8 - w @ (x - 1e8) / w.sum()) ** 2)
     # Floats near 1e8 are 1.5e-8 apart, so is each z, and Σwz² is off by 2 · 1.5e-8 Σw|z|, where the mean |z| is 0.8.
-    for found in (whole, total):
-        assert abs(found.products[1, 1] / exact - 1) < 2.4e-8
+    for moments in (direct, total):
+        assert abs(moments.products[1, 1] / exact - 1) < 2.4e-8
 
 
 def test_a_fit_over_batches_is_the_fit_of_all_lines():
@@ -409,8 +409,8 @@ def test_a_fit_over_batches_is_the_fit_of_all_lines():
     X = np.stack([np.ones(90), rng.normal(size=90), rng.normal(size=90)]).T
     y, w, rest = (rng.random(90) < 0.4).astype(float), np.ones(90), np.zeros(3)
     batches = [Lines(X[i : i + 8], y[i : i + 8], w[i : i + 8]) for i in range(0, 90, 8)]
-    far = Far(Counted(partial(_added, batches)))
-    np.testing.assert_allclose(best_over(far, rest).theta, best(X, y, w, rest).theta, rtol=1e-11)
+    streamed = Far(Counted(partial(_added, batches)))
+    np.testing.assert_allclose(best_over(streamed, rest).theta, best(X, y, w, rest).theta, rtol=1e-11)
 
 
 def _added(batches, step):
@@ -436,22 +436,22 @@ def test_shorter_steps_are_judged_together():
         looks.append(len(places))
         return [sums(place) for place in places]
 
-    together, alone = minimum(one, np.array([3.0]), several=several), minimum(sums, np.array([3.0]))
-    assert together.theta.tolist() == alone.theta.tolist()
-    assert abs(together.theta[0]) < 1e-9
+    batched, alone = minimum(one, np.array([3.0]), several=several), minimum(sums, np.array([3.0]))
+    assert batched.theta.tolist() == alone.theta.tolist()
+    assert abs(batched.theta[0]) < 1e-9
     assert looks[:3] == [1, 1, 4]
-    assert len(looks) < together.passes == alone.passes
+    assert len(looks) < batched.passes == alone.passes
 
 
 def test_fits_side_by_side_ask_together():
-    far = Far(Counted(partial(_added, [[1, 2], [3]])))
+    streamed = Far(Counted(partial(_added, [[1, 2], [3]])))
 
     def asks(times, data):
         return sum(data.sum(partial(_times, by=i)) for i in range(times))
 
     # 6 · (0 + 1) and 6 · (0 + 1 + 2): the longest of them takes three passes.
-    assert far.side_by_side([partial(asks, 2), partial(asks, 3)]) == [6, 18]
-    assert far.over.passes == 3
+    assert streamed.side_by_side([partial(asks, 2), partial(asks, 3)]) == [6, 18]
+    assert streamed.over.passes == 3
 
 
 def _times(rows, by):
@@ -460,5 +460,5 @@ def _times(rows, by):
 
 def test_no_rule_is_of_both_kinds():
     for name in by_sums():
-        rule = CALIBRATORS.load(name)
-        assert issubclass(rule, SummedRule) != issubclass(rule, TalliedRule)
+        spec_type = CALIBRATORS.load(name)
+        assert issubclass(spec_type, SummedRule) != issubclass(spec_type, TalliedRule)

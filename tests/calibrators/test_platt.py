@@ -70,11 +70,11 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     rng = np.random.default_rng(1)
     x = 2 * rng.normal(size=20_000)
     P, y = both(1 / (1 + np.exp(-x))), (rng.random(20_000) < 1 / (1 + np.exp(-(0.4 * x - 0.3)))).astype(float)
-    found = fitted(P, y).curves[0]
+    curve = fitted(P, y).curves[0]
     errors = np.sqrt(np.diag(np.linalg.inv(logistic(line(x), y, np.ones(20_000), np.array([-0.3, 0.4])).hessian)))
     # Four standard errors, once in 16,000 seeds; the held shares move the estimate by 1e-4 of one.
-    assert abs(found.intercept + 0.3) < 4 * errors[0]
-    assert abs(found.slope - 0.4) < 4 * errors[1]
+    assert abs(curve.intercept + 0.3) < 4 * errors[0]
+    assert abs(curve.slope - 0.4) < 4 * errors[1]
 
 
 def test_more_classes_are_one_against_the_rest_over_their_sum():
@@ -115,8 +115,8 @@ def test_exact_zeros_and_ones_pass_through():
 
 def test_one_ulp_above_one_is_one():
     m = fitted(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1])
-    over = np.nextafter(1.0, 2.0)
-    assert m.apply(np.array([[0.0, over]])).tolist() == [[0.0, 1.0]]
+    above_one = np.nextafter(1.0, 2.0)
+    assert m.apply(np.array([[0.0, above_one]])).tolist() == [[0.0, 1.0]]
 
 
 @pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": None}, {"smooth": "yes"}, {"smooth": 1}, {"floor": 0}])
@@ -127,7 +127,7 @@ def test_other_settings_are_refused(wrong):
 
 @pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"passes": 0.5}])
 def test_a_broken_file_is_refused(wrong):
-    told = fitted(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
-    told["curves"][0] |= wrong
+    document = fitted(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
+    document["curves"][0] |= wrong
     with pytest.raises(InputError, match="TO505"):
-        PlattMap.from_dict(told, 2)
+        PlattMap.from_dict(document, 2)

@@ -75,16 +75,16 @@ def test_known_priors_bring_calibration_back():
 def test_estimated_frequencies_are_within_four_standard_errors(how):
     # Over 60 repetitions the mean of the estimates is the target's; its standard error is their spread over √60.
     rng = np.random.default_rng(2)
-    found = []
+    shares = []
     for _ in range(60):
         X, y = drawn(2000, SOURCE, rng)
         unlabelled, _ = drawn(2000, TARGET, rng)
-        rule = PriorShiftRule(target=posterior(unlabelled, SOURCE), how=how)
-        m = rule.fit(posterior(X, SOURCE), one_hot(y, 3), np.ones(2000))
+        spec = PriorShiftRule(target=posterior(unlabelled, SOURCE), how=how)
+        m = spec.fit(posterior(X, SOURCE), one_hot(y, 3), np.ones(2000))
         assert m.converged
-        found.append(m.ratios * np.bincount(y, minlength=3) / 2000)
-    mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(60)
-    assert np.sum(found, axis=1) == pytest.approx(1.0)
+        shares.append(m.ratios * np.bincount(y, minlength=3) / 2000)
+    mean, se = np.mean(shares, axis=0), np.std(shares, axis=0, ddof=1) / np.sqrt(60)
+    assert np.sum(shares, axis=1) == pytest.approx(1.0)
     # Up to a bias of second order, about 1/2000.
     assert (np.abs(mean - TARGET) < 4 * se + 1e-3).all()
 
@@ -94,22 +94,22 @@ def test_the_likelihood_is_highest_at_the_estimate():
     X, y = drawn(500, SOURCE, rng)
     unlabelled, _ = drawn(300, TARGET, rng)
     P, Y, T = posterior(X, SOURCE), one_hot(y, 3), posterior(unlabelled, SOURCE)
-    found = likeliest(P, Y, np.ones(500), T)
+    solution = likeliest(P, Y, np.ones(500), T)
     R = T / (Y.mean(axis=0))
 
     def loglik(share):
         return np.log(R @ share).mean()
 
-    assert found.converged
-    assert found.passes < 200
+    assert solution.converged
+    assert solution.passes < 200
     for other in rng.dirichlet(np.ones(3), 2000):
-        near = 0.99 * found.shares + 0.01 * other
-        assert loglik(near) <= loglik(found.shares) + 1e-10
+        near = 0.99 * solution.shares + 0.01 * other
+        assert loglik(near) <= loglik(solution.shares) + 1e-10
     # Plain steps, many of them, lead to the same place.
     share = np.full(3, 1 / 3)
     for _ in range(5000):
         share = share * ((1 / (R @ share)) @ R) / len(R)
-    assert found.shares == pytest.approx(share, abs=1e-4)
+    assert solution.shares == pytest.approx(share, abs=1e-4)
 
 
 def alike(n):
@@ -125,16 +125,16 @@ def even(T):
 
 def test_the_likelihood_never_falls_from_pass_to_pass(monkeypatch):
     T, reached = alike(400), []
-    for most in range(1, 50):
-        monkeypatch.setattr(frequencies, "_PASSES", most)
-        found = even(T)
-        reached.append(np.log(3 * T @ found.shares).mean())
-        if found.converged:
+    for pass_limit in range(1, 50):
+        monkeypatch.setattr(frequencies, "_PASSES", pass_limit)
+        solution = even(T)
+        reached.append(np.log(3 * T @ solution.shares).mean())
+        if solution.converged:
             break
-        assert found.passes <= most + 1
-        assert "still rises" in found.doubts[0]
-    assert found.converged
-    assert most > 5
+        assert solution.passes <= pass_limit + 1
+        assert "still rises" in solution.doubts[0]
+    assert solution.converged
+    assert pass_limit > 5
     assert (np.diff(reached) >= -1e-14).all()
 
 
@@ -147,23 +147,23 @@ def test_rounding_decides_neither_the_passes_nor_more_than_the_last_digits_of_th
     plain = even(T)
     assert plain.converged
     for _ in range(10):
-        again = even(T[rng.permutation(400)] * 0.3 / 0.3)
-        assert again.converged
-        assert again.passes == pytest.approx(plain.passes, abs=2)  # a gradient may lie at the tolerance itself
-        assert again.shares == pytest.approx(plain.shares, rel=0, abs=1e-11)
+        permuted = even(T[rng.permutation(400)] * 0.3 / 0.3)
+        assert permuted.converged
+        assert permuted.passes == pytest.approx(plain.passes, abs=2)  # a gradient may lie at the tolerance itself
+        assert permuted.shares == pytest.approx(plain.shares, rel=0, abs=1e-11)
 
 
 def test_predicted_classes_are_unmixed_exactly():
     # A table of predicted class (row) and label on which SciPy's nnls (1.15 to 1.17) stops before the minimum.
     table = np.array([[0, 1, 1, 0], [0, 0, 0, 1], [2, 1, 0, 0], [0, 0, 0, 2]])
-    said, came = np.nonzero(table)
-    times = table[said, came]
-    P, Y = np.eye(4)[np.repeat(said, times)], np.eye(4)[np.repeat(came, times)]
+    predicted, observed = np.nonzero(table)
+    times = table[predicted, observed]
+    P, Y = np.eye(4)[np.repeat(predicted, times)], np.eye(4)[np.repeat(observed, times)]
     T = np.eye(4)[np.repeat(np.arange(4), [2, 4, 2, 1])]
-    found = unmixed(P, Y, np.ones(8), T)
+    solution = unmixed(P, Y, np.ones(8), T)
     # Nothing but class 3 predicts 1 and 3: least (4/9 − ω/8)² + (1/9 − 2ω/8)², ω = (4/72 + 2/72) · 64/5. Classes 0 to 2
     # fit the rest, 2/9 and 2/9, exactly: ω₁ + ω₂ = 16/9 and 2ω₀ + ω₁ = 16/9, which does not tell which.
-    omega = found.shares / (Y.mean(axis=0))
+    omega = solution.shares / (Y.mean(axis=0))
     omega *= 16 / 15 / omega[3]
     assert omega[1] + omega[2] == pytest.approx(16 / 9, rel=1e-9)
     assert 2 * omega[0] + omega[1] == pytest.approx(16 / 9, rel=1e-9)
@@ -210,9 +210,9 @@ def test_votes_weights_and_one_column_are_understood():
     w, target = rng.integers(1, 4, 200), rng.random(50)
     many = np.repeat(np.arange(200), w)
     for how in ("em", "bbse", "bbse-soft"):
-        rule = PriorShiftRule(target=target, how=how)
-        one = rule.fit(P, one_hot(y), w.astype(float))
-        other = rule.fit(P[many], one_hot(y[many]), np.ones(len(many)))
+        spec = PriorShiftRule(target=target, how=how)
+        one = spec.fit(P, one_hot(y), w.astype(float))
+        other = spec.fit(P[many], one_hot(y[many]), np.ones(len(many)))
         assert one.ratios == pytest.approx(other.ratios, abs=1e-9)
         twice = PriorShiftRule(target=both(target).astype(np.float32), how=how).fit(P, one_hot(y), w.astype(float))
         assert twice.ratios == pytest.approx(one.ratios, abs=1e-5)
@@ -221,9 +221,9 @@ def test_votes_weights_and_one_column_are_understood():
 def test_the_target_rows_are_not_saved():
     P, y = said_and_came(60, 3, 1.0, 7)
     result = fit(PriorShiftRule(target=np.tile(P, (30, 1))), Predictions(y, P))
-    told = result.to_dict()
-    assert told["settings"]["target"] == "1,800 predictions"
-    assert len(json.dumps(told, allow_nan=False)) < 2000
+    document = result.to_dict()
+    assert document["settings"]["target"] == "1,800 predictions"
+    assert len(json.dumps(document, allow_nan=False)) < 2000
     named = fit(PriorShiftRule(priors={0: 0.2, 1: 0.3, 2: 0.5}), Predictions(y, P)).to_dict()
     assert named["settings"]["priors"] == {"0": 0.2, "1": 0.3, "2": 0.5}
     json.dumps(named, allow_nan=False)
@@ -249,13 +249,13 @@ def test_weighted_source_rows_tell_the_error_on_the_target():
     for estimator, lens in (("ece", "classwise"), ("brier", None), ("debiased_l2", "confidence")):
         settings = {"lens": lens, "interval": None}
         truth = to.measure(Predictions(hidden, T), estimator, **settings).value
-        found = to.measure(Predictions(y, P, weight=w), estimator, **settings).value
+        value = to.measure(Predictions(y, P, weight=w), estimator, **settings).value
         plain = to.measure(Predictions(y, P), estimator, **settings).value
         # Each is a mean of terms within [−1, 1] (an L2 of .1 and more has a slope of at most 1/.1 · .5): its standard
         # error is at most √Σw²/Σw, and that of the target 1/√n; the weights add theirs.
-        most = 4 * (np.sqrt(w @ w) / w.sum() + 1 / np.sqrt(n) + 8 / np.sqrt(n) / 4)
-        assert abs(found - truth) < most
-        assert abs(plain - truth) > 2 * most
+        tolerance = 4 * (np.sqrt(w @ w) / w.sum() + 1 / np.sqrt(n) + 8 / np.sqrt(n) / 4)
+        assert abs(value - truth) < tolerance
+        assert abs(plain - truth) > 2 * tolerance
     # Expectation and maximization take the model at its word, and this one is too sure: the weights are of no use.
     assert np.abs(class_weights(P, y, T, how="em") * SOURCE - TARGET).max() > 0.2
 
@@ -277,9 +277,9 @@ def test_class_weights_take_what_predictions_take():
     y, p = ["no", "no", "yes", "yes"], [0.1, 0.4, 0.6, 0.9]
     with pytest.raises(InputError, match="TO106"):
         class_weights(p, y, p)
-    found = class_weights(p, [0, 0, 1, 1], p, how="bbse", weight=[1, 1, 2, 2])
+    weights = class_weights(p, [0, 0, 1, 1], p, how="bbse", weight=[1, 1, 2, 2])
     # Source shares 1/3 and 2/3; half of the target is said to be of each class.
-    assert found == pytest.approx([1.5, 0.75])
+    assert weights == pytest.approx([1.5, 0.75])
     with pytest.raises(InputError, match="TO203"):
         class_weights(p, [0, 0, 1, 1], p, how="magic")
     with pytest.raises(InputError, match="TO102"):

@@ -58,15 +58,15 @@ def test_irm_keeps_labels_of_scores_that_are_all_but_equal():
     half = rng.uniform(0.3, 0.45, 500)
     for gap in (1e-7, 1e-9, 1e-12):
         P = np.stack([half, half + gap, 1 - 2 * half - gap], axis=1)
-        fitted = CALIBRATORS.make("irm", {}).fit(P, np.eye(3)[labels(P, rng)], np.ones(500))
-        assert (fitted.apply(P).argmax(axis=1) == P.argmax(axis=1)).all()
+        calibration_map = CALIBRATORS.make("irm", {}).fit(P, np.eye(3)[labels(P, rng)], np.ones(500))
+        assert (calibration_map.apply(P).argmax(axis=1) == P.argmax(axis=1)).all()
 
 
 def test_top_vs_all_says_where_no_temperature_is_best():
     P, y = np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([0, 1] * 20)
-    fitted = fit(made("top_vs_all"), Predictions(y, P))
-    assert not fitted.map.inner.converged
-    assert "TN503" in [note.code for note in fitted.notes]
+    calibrator = fit(made("top_vs_all"), Predictions(y, P))
+    assert not calibrator.map.inner.converged
+    assert "TN503" in [note.code for note in calibrator.notes]
 
 
 def test_what_could_not_be_read_again_is_not_saved(tmp_path):

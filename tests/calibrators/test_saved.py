@@ -18,6 +18,6 @@ def test_every_member_has_a_file():
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_an_old_file_says_what_it_said(path):
-    kept = json.loads(path.read_text())
-    fitted = from_dict(kept["calibrator"])
-    assert fitted.predict_proba(kept["rows"]) == pytest.approx(np.array(kept["recalibrated"]), abs=1e-12)
+    saved = json.loads(path.read_text())
+    calibrator = from_dict(saved["calibrator"])
+    assert calibrator.predict_proba(saved["rows"]) == pytest.approx(np.array(saved["recalibrated"]), abs=1e-12)

@@ -67,13 +67,13 @@ def test_only_so_many_values_are_said_and_they_rise():
 def test_its_values_vary_less_than_outcome_rates_do():
     # 200 samples of a truth that is a sigmoid: the ratio of variances of two equally noisy values, each from 200, is
     # below 1.55 in 99.9 % (F with 199 and 199 degrees of freedom).
-    found = np.empty((2, 200))
+    values = np.empty((2, 200))
     for seed in range(200):
         P, y = said_and_came(600, 2, 1.5, [seed, 9])
         rows = P, one_hot(y), np.ones(600)
-        found[0, seed] = HistogramRule(15, "equal-mass").fit(*rows).apply(both([0.5]))[0, 1]
-        found[1, seed] = ScalingBinningRule(15).fit(*rows).apply(both([0.5]))[0, 1]
-    assert found[0].var() / found[1].var() > 1.55
+        values[0, seed] = HistogramRule(15, "equal-mass").fit(*rows).apply(both([0.5]))[0, 1]
+        values[1, seed] = ScalingBinningRule(15).fit(*rows).apply(both([0.5]))[0, 1]
+    assert values[0].var() / values[1].var() > 1.55
 
 
 def test_tied_scores_are_never_split_and_their_row_order_is_irrelevant():
@@ -90,9 +90,9 @@ def test_a_score_finds_its_bin_wherever_it_stands_in_memory():
     rng = np.random.default_rng(1)
     p = rng.integers(1, 40, 3000) / 40
     m = fitted(both(p), rng.random(3000) < p**1.5, bins=15)
-    whole = m.apply(both(p))
-    assert all((m.apply(both(p[i : i + 1])) == whole[i]).all() for i in range(100))
-    assert (m.apply(both(p)[::3]) == whole[::3]).all()
+    recalibrated = m.apply(both(p))
+    assert all((m.apply(both(p[i : i + 1])) == recalibrated[i]).all() for i in range(100))
+    assert (m.apply(both(p)[::3]) == recalibrated[::3]).all()
 
 
 def test_exact_zeros_and_ones_stay_out_of_the_map_though_the_fit_floors_them():
@@ -146,8 +146,8 @@ def test_settings_that_mean_nothing_are_refused(settings):
 
 
 @pytest.mark.parametrize("part", ["sigmoid", "steps"])
-@pytest.mark.parametrize("given", [3, [], {}])
-def test_a_saved_curve_that_is_none_is_refused(part, given):
+@pytest.mark.parametrize("content", [3, [], {}])
+def test_a_saved_curve_that_is_none_is_refused(part, content):
     saved = fitted(both([0.2, 0.6, 0.7]), [0, 1, 0]).curves[0].to_dict()
     with pytest.raises(InputError, match="TO505"):
-        BinnedSigmoid.from_dict(saved | {part: given})
+        BinnedSigmoid.from_dict(saved | {part: content})

@@ -32,7 +32,7 @@ def test_squares_are_least_by_another_program_too(seed):
     X = rng.normal(size=(5, 3))
     G, c = X.T @ X, X.T @ rng.normal(size=5)
     v = nearest(G, c)
-    found = minimize(
+    solution = minimize(
         lambda u: u @ G @ u - 2 * c @ u,
         np.full(3, 1 / 3),
         bounds=[(0, 1)] * 3,
@@ -40,8 +40,10 @@ def test_squares_are_least_by_another_program_too(seed):
         options={"ftol": 1e-14},
     ).x
     assert v.sum() == pytest.approx(1)
-    assert v @ G @ v - 2 * c @ v <= found @ G @ found - 2 * c @ found + 1e-10
-    assert v == pytest.approx(found, abs=1e-5)  # it compares values, which resolves the square root of their rounding
+    assert v @ G @ v - 2 * c @ v <= solution @ G @ solution - 2 * c @ solution + 1e-10
+    assert v == pytest.approx(
+        solution, abs=1e-5
+    )  # it compares values, which resolves the square root of their rounding
 
 
 def test_by_hand():

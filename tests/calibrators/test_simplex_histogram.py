@@ -42,8 +42,8 @@ def test_a_cell_of_the_grid_that_held_no_row_leaves_a_row_as_it_is():
 def test_how_many_new_rows_will_find_no_cell_is_foretold():
     # Rows alone in their cell estimate it (Good and Turing); over fresh rows it is right within four standard errors.
     P, y = said_and_came(2000, 3, 1.5, 0)
-    rule = SimplexHistogramRule("simplex-grid", bins=30)
-    result = fit(rule, Predictions(y, P))
+    spec = SimplexHistogramRule("simplex-grid", bins=30)
+    result = fit(spec, Predictions(y, P))
     note = next(note for note in result.notes if note.code == "TN524")
     foretold = float(note.text.split("%")[0].split()[-1]) / 100
     fresh, _ = said_and_came(2000, 3, 1.5, 1)
@@ -56,10 +56,10 @@ def test_how_many_new_rows_will_find_no_cell_is_foretold():
 def test_cells_say_the_mean_outcome_that_the_canonical_error_pools():
     P, y = said_and_came(500, 4, 1.5, 2)
     view = View(P, one_hot(y, 4), np.ones(500))
-    pooled = view.binned(MedianVariance().freeze(view))
+    binned = view.binned(MedianVariance().freeze(view))
     m = fitted(P, y)
-    assert m.values == pytest.approx(pooled.y)
-    assert m.cells.size == len(pooled)
+    assert m.values == pytest.approx(binned.y)
+    assert m.cells.size == len(binned)
 
 
 @kinds
@@ -79,14 +79,14 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
     # Four vectors apart from each other, so that both partitions have a cell for each; the truth is their square root
     # over its sum. Pearson's statistic over 100 samples is χ² with 100 · 4 · 2 degrees of freedom, standard
     # deviation 40: stay within four.
-    said = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]])
-    true, P = powers(said, 0.5), np.repeat(said, 200, axis=0)
+    predicted = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]])
+    true, P = powers(predicted, 0.5), np.repeat(predicted, 200, axis=0)
     rng, total = np.random.default_rng(5), 0.0
     for _ in range(100):
         y = (np.repeat(true, 200, axis=0).cumsum(axis=1) > rng.random((800, 1))).argmax(axis=1)
         m = fitted(P, y, partition=partition, bins=5, min_size=100)
         assert m.cells.size == Distinct().freeze(View(P, one_hot(y, 3))).size
-        total += (200 * (m.apply(said) - true) ** 2 / true).sum()
+        total += (200 * (m.apply(predicted) - true) ** 2 / true).sum()
     assert abs(total - 800) < 4 * 40
 
 
@@ -128,18 +128,18 @@ def test_one_row_is_answered(partition):
 def test_a_saved_map_places_every_row_as_before(partition, k):
     P, y = said_and_came(600, k, 1.5, 7)
     result = fit(SimplexHistogramRule(partition), Predictions(y, P))
-    again = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     fresh = said_and_came(600, k, 1.5, 8)[0]
-    assert (again.map.apply(fresh) == result.map.apply(fresh)).all()
+    assert (restored.map.apply(fresh) == result.map.apply(fresh)).all()
 
 
 def saved(partition, /, **changed):
     P, y = said_and_came(60, 3, 1.5, 9)
-    found = fitted(P, y, partition=partition, bins=2).to_dict()
+    document = fitted(P, y, partition=partition, bins=2).to_dict()
     return (
-        found
+        document
         | {key: value for key, value in changed.items() if key != "cells"}
-        | ({"cells": found["cells"] | changed["cells"]} if "cells" in changed else {})
+        | ({"cells": document["cells"] | changed["cells"]} if "cells" in changed else {})
     )
 
 

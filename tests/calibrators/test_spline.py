@@ -63,8 +63,8 @@ def test_the_roughness_is_the_integral_of_the_squared_second_derivative():
 
 
 def test_an_infinite_place_is_where_the_line_leads_and_a_level_line_stays():
-    rising = Natural(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
-    assert rising(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
+    line = Natural(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+    assert line(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
     level = Natural(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     assert level(np.array([-np.inf, np.inf])).tolist() == [0.5, 0.5]
 
@@ -92,15 +92,17 @@ def test_two_scores_are_met_exactly():
 def test_the_reference_numbers_with_the_roughness_as_penalty():
     # Objective checked by quadrature to 1e-12 (golden/recalibration/spline_lucena.json, "roughness").
     want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
-    knots, told = np.array(want["knots_logit"]), want["roughness"]
-    found = fitted(seen(logit(rows["p"]), rows["y"]), knots, told["lam"])
-    assert found.curve.values == pytest.approx(np.array(told["f_at_knots"]), abs=1e-8)
-    assert expit(found.curve(logit(np.array(told["grid"])))) == pytest.approx(np.array(told["pred_grid"]), abs=1e-8)
-    eta = found.curve(logit(rows["p"]))
-    rough = found.curve.values @ roughness(knots) @ found.curve.values
+    knots, expected = np.array(want["knots_logit"]), want["roughness"]
+    solution = fitted(seen(logit(rows["p"]), rows["y"]), knots, expected["lam"])
+    assert solution.curve.values == pytest.approx(np.array(expected["f_at_knots"]), abs=1e-8)
+    assert expit(solution.curve(logit(np.array(expected["grid"])))) == pytest.approx(
+        np.array(expected["pred_grid"]), abs=1e-8
+    )
+    eta = solution.curve(logit(rows["p"]))
+    rough = solution.curve.values @ roughness(knots) @ solution.curve.values
     loss = (np.logaddexp(0, eta) - rows["y"] * eta).sum()
-    assert (loss + told["lam"] * rough) / len(eta) == pytest.approx(told["value"], abs=1e-12)
-    assert found.converged
+    assert (loss + expected["lam"] * rough) / len(eta) == pytest.approx(expected["value"], abs=1e-12)
+    assert solution.converged
 
 
 def truncated_powers(x, knots):
@@ -113,21 +115,21 @@ def truncated_powers(x, knots):
 def test_the_curves_of_splinecalib_are_curves_of_ours():
     # splinecalib 0.0.13's objective, mean loss + λ|coef|²/m, at its own optimum: value and predictions.
     want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
-    knots, told = np.array(want["knots_logit"]), want["package_objective"]
-    coef = np.array(told["coef"])
+    knots, expected = np.array(want["knots_logit"]), want["package_objective"]
+    coef = np.array(expected["coef"])
     curve = Natural(knots, truncated_powers(knots, knots) @ coef)
     eta = curve(logit(rows["p"]))
-    objective = (np.logaddexp(0, eta) - rows["y"] * eta).mean() + told["lam"] * (coef @ coef) / len(coef)
-    assert objective == pytest.approx(told["objective"], abs=1e-10)
-    assert expit(curve(logit(np.array(told["grid"])))) == pytest.approx(np.array(told["pred_grid"]), abs=1e-10)
+    objective = (np.logaddexp(0, eta) - rows["y"] * eta).mean() + expected["lam"] * (coef @ coef) / len(coef)
+    assert objective == pytest.approx(expected["objective"], abs=1e-10)
+    assert expit(curve(logit(np.array(expected["grid"])))) == pytest.approx(np.array(expected["pred_grid"]), abs=1e-10)
 
 
 def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes_and_weights():
     rng = np.random.default_rng(1)
     x, y, w = np.sort(rng.normal(size=80) * 2), rng.random(80), rng.random(80)
     knots, penalty = np.array([x[0], -1.0, 0.0, 1.0, x[-1]]), 0.7
-    found = fitted(Seen(x, w * y, w * (1 - y)), knots, penalty)
-    B = np.stack([Natural(knots, each)(x) for each in np.eye(5)], axis=1)
+    solution = fitted(Seen(x, w * y, w * (1 - y)), knots, penalty)
+    B = np.stack([Natural(knots, values)(x) for values in np.eye(5)], axis=1)
     K = roughness(knots)
 
     def slope(f):
@@ -136,9 +138,9 @@ def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes
     def loss(f):
         return w @ (np.logaddexp(0, B @ f) - y * (B @ f)) + penalty * f @ K @ f
 
-    assert np.abs(slope(found.curve.values)).max() / w.sum() < 1e-8
-    best = minimize(loss, np.zeros(5), jac=slope, method="BFGS", options={"gtol": 1e-10})
-    assert found.curve.values == pytest.approx(best.x, abs=1e-6)
+    assert np.abs(slope(solution.curve.values)).max() / w.sum() < 1e-8
+    result = minimize(loss, np.zeros(5), jac=slope, method="BFGS", options={"gtol": 1e-10})
+    assert solution.curve.values == pytest.approx(result.x, abs=1e-6)
 
 
 def test_a_large_penalty_gives_the_line_and_a_small_one_the_rate_at_each_knot():
@@ -151,8 +153,8 @@ def test_a_large_penalty_gives_the_line_and_a_small_one_the_rate_at_each_knot():
         expit(line @ [[1] * 3, logit(at)]), abs=1e-4
     )
     # Three scores, three knots: nothing but the penalty keeps the curve from the rates.
-    said, came = np.repeat([0.2, 0.5, 0.8], 10), np.repeat([1, 0, 1, 0, 1, 0], [7, 3, 2, 8, 6, 4])
-    close = spline(both(said), came, knots=3, penalty=1e-9).apply(both([0.2, 0.5, 0.8]))[:, 1]
+    predicted, outcomes = np.repeat([0.2, 0.5, 0.8], 10), np.repeat([1, 0, 1, 0, 1, 0], [7, 3, 2, 8, 6, 4])
+    close = spline(both(predicted), outcomes, knots=3, penalty=1e-9).apply(both([0.2, 0.5, 0.8]))[:, 1]
     assert close == pytest.approx([0.7, 0.2, 0.6], abs=1e-6)
 
 
@@ -175,9 +177,9 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     x = [np.sort(rng.normal(size=n) * 2) for n in (50, 200, 200, 1000, 1000)]
     shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
     rows = [seen(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
-    quick = [fitted(each, spaced(each, 12)) for each in rows]
+    quick = [fitted(data, spaced(data, 12)) for data in rows]
     monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
-    slow = [fitted(each, spaced(each, 12)) for each in rows]
+    slow = [fitted(data, spaced(data, 12)) for data in rows]
     assert [one.freedom for one in quick] == [one.freedom for one in slow]
     assert sum(one.passes for one in quick) < 0.8 * sum(one.passes for one in slow)
 
@@ -272,9 +274,9 @@ def test_a_curve_for_each_class_keeps_rows_whole():
     P, y = said_and_came(3000, 4, 2.0, 0)
     m = spline(P, y)
     assert len(m.curves) == 4
-    fresh, came = said_and_came(3000, 4, 2.0, 1)
+    fresh, y_fresh = said_and_came(3000, 4, 2.0, 1)
     truth = powers(fresh, 0.5)
-    loss = [-np.log(Q[np.arange(3000), came]).mean() for Q in (fresh, m.apply(fresh), truth)]
+    loss = [-np.log(Q[np.arange(3000), y_fresh]).mean() for Q in (fresh, m.apply(fresh), truth)]
     assert loss[2] - 0.005 < loss[1] < loss[0] - 0.1
 
 
@@ -290,8 +292,8 @@ def test_the_reference_numbers_of_the_confidence():
     order = np.argsort(P.max(axis=1))
     s, right = P.max(axis=1)[order], (P.argmax(axis=1) == rows["y"])[order]
     h = np.cumsum(right - s) / 400
-    found = running_curve(np.arange(400) / 399, h, np.ones(400), want["knots"])
-    assert found.values == pytest.approx(np.array(want["coef"]), abs=1e-10)
+    curve = running_curve(np.arange(400) / 399, h, np.ones(400), want["knots"])
+    assert curve.values == pytest.approx(np.array(want["coef"]), abs=1e-10)
 
 
 def test_the_weights_between_neighbors_are_not_swapped():
@@ -351,9 +353,9 @@ def test_what_was_clipped_or_raised_is_noted():
 
 def test_the_confidence_becomes_believable():
     P, y = said_and_came(20_000, 4, 2.0, 0)
-    fresh, came = said_and_came(20_000, 4, 2.0, 1)
+    fresh, y_fresh = said_and_came(20_000, 4, 2.0, 1)
     m = spline(P, y, kind="gupta")
-    right = fresh.argmax(axis=1) == came
+    right = fresh.argmax(axis=1) == y_fresh
     q = m.apply(fresh).max(axis=1)
     for low in (0.4, 0.6, 0.8):  # mean said less share right, in groups of more than 2,000: five standard errors
         inside = (q > low) & (q < low + 0.2)
@@ -411,7 +413,7 @@ def test_a_saved_map_is_checked_value_by_value(kind):
         else {"x": [0.0], "f": [1e30] * len(curve["x"]), "settled": 1, "freedom": -1.0, "passes": 0.5}
     )
     for key, value in wrong.items():
-        kept, curve[key] = curve[key], value
+        original, curve[key] = curve[key], value
         with pytest.raises(InputError, match="TO505"):
             from_dict(document)
-        curve[key] = kept
+        curve[key] = original

@@ -23,10 +23,10 @@ def sums_of(P, y):
 @pytest.mark.parametrize("sureness", [0.2, 1.0, 3.0])
 def test_every_start_leads_to_the_same_place(sureness, start):
     P, y = said_and_came(300, 4, sureness, 0)
-    found, passes = steepness(sums_of(P, y), start)
-    assert found == pytest.approx(steepness(sums_of(P, y))[0], rel=1e-11)
-    assert passes < 25
-    assert abs(sums_of(P, y)(found).gradient[0]) / 300 < 1e-10
+    beta, n_passes = steepness(sums_of(P, y), start)
+    assert beta == pytest.approx(steepness(sums_of(P, y))[0], rel=1e-11)
+    assert n_passes < 25
+    assert abs(sums_of(P, y)(beta).gradient[0]) / 300 < 1e-10
 
 
 @pytest.mark.parametrize("start", [LOWEST, 0.5, 1.0, 30.0, HIGHEST])
@@ -123,9 +123,9 @@ def test_a_fit_copies_neither_probabilities_nor_labels():
 def test_the_floor_is_counted_alike_for_labels_shares_and_every_type():
     P = np.array([[1e-12, 0.5, 0.5], [1e-13, 0.5, 0.5], [0.0, 1.0, 0.0]])
     y = np.array([0, 0, 1])
-    wanted = "touched 3 of 9 probabilities, 1 of which came"
+    expected = "touched 3 of 9 probabilities, 1 of which came"
     for Y in (y, one_hot(y, 3)):
-        assert wanted in touched(P, Y, 1e-12)[0].text
+        assert expected in touched(P, Y, 1e-12)[0].text
     # As float32, 1e-12 is less than 1e-12.
     narrow = P.astype(np.float32)
     assert narrow[0, 0].astype(float) < 1e-12

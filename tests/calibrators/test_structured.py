@@ -79,9 +79,9 @@ def test_few_classes_get_a_matrix_and_many_a_vector():
 
 @pytest.mark.parametrize("form", ["vector", "matrix"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(form):
-    found = surplus(StructuredRule(form=form), 400, 7, games=10, seed=3)
+    excess = surplus(StructuredRule(form=form), 400, 7, games=10, seed=3)
     parameters = effective(scaled(7, 400.0, diagonal=7), 400, 7, seed=3) if form == "matrix" else 13
-    assert found.mean() < derived_chance(1 + parameters, 400, 10)  # and the temperature
+    assert excess.mean() < derived_chance(1 + parameters, 400, 10)  # and the temperature
 
 
 def test_with_many_rows_it_reaches_what_only_a_matrix_can():

@@ -57,9 +57,9 @@ def test_an_independent_minimizer_finds_the_same_with_votes_and_weights():
     def loss(beta):
         return -(w[:, None] * Y * np.log(powers(P, beta))).sum()
 
-    found = minimize_scalar(loss, bounds=(0.001, 10), method="bounded", options={"xatol": 1e-9}).x
+    optimum = minimize_scalar(loss, bounds=(0.001, 10), method="bounded", options={"xatol": 1e-9}).x
     # A minimizer that compares values resolves sqrt(eps) of the parameter at best.
-    assert m.beta == pytest.approx(found, abs=1e-6)
+    assert m.beta == pytest.approx(optimum, abs=1e-6)
 
 
 def test_the_estimate_is_within_its_standard_error_of_the_truth():
@@ -119,14 +119,14 @@ def test_it_converges_whatever_the_truth(truth):
 
 def test_a_fit_over_batches_is_the_fit_of_all():
     P, y = said_and_came(500, 3, 1.6, 6)
-    Y, rule = one_hot(y, 3), TemperatureRule()
+    Y, spec = one_hot(y, 3), TemperatureRule()
 
-    def passes(beta):
+    def batch_sums(beta):
         parts = [slice(0, 100), slice(100, 101), slice(101, 500)]
         sums = [softmax_linear(np.log(P[r])[:, :, None], Y[r], np.ones(len(Y[r])), np.array([beta])) for r in parts]
         return sums[0] + sums[1] + sums[2]
 
-    assert steepness(passes)[0] == pytest.approx(rule.fit(P, Y, np.ones(500)).beta, rel=1e-12)
+    assert steepness(batch_sums)[0] == pytest.approx(spec.fit(P, Y, np.ones(500)).beta, rel=1e-12)
 
 
 def test_the_map_with_beta_one_changes_nothing():
@@ -134,7 +134,7 @@ def test_the_map_with_beta_one_changes_nothing():
     assert TemperatureMap(1.0).apply(P) == pytest.approx(P, abs=1e-15)
 
 
-@pytest.mark.parametrize("floor", [0, -1, 0.5, "x", True])
-def test_a_floor_out_of_range_is_refused(floor):
+@pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
+def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        TemperatureRule(floor=floor)
+        TemperatureRule(floor=min_prob)

@@ -38,9 +38,9 @@ def test_the_reference_temperature():
     assert m.inner.beta == pytest.approx(want["ts_beta"], abs=3e-8)
 
 
-def top_loss(P, came, w, beta):
+def top_loss(P, correct, w, beta):
     s = powers(P, beta).max(axis=1)
-    return -(w * (came * np.log(s) + (1 - came) * np.log(1 - s))).sum()
+    return -(w * (correct * np.log(s) + (1 - correct) * np.log(1 - s))).sum()
 
 
 def test_an_independent_minimizer_finds_the_same_temperature_with_votes_and_weights():
@@ -48,21 +48,21 @@ def test_an_independent_minimizer_finds_the_same_temperature_with_votes_and_weig
     P, y = said_and_came(300, 4, 1.8, 1)
     Y, w = 0.7 * one_hot(y, 4) + 0.3 * rng.dirichlet(np.ones(4), 300), rng.random(300)
     m = TopVsAllRule().fit(P, Y, w)
-    came = Y[np.arange(300), P.argmax(axis=1)]
-    found = minimize_scalar(
-        lambda beta: top_loss(P, came, w, beta), bounds=(0.1, 3), method="bounded", options={"xatol": 1e-9}
+    correct = Y[np.arange(300), P.argmax(axis=1)]
+    optimum = minimize_scalar(
+        lambda beta: top_loss(P, correct, w, beta), bounds=(0.1, 3), method="bounded", options={"xatol": 1e-9}
     ).x
-    assert m.inner.beta == pytest.approx(found, abs=1e-6)  # a minimizer that compares values resolves no more
+    assert m.inner.beta == pytest.approx(optimum, abs=1e-6)  # a minimizer that compares values resolves no more
 
 
 def test_the_slopes_are_those_of_the_loss():
     rng = np.random.default_rng(2)
     P, Y, w = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 50), rng.random(50)
-    came = Y[np.arange(50), P.argmax(axis=1)]
+    correct = Y[np.arange(50), P.argmax(axis=1)]
     for beta in (0.3, 1.0, 2.5):
         h = 1e-5  # central differences: h² of the third derivative and eps/h of rounding
         first, second = slopes(P, Y, w, 1e-12, beta)
-        up, down = (top_loss(P, came, w, beta + step) for step in (h, -h))
+        up, down = (top_loss(P, correct, w, beta + step) for step in (h, -h))
         assert first == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
         up, down = (slopes(P, Y, w, 1e-12, beta + step)[0] for step in (h, -h))
         assert second == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
@@ -128,8 +128,8 @@ def test_every_label_stays_and_rows_sum_to_one(calibrator):
 def test_told_and_read_again_it_is_the_same_map(calibrator):
     P, y = said_and_came(200, 4, 2.0, 6)
     result = fit(TopVsAllRule(calibrator), Predictions(y, P))
-    again = from_dict(result.to_dict())
-    assert (again.predict_proba(P) == result.predict_proba(P)).all()
+    restored = from_dict(result.to_dict())
+    assert (restored.predict_proba(P) == result.predict_proba(P)).all()
     assert result.settings == {"calibrator": "top_vs_all", "inner": calibrator}
     assert result.map.said().startswith(f"{calibrator} of the largest")
 
@@ -156,7 +156,10 @@ def test_always_right_and_never_right_end_at_the_range_and_say_so():
     wrong = fit(TopVsAllRule(), Predictions(P.argmin(axis=1), P))
     assert (right.map.inner.beta, wrong.map.inner.beta) == (HIGHEST, LOWEST)
     assert not right.map.converged
-    assert [[note.code for note in each.notes] for each in (right, wrong)] == [["TN503"], ["TN142", "TN504"]]
+    assert [[note.code for note in calibrator.notes] for calibrator in (right, wrong)] == [
+        ["TN503"],
+        ["TN142", "TN504"],
+    ]
 
 
 @pytest.mark.parametrize("calibrator", ["auto", "top_vs_all", 3, TopVsAllRule()])
@@ -171,8 +174,8 @@ def test_an_unknown_name_lists_the_near_ones():
 
 
 def test_a_fit_to_logits_is_refused():
-    rules = [CALIBRATORS.load(name) for name in CALIBRATORS.names()]
-    on_logits = next(rule for rule in rules if "logits" in rule.__dataclass_fields__)
+    spec_types = [CALIBRATORS.load(name) for name in CALIBRATORS.names()]
+    on_logits = next(spec_type for spec_type in spec_types if "logits" in spec_type.__dataclass_fields__)
     with pytest.raises(InputError, match="TO203"):
         TopVsAllRule(on_logits(logits=True))
 

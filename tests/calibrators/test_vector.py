@@ -68,29 +68,29 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
     R = np.exp(a * np.log(P) + b)
     y = labels(R / R.sum(axis=1, keepdims=True), rng)
     m = fitted(P, y, penalty=0)
-    off = np.column_stack([m.weights - a, m.bias - b]).reshape(-1)
+    deviation = np.column_stack([m.weights - a, m.bias - b]).reshape(-1)
     theta = np.column_stack([m.weights, m.bias]).reshape(-1)
     H = by_class(np.log(P)[:, :, None], one_hot(y, 3), np.ones(20_000), theta).hessian
-    assert off @ H @ off < chi2.isf(1e-4, 5)  # Wald's statistic has 2K − 1 degrees of freedom
+    assert deviation @ H @ deviation < chi2.isf(1e-4, 5)  # Wald's statistic has 2K − 1 degrees of freedom
 
 
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance():
     # Unpenalized MCLLO on n = 396, K = 7 was worse than doing nothing (log loss .565 against .501).
-    found = surplus(VectorRule(), 400, 7, games=20, seed=1)
-    assert found.mean() < derived_chance(13, 400, 20)
+    excess = surplus(VectorRule(), 400, 7, games=20, seed=1)
+    assert excess.mean() < derived_chance(13, 400, 20)
 
 
 def test_the_default_penalty_is_worth_it_on_sharp_rows():
     # Rows so sure that hardly one in ten surprises: few of 300 say anything about a slope.
-    kept, left = (surplus(VectorRule(penalty=p), 300, 7, 6, seed=2, sharpness=5.0).mean() for p in (0.5, 0))
-    assert kept < left
+    penalized, unpenalized = (surplus(VectorRule(penalty=p), 300, 7, 6, seed=2, sharpness=5.0).mean() for p in (0.5, 0))
+    assert penalized < unpenalized
 
 
 def test_a_class_that_never_came_keeps_its_column_and_is_noted():
     P, y = said_and_came(300, 4, 1.5, 3)
-    seen = y != 2
+    mask = y != 2
     for penalty, converged in ((0.5, True), (0, False)):
-        result = fit(VectorRule(penalty=penalty), Predictions(y[seen], P[seen], classes=range(4)))
+        result = fit(VectorRule(penalty=penalty), Predictions(y[mask], P[mask], classes=range(4)))
         assert result.map.converged is converged
         assert "TN501" in [note.code for note in result.notes]
         assert ("TN532" in [note.code for note in result.notes]) is not converged
@@ -99,7 +99,7 @@ def test_a_class_that_never_came_keeps_its_column_and_is_noted():
         assert (Q[:, 2] > 0).all()
         # The slope by its bias vanishes: what it is given over all rows is −2λb.
         pull = 2 * max(penalty, SLIGHT) * result.map.bias[2]
-        assert Q[seen][:, 2].sum() == pytest.approx(-pull, abs=1e-6)
+        assert Q[mask][:, 2].sum() == pytest.approx(-pull, abs=1e-6)
 
 
 @pytest.mark.parametrize("penalty", [0, 0.5])
@@ -146,8 +146,8 @@ def test_slopes_below_zero_and_few_rows_are_noted():
     P, y = said_and_came(60, 3, 1.0, 7)
     codes = [note.code for note in fit(VectorRule(penalty=0), Predictions((y + 1) % 3, P[:, ::-1])).notes]
     assert "TN533" in codes or "TN535" in codes
-    few = fit(VectorRule(penalty=0), Predictions(y[:49], P[:49])).notes
-    assert any("49 rows for 5 parameters" in note.text for note in few)
+    notes = fit(VectorRule(penalty=0), Predictions(y[:49], P[:49])).notes
+    assert any("49 rows for 5 parameters" in note.text for note in notes)
     assert not any(note.code == "TN535" for note in fit(VectorRule(), Predictions(y[:49], P[:49])).notes)
     assert not any(note.code == "TN535" for note in fit(VectorRule(penalty=0), Predictions(y, P)).notes)
 

@@ -26,13 +26,13 @@ def ends(m, p):
     return low[:, 1], high[:, 1]
 
 
-def refitted(p, y, w, s, came):
+def refitted(p, y, w, s, outcome):
     """The isotonic fit at s with a row (s, came) of weight 1 added, by scipy, tied scores pooled."""
     x, where = np.unique(np.append(p, s), return_inverse=True)
     mass = np.bincount(where, np.append(w, 1.0))
-    seen = np.bincount(where, np.append(w * y, came))
-    kept = mass > 0
-    return isotonic_regression(seen[kept] / mass[kept], weights=mass[kept]).x[np.searchsorted(x[kept], s)]
+    event_sums = np.bincount(where, np.append(w * y, outcome))
+    mask = mass > 0
+    return isotonic_regression(event_sums[mask] / mass[mask], weights=mass[mask]).x[np.searchsorted(x[mask], s)]
 
 
 def test_the_ends_are_two_isotonic_fits_worked_by_hand():
@@ -85,13 +85,13 @@ def test_every_end_is_the_fit_with_the_row_added(seed):
 def test_one_of_the_two_ends_is_calibrated_whatever_the_model():
     # Vovk & Petej's theorem: E(y − p_y) = 0 exactly, where p_y is the end of the outcome itself, for calibration sets
     # of any size. 2,000 sets of 20 rows and one test row each: the mean has a standard error below .5/√2000 = .011.
-    rng, off = np.random.default_rng(0), []
+    rng, residuals = np.random.default_rng(0), []
     for _ in range(2000):
         p = rng.random(21)
         y = (rng.random(21) < p**3).astype(int)
         low, high = ends(fitted(both(p[:20]), y[:20]), p[20:])
-        off.append(y[20] - (high[0] if y[20] else low[0]))
-    assert abs(np.mean(off)) < 4 * np.std(off) / np.sqrt(2000)
+        residuals.append(y[20] - (high[0] if y[20] else low[0]))
+    assert abs(np.mean(residuals)) < 4 * np.std(residuals) / np.sqrt(2000)
 
 
 def test_the_merged_probability_lies_between_the_ends_and_is_never_certain():
@@ -176,8 +176,8 @@ def test_a_pair_without_rows_says_one_half_and_is_noted():
     # Of classes 2 and 3 nothing is known but that neither came beside 0 and 1.
     assert (Q[:, 2:].sum(axis=1) < 0.5).all()
     assert result.map.curves[-1].size == 0
-    again = from_dict(result.to_dict())
-    assert (again.predict_proba(P) == Q).all()
+    restored = from_dict(result.to_dict())
+    assert (restored.predict_proba(P) == Q).all()
 
 
 def test_equal_ratios_are_ties_though_they_round_differently():

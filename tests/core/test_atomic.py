@@ -32,7 +32,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder in which, after the test, no file lies that the test did not name."""
     yield tmp_path
-    assert [each.name for each in tmp_path.rglob(".*")] == []
+    assert [path.name for path in tmp_path.rglob(".*")] == []
 
 
 def write(path: Path | str, content: bytes = b"new") -> None:
@@ -77,8 +77,8 @@ def test_a_file_that_was_there_keeps_its_owner(folder: Path) -> None:
     (folder / "f").write_bytes(b"old")
     os.chown(folder / "f", 1234, 5678)
     write(folder / "f")
-    found = (folder / "f").stat()
-    assert (found.st_uid, found.st_gid) == (1234, 5678)
+    stat = (folder / "f").stat()
+    assert (stat.st_uid, stat.st_gid) == (1234, 5678)
 
 
 @pytest.mark.usefixtures("way")
@@ -110,7 +110,7 @@ def test_a_write_that_fails_leaves_what_was_there(folder: Path, problem: BaseExc
     for name in ("f", "g"):
         with pytest.raises((KeyboardInterrupt, RuntimeError, InputError)):
             fail(folder / name, problem)
-    assert [each.name for each in folder.iterdir()] == ["f"]
+    assert [path.name for path in folder.iterdir()] == ["f"]
     assert (folder / "f").read_bytes() == b"old"
 
 
@@ -133,11 +133,11 @@ def test_the_longest_name_of_a_file_system_can_be_written(folder: Path) -> None:
 @pytest.mark.usefixtures("way")
 def test_several_writers_of_one_file_each_write_a_whole_one(folder: Path) -> None:
     contents = [bytes([65 + i]) * 1_000_000 for i in range(4)]
-    threads = [threading.Thread(target=write, args=(folder / "f", each)) for each in contents]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    threads = [threading.Thread(target=write, args=(folder / "f", content)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert (folder / "f").read_bytes() in contents
 
 
@@ -155,7 +155,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monk
     (left,) = folder.iterdir()  # one for all, and not one for each
     assert left.name.startswith(".trueodds-")
     write(folder / "f")
-    assert [each.name for each in folder.iterdir()] == ["f"]
+    assert [path.name for path in folder.iterdir()] == ["f"]
 
 
 def test_what_another_writer_is_still_writing_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,12 +184,12 @@ def test_a_file_of_somebody_else_by_that_name_is_not_touched(folder: Path, monke
 
 def test_a_pipe_is_written_and_stays(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append((folder / "pipe").read_bytes()))
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append((folder / "pipe").read_bytes()))
     reader.start()
     write(folder / "pipe")
     reader.join()
-    assert found == [b"new"]
+    assert received == [b"new"]
     assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
 
 
@@ -250,7 +250,7 @@ def test_a_place_that_cannot_be_written_is_a_coded_error(folder: Path, name: str
     with pytest.raises(InputError, match=why) as caught:
         write(f"{folder}/{name}")
     assert caught.value.code == "TO407"
-    assert [each.name for each in folder.iterdir()] == ["f"]
+    assert [path.name for path in folder.iterdir()] == ["f"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
@@ -295,9 +295,9 @@ def test_permissions_are_those_of_open() -> None:
             check=False,
         )
         assert ran.returncode == 0, ran.stderr
-        said = ran.stdout.splitlines()
-        assert [line[:8] for line in said] == ["[TO407] ", "[TO407] ", "written", "[TO407] ", "written"]
-        assert all("Permission denied" in line for line in said if line != "written")
-        assert [(folder / each).read_bytes() for each in names[1:]] == [b"old", b"new", b"old", b"new"]
+        lines = ran.stdout.splitlines()
+        assert [line[:8] for line in lines] == ["[TO407] ", "[TO407] ", "written", "[TO407] ", "written"]
+        assert all("Permission denied" in line for line in lines if line != "written")
+        assert [(folder / name).read_bytes() for name in names[1:]] == [b"old", b"new", b"old", b"new"]
         (folder / "locked").chmod(0o755)
-        assert len([each for each in folder.rglob("*") if each.is_file()]) == 4
+        assert len([path for path in folder.rglob("*") if path.is_file()]) == 4

@@ -40,7 +40,7 @@ def test_no_message_is_longer_than_400_characters(problem: str, got: str, fix: s
     error = InputError("TO102", problem, got, fix)
     assert len(str(error)) <= LONGEST == 400
     assert "\n" not in str(error)
-    assert all(text for given, text in ((problem, error.problem), (got, error.got), (fix, error.fix)) if given)
+    assert all(text for original, text in ((problem, error.problem), (got, error.got), (fix, error.fix)) if original)
 
 
 def test_a_short_message_is_not_touched() -> None:
@@ -56,7 +56,7 @@ def test_of_a_long_value_begin_and_end_are_kept() -> None:
 
 
 def test_a_text_is_shortened_in_its_middle_to_the_letter() -> None:
-    assert [shortened("abcdefghij", most) for most in (10, 9, 4, 1)] == ["abcdefghij", "abcdef…ij", "ab…j", "…"]
+    assert [shortened("abcdefghij", length) for length in (10, 9, 4, 1)] == ["abcdefghij", "abcdef…ij", "ab…j", "…"]
 
 
 def test_the_limit_outlives_the_way_to_another_process() -> None:

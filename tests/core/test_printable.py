@@ -79,9 +79,9 @@ def test_json_for_a_terminal_is_the_same_document() -> None:
 
 def test_json_without_surrogates_can_be_encoded_and_keeps_all_other_text() -> None:
     document = ["a\udcffb", "\\udcff", "\U0001f600", "\\\udc80"]
-    found = json.loads(without_surrogates(json.dumps(document)))
-    assert found == ["a\\udcffb", "\\udcff", "\U0001f600", "\\\\udc80"]
-    json.dumps(found, ensure_ascii=False).encode()
+    parsed = json.loads(without_surrogates(json.dumps(document)))
+    assert parsed == ["a\\udcffb", "\\udcff", "\U0001f600", "\\\\udc80"]
+    json.dumps(parsed, ensure_ascii=False).encode()
 
 
 def test_surrogates_are_told_from_pairs() -> None:
@@ -125,8 +125,8 @@ def test_every_result_shows_names_from_data_without_their_controls() -> None:
     shown = {}
     for kind, result in results().items():
         texts = [str(result)] if kind in ("Recalibration", "SelectiveRisk") else [str(result), repr(result)]
-        told = (getattr(result, name, None) for name in ("describe", "summary", "_repr_html_"))
-        texts += [each() for each in told if callable(each)]
+        methods = (getattr(result, name, None) for name in ("describe", "summary", "_repr_html_"))
+        texts += [method() for method in methods if callable(method)]
         shown[kind] = any("\\x1b[31mZQ" in text for text in texts)
         for text in texts:
             assert printable_lines(text) == text, kind
@@ -136,7 +136,7 @@ def test_every_result_shows_names_from_data_without_their_controls() -> None:
 
 def test_a_fitted_map_is_described_without_controls() -> None:
     class Named(type(to.fit(to.Predictions([0, 1] * 9, [0.4, 0.6] * 9), "identity").map)):
-        def said(self) -> str:
+        def describe(self) -> str:
             return f"for {ESCAPE}"
 
     assert Fitted(Named(), (0, 1), 18).describe() == "identity · for \\x1b[31mZQ\\u202e\\n\\x85 · n=18 · 2 classes"

@@ -129,13 +129,13 @@ def test_the_field_s_words_are_told_what_they_are_called_here(verb: str, word: s
 @pytest.mark.parametrize(
     ("call", "word", "hint"),
     [
-        (lambda preds, **given: to.measure(preds, "ece", **given), "n_bootstrap", "Did you mean resamples?"),
-        (lambda preds, **given: to.measure(preds, "ece", **given), "confidence_level", "Did you mean level?"),
-        (lambda preds, **given: to.compare(preds, preds, "ece", **given), "n_boot", "Did you mean resamples?"),
-        (lambda preds, **given: to.compare(preds, preds, "ece", **given), "conf_level", "Did you mean level?"),
-        (lambda preds, **given: to.test(preds, "cox", **given), "confidence_level", "Did you mean level?"),
-        (lambda preds, **given: to.test(preds, "consistency", **given), "n_bootstrap", "Did you mean resamples?"),
-        (lambda preds, **given: to.measure(preds, "ece", **given), "n_bins", "Did you mean bins?"),
+        (lambda preds, **settings: to.measure(preds, "ece", **settings), "n_bootstrap", "Did you mean resamples?"),
+        (lambda preds, **settings: to.measure(preds, "ece", **settings), "confidence_level", "Did you mean level?"),
+        (lambda preds, **settings: to.compare(preds, preds, "ece", **settings), "n_boot", "Did you mean resamples?"),
+        (lambda preds, **settings: to.compare(preds, preds, "ece", **settings), "conf_level", "Did you mean level?"),
+        (lambda preds, **settings: to.test(preds, "cox", **settings), "confidence_level", "Did you mean level?"),
+        (lambda preds, **settings: to.test(preds, "consistency", **settings), "n_bootstrap", "Did you mean resamples?"),
+        (lambda preds, **settings: to.measure(preds, "ece", **settings), "n_bins", "Did you mean bins?"),
     ],
 )
 def test_a_keyword_of_the_verb_is_found_under_its_other_names(call: Any, word: str, hint: str) -> None:
@@ -154,9 +154,9 @@ def test_what_measures_no_calibration_is_said_to_be_none(word: str) -> None:
 
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
     names = [f"name_{i}" for i in range(1000)]
-    said = listed(names)
-    assert said.startswith("Known: name_0, name_1, ")
-    assert len(said) < 240
-    shown = said.count("name_")
-    assert said.endswith(f" and {1000 - shown} more.")
+    text = listed(names)
+    assert text.startswith("Known: name_0, name_1, ")
+    assert len(text) < 240
+    shown = text.count("name_")
+    assert text.endswith(f" and {1000 - shown} more.")
     assert listed(["x" * 500]) == f"Known: {'x' * 500}."

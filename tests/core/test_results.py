@@ -107,10 +107,16 @@ def test_json_is_strict() -> None:
         parts={"class:0": math.inf},
         settings={"a": np.float64("nan"), "b": np.arange(2), "c": (1, np.int64(2)), "d": {"e": np.bool_(True)}},
     )
-    told = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
-    assert told["value"] is told["noise_floor"] is told["interval"]["low"] is told["interval"]["high"] is None
-    assert told["parts"] == {"class:0": None}
-    assert told["settings"] == {"a": None, "b": [0, 1], "c": [1, 2], "d": {"e": True}}
+    document = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
+    assert (
+        document["value"]
+        is document["noise_floor"]
+        is document["interval"]["low"]
+        is document["interval"]["high"]
+        is None
+    )
+    assert document["parts"] == {"class:0": None}
+    assert document["settings"] == {"a": None, "b": [0, 1], "c": [1, 2], "d": {"e": True}}
     json.dumps(VERDICT.to_dict(), allow_nan=False)
 
 
@@ -136,32 +142,32 @@ def test_every_result_shows_its_notes_in_print_and_in_a_notebook_and_is_one_line
     y = (np.random.default_rng(1).random(200) < p).astype(int)
     a, b = (to.Predictions(y, q, group={"g": np.arange(200) % 2}) for q in (p, p**2))
     draws = {"resamples": 50}
-    found = [
+    results = [
         to.measure(a, "ece", resamples=20), to.test(a, **draws), to.compare(a, b, "brier", **draws),
         to.compare({"a": a, "b": b}, "brier", **draws), to.power(a, effect=0.1, simulations=20), by_group(a, **draws),
         to.fit(a, "auto"), to.draw(a), answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
     ]  # fmt: skip
-    for each in found:
-        assert each.notes, each
-        assert str(each).splitlines()[-len(each.notes) :] == [f"  {note}" for note in each.notes]
-        assert "\n" not in repr(each)
-        assert "TN" not in repr(each)
-        if not isinstance(each, Diagram):  # shown as a picture
-            assert all(note.code in each._repr_html_() for note in each.notes)
+    for result in results:
+        assert result.notes, result
+        assert str(result).splitlines()[-len(result.notes) :] == [f"  {note}" for note in result.notes]
+        assert "\n" not in repr(result)
+        assert "TN" not in repr(result)
+        if not isinstance(result, Diagram):  # shown as a picture
+            assert all(note.code in result._repr_html_() for note in result.notes)
 
 
 def test_an_audit_s_notes_are_those_that_it_prints() -> None:
     p = np.random.default_rng(0).random(300)
     y = (np.random.default_rng(1).random(300) < p**2).astype(int)
-    found = to.audit(to.Predictions(y, p), resamples=99)
-    printed = str(found).partition("\nNotes\n")[2]
-    assert {note.code for note in found.notes} == set(re.findall(r"\[(TN\d{3})\]", printed))
-    assert "TN246" in {note.code for note in found.notes}  # of a diagram
-    assert len(set(found.notes)) == len(found.notes)
+    report = to.audit(to.Predictions(y, p), resamples=99)
+    printed = str(report).partition("\nNotes\n")[2]
+    assert {note.code for note in report.notes} == set(re.findall(r"\[(TN\d{3})\]", printed))
+    assert "TN246" in {note.code for note in report.notes}  # of a diagram
+    assert len(set(report.notes)) == len(report.notes)
 
 
 @pytest.mark.parametrize(
-    ("x", "said"),
+    ("x", "text"),
     [
         (None, "–"),
         (0, "0"),
@@ -179,8 +185,8 @@ def test_an_audit_s_notes_are_those_that_it_prints() -> None:
         (math.nan, "nan"),
     ],
 )
-def test_a_figure_reads_well(x: float | None, said: str) -> None:
-    assert figure(x) == said
+def test_a_figure_reads_well(x: float | None, text: str) -> None:
+    assert figure(x) == text
 
 
 def test_a_figure_keeps_what_it_shows_within_half_of_its_last_digit() -> None:

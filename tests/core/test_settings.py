@@ -40,7 +40,7 @@ TWO = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
 
 
 @pytest.mark.parametrize(
-    ("value", "hint", "kept"),
+    ("value", "hint", "expected"),
     [
         (np.int64(5), Count, 5),
         (np.float32(0.5), Level, 0.5),
@@ -58,9 +58,9 @@ TWO = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
     ],
     ids=kind,
 )
-def test_numpy_scalars_are_kept_as_python_s_and_sequences_as_tuples(value: Any, hint: Any, kept: Any) -> None:
-    found = check("x", value, hint)
-    assert (found, type(found)) == (kept, type(kept))
+def test_numpy_scalars_are_kept_as_python_s_and_sequences_as_tuples(value: Any, hint: Any, expected: Any) -> None:
+    actual = check("x", value, hint)
+    assert (actual, type(actual)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(
@@ -161,21 +161,21 @@ def test_a_lens_of_thousands_of_digits_or_brackets_is_refused(text: str) -> None
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
 def test_every_setting_of_every_member_has_an_annotation_that_is_checked(registry: Any) -> None:
     for name in registry.names():
-        member = registry.load(name)
-        assert issubclass(member, Settings)
-        assert set(declared(member)) == {each.name for each in dataclasses.fields(member) if each.init}, name
+        method = registry.load(name)
+        assert issubclass(method, Settings)
+        assert set(declared(method)) == {field.name for field in dataclasses.fields(method) if field.init}, name
 
 
 def bare(hint: Any) -> bool:
     """Whether an annotation lets any number through."""
     if get_origin(hint) in (Annotated, Callable):
         return False
-    return hint in (int, float) or any(bare(each) for each in get_args(hint))
+    return hint in (int, float) or any(bare(arg) for arg in get_args(hint))
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
 def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
-    found = {
+    unranged = {
         (name, setting)
         for name in registry.names()
         for setting, (hint, _) in declared(registry.load(name)).items()
@@ -185,7 +185,7 @@ def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
         ("kernel", "bandwidth"), ("reliability_curve", "bandwidth"), ("prior_shift", "priors"),
         ("recalibration_lines", "classes"), ("mcllo_parameters", "classes"),
     }  # fmt: skip
-    assert found <= known
+    assert unranged <= known
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)

@@ -28,8 +28,8 @@ def codes(diagram):
 
 
 def part(diagram, name):
-    mine = diagram.table["part"] == name
-    return {key: column[mine] for key, column in diagram.table.items()}
+    mask = diagram.table["part"] == name
+    return {key: column[mask] for key, column in diagram.table.items()}
 
 
 def anchors(name):
@@ -58,16 +58,16 @@ def off():
 def test_the_belt_is_that_of_givitir(name, level):
     # golden anchors r_packages.giviti.belt_*; R's own optimizer is loose by 2.5e-7, as a second program found.
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
-    seen = anchors(name)
-    few = condensed(seen, Logits.of(seen, 0.0, "x"))
-    found = belt(few, (level,), r["p"]).table
-    assert found[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
-    assert found[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
-    diagram = CalibrationBelt(levels=[level])([seen])
+    view = anchors(name)
+    reduced = condensed(view, Logits.of(view, 0.0, "x"))
+    table = belt(reduced, (level,), r["p"]).table
+    assert table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
+    assert table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
+    diagram = CalibrationBelt(levels=[level])([view])
     assert diagram.panels["degree"][0] == r["m"]
     rows = part(diagram, "belt")
-    assert (rows["x_low"][0], rows["x_low"][-1]) == (seen.p.min(), seen.p.max())
-    exact = belt(seen, (level,), rows["x_low"][::25]).table
+    assert (rows["x_low"][0], rows["x_low"][-1]) == (view.p.min(), view.p.max())
+    exact = belt(view, (level,), rows["x_low"][::25]).table
     assert rows["low"][::25] == pytest.approx(exact[f"low_{level:g}"], abs=1e-9)
     assert rows["high"][::25] == pytest.approx(exact[f"high_{level:g}"], abs=1e-9)
 
@@ -91,16 +91,20 @@ def test_of_a_model_fitted_on_these_rows_it_is_the_internal_test_of_givitir():
 @pytest.mark.parametrize("power", [1.0, 1.15])
 def test_few_cells_have_the_likelihood_of_many_rows(power):
     rows = many(6000, power=power)
-    few = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert len(few) <= FEW < len(np.unique(rows.p))
+    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    assert len(reduced) <= FEW < len(np.unique(rows.p))
     # weight, and the first three moments of the log odds, of what came and of what did not
-    for came in (0.0, 1.0):
-        x, z, w = logit(rows.p[rows.y == came]), logit(few.p[few.y == came]), few.w[few.y == came]
+    for outcome in (0.0, 1.0):
+        x, z, w = (
+            logit(rows.p[rows.y == outcome]),
+            logit(reduced.p[reduced.y == outcome]),
+            reduced.w[reduced.y == outcome],
+        )
         for power_of_x in range(4):
             assert w @ z**power_of_x == pytest.approx((x**power_of_x).sum(), rel=1e-9)
-    assert GiViTI().on(few).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
+    assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
     at = [0.01, 0.2, 0.5, 0.8, 0.99]
-    ours, theirs = (belt(each, (0.95,), at).table for each in (few, rows))
+    ours, theirs = (belt(view, (0.95,), at).table for view in (reduced, rows))
     for name, column in theirs.items():
         assert ours[name] == pytest.approx(column, abs=1e-8)
 
@@ -108,11 +112,11 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
 def test_few_cells_with_unequal_weights_come_near():
     w = np.random.default_rng(1).choice([1.0, 4.0], 3000)
     rows = many(3000, w=w)
-    few = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert len(few) <= FEW
-    assert few.w.sum() == pytest.approx(w.sum())
-    assert few.sums("ww").sum() == pytest.approx((w**2).sum())
-    ours, theirs = (belt(each, (0.95,), [0.1, 0.5, 0.9]).table for each in (few, rows))
+    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    assert len(reduced) <= FEW
+    assert reduced.w.sum() == pytest.approx(w.sum())
+    assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
+    ours, theirs = (belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
     for name, column in theirs.items():
         assert ours[name] == pytest.approx(column, abs=1e-5)
 
@@ -121,17 +125,17 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
     rng = np.random.default_rng(2)
     p = rng.integers(1, 20, 4000) / 20
     rows = View(p, (rng.random(4000) < p**1.1).astype(float))
-    few = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert few.p.tolist() == np.unique(p).tolist()
-    assert GiViTI().on(few).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-10)
+    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    assert reduced.p.tolist() == np.unique(p).tolist()
+    assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-10)
 
 
 def test_scores_at_the_ends_of_the_floats_stay_inside():
     p = np.concatenate([np.geomspace(5e-324, 0.4, 900), 1 - np.geomspace(2.0**-53, 0.4, 900)])
     rows = View(p, np.tile([0.0, 1.0], 900))
-    few = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert ((few.p > 0) & (few.p < 1)).all()
-    assert few.w.sum() == pytest.approx(1800)
+    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    assert ((reduced.p > 0) & (reduced.p < 1)).all()
+    assert reduced.w.sum() == pytest.approx(1800)
 
 
 def test_where_the_belt_leaves_the_diagonal_is_told_drawn_and_returned():
@@ -140,27 +144,27 @@ def test_where_the_belt_leaves_the_diagonal_is_told_drawn_and_returned():
     assert set(ranges) == {"view", "level", "side", "start", "stop"}
     at95 = ranges["level"] == 0.95
     assert ranges["side"][at95].tolist() == ["above", "below"]
-    (over, under), (start, stop) = np.flatnonzero(at95), (ranges["start"], ranges["stop"])
-    assert stop[over] < 0.5 < start[under]
+    (above, below), (start, stop) = np.flatnonzero(at95), (ranges["start"], ranges["stop"])
+    assert stop[above] < 0.5 < start[below]
     # the narrower belt is off over more
-    assert stop[ranges["level"] == 0.8].max() >= stop[under]
-    assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[under]
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said == (
-        f"The belt is over the diagonal (it says too little) from {100 * start[over]:.0f} % to {100 * stop[over]:.0f} % "
-        f"and under it (it says too much) from {100 * start[under]:.0f} % to {100 * stop[under]:.0f} %, "
+    assert stop[ranges["level"] == 0.8].max() >= stop[below]
+    assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[below]
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding == (
+        f"The belt is over the diagonal (it says too little) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
+        f"and under it (it says too much) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} %, "
         "at 95 % confidence (p < 0.001)."
     )
     rows = part(diagram, "belt")
     wide = rows["level"] == 0.95
     p, low, high = (rows[name][wide] for name in ("x_low", "low", "high"))
-    assert (p[low > p].min(), p[low > p].max()) == pytest.approx((start[over], stop[over]), abs=0.02)
-    assert (p[high < p].min(), p[high < p].max()) == pytest.approx((start[under], stop[under]), abs=0.02)
+    assert (p[low > p].min(), p[low > p].max()) == pytest.approx((start[above], stop[above]), abs=0.02)
+    assert (p[high < p].min(), p[high < p].max()) == pytest.approx((start[below], stop[below]), abs=0.02)
 
 
 def test_a_confident_model_is_too_sure():
-    seen = off()
-    diagram = CalibrationBelt()([View(seen.p, seen.y, name="confidence")])
+    view = off()
+    diagram = CalibrationBelt()([View(view.p, view.y, name="confidence")])
     assert "(it is too sure)" in diagram.finding
     assert diagram.headline().startswith("When it says")
 
@@ -189,12 +193,12 @@ def test_a_calibrated_model_is_not_accused():
 
 
 def test_zeros_and_ones_are_refused_as_the_test_refuses_them_and_taken_with_a_floor():
-    seen = View([0.0, 0.3, 0.6, 0.9, 1.0] * 30, [0, 0, 1, 1, 1] * 30, name="positive")
+    view = View([0.0, 0.3, 0.6, 0.9, 1.0] * 30, [0, 0, 1, 1, 1] * 30, name="positive")
     with pytest.raises(InputError, match=r"TO205.*calibration_belt.*60 of 150 rows.*floor="):
-        CalibrationBelt()([seen])
-    diagram = CalibrationBelt(floor=1e-3)([seen])
+        CalibrationBelt()([view])
+    diagram = CalibrationBelt(floor=1e-3)([view])
     assert codes(diagram).count("TN106") == 1
-    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(floor=1e-3).on(seen).statistic, rel=1e-9)
+    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(floor=1e-3).on(view).statistic, rel=1e-9)
     assert part(diagram, "curve")["x_low"][0] == 1e-3
 
 
@@ -210,9 +214,9 @@ def test_a_tally_draws_what_its_rows_draw():
 
 
 def test_equal_weights_of_any_size_change_nothing():
-    seen = off()
-    heavy = CalibrationBelt()([View(seen.p, seen.y, np.full(len(seen.p), 3.0), name="positive")])
-    plain = CalibrationBelt()([seen])
+    view = off()
+    heavy = CalibrationBelt()([View(view.p, view.y, np.full(len(view.p), 3.0), name="positive")])
+    plain = CalibrationBelt()([view])
     for name in ("rate", "low", "high"):
         np.testing.assert_allclose(heavy.table[name], plain.table[name], atol=1e-7)
 
@@ -235,7 +239,7 @@ def test_few_or_rare_outcomes_make_the_law_doubtful_and_that_is_said():
 
 def test_the_smallest_p_comes_first_and_only_drawn_views_have_belts():
     views = [many(150, seed, name_power, None) for seed, name_power in ((1, 1.0), (2, 3.0))]
-    first, second = (View(each.p, each.y, name=f"class:{name}") for each, name in zip(views, "ab", strict=True))
+    first, second = (View(view.p, view.y, name=f"class:{name}") for view, name in zip(views, "ab", strict=True))
     diagram = CalibrationBelt()([first, second])
     assert diagram.panels["view"].tolist() == ["class:b", "class:a"]
     assert diagram.finding.startswith("b: the belt")
@@ -289,8 +293,8 @@ def test_what_is_drawn_is_the_table():
         (shape,) = marks(ax, f"belt {level:g}")
         vertices = {tuple(corner) for corner in shape.get_paths()[0].vertices}
         limits = part(diagram, "belt")
-        mine = limits["level"] == level
-        for x, low, high in zip(limits["x_low"][mine], limits["low"][mine], limits["high"][mine], strict=True):
+        mask = limits["level"] == level
+        for x, low, high in zip(limits["x_low"][mask], limits["low"][mask], limits["high"][mask], strict=True):
             assert {(x, low), (x, high)} <= vertices
     drawn = [line.get_xdata().tolist() for line in marks(ax, "range")]
     ranges = diagram.ranges()
@@ -305,7 +309,7 @@ def test_what_is_drawn_is_the_table():
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {name_of(each) for each in [*ax.get_children(), *ax.child_axes]}
+    return {name_of(artist) for artist in [*ax.get_children(), *ax.child_axes]}
 
 
 @cache
@@ -315,7 +319,7 @@ def everything():
 
 
 @pytest.mark.parametrize(
-    ("layer", "label", "said"),
+    ("layer", "label", "legend_text"),
     [
         ("belt", "belt 0.95", "whole curve in it"),
         ("curve", "curve", "best curve"),
@@ -324,14 +328,14 @@ def everything():
         ("strip", "strip", "predictions"),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, said):
-    whole, names = everything()
-    less = whole.less(layer)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
+    full, names = everything()
+    less = full.less(layer)
     assert label in names
     assert label not in painted(less)
-    assert any(said in text for _, text in whole.legend())
-    assert not any(said in text for _, text in less.legend())
-    assert less.table is whole.table
+    assert any(legend_text in text for _, text in full.legend())
+    assert not any(legend_text in text for _, text in less.legend())
+    assert less.table is full.table
 
 
 def test_without_any_layer_it_still_draws():
@@ -351,9 +355,9 @@ def test_in_small_axes_all_belts_are_one_entry_of_the_legend():
 
 def colors(ax):
     """Of all marks in axes and in those within, transparency aside."""
-    for each in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in each.lines if len(line.get_xdata()))
-        for shape in each.collections:
+    for panel in [ax, *ax.child_axes]:
+        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
+        for shape in panel.collections:
             yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
 
 
@@ -365,9 +369,9 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, said in alone.legend():
+        for handle, label in alone.legend():
             own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {said}"
+            assert to_hex(own) in drawn, f"{layer}: {label}"
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -379,10 +383,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(count):
     assert box.x1 <= width
     assert box.y1 <= height
     texts = list(_words(figure))
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("count", [1, 10])
@@ -409,8 +413,8 @@ def test_the_smallest_data_can_be_drawn(p, y):
 
 
 def test_real_data_is_told_as_it_is():
-    found = reference.data("plambda_cifar10_vgg16.npz")
-    preds = to.Predictions(found["labels"], found["probs"])
+    dataset = reference.data("plambda_cifar10_vgg16.npz")
+    preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "calibration_belt", floor=1e-6)
     assert "under the diagonal (it is too sure) from 61" in diagram.finding
     verdict = to.test(preds, "giviti", lens="confidence", floor=1e-6)

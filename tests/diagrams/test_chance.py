@@ -15,8 +15,8 @@ from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 
 
-def one_bin(view, level=0.9, rule=chance.consistency):
-    bars = rule(view, np.zeros(len(view.w), dtype=int), 1, level)
+def one_bin(view, level=0.9, make_bars=chance.consistency):
+    bars = make_bars(view, np.zeros(len(view.w), dtype=int), 1, level)
     return float(bars.low[0]), float(bars.high[0]), bars.law[0]
 
 
@@ -36,10 +36,10 @@ def test_two_predictions_by_hand():
 
 def test_the_law_is_the_sum_over_all_outcomes():
     p = np.array([0.05, 0.3, 0.3, 0.6, 0.97, 1.0, 0.0])
-    law = np.zeros(8)
+    pmf = np.zeros(8)
     for y in product((0, 1), repeat=7):
-        law[sum(y)] += np.prod(np.where(y, p, 1 - p))
-    np.testing.assert_allclose(chance.poisson_binomial(p), law, atol=1e-15)
+        pmf[sum(y)] += np.prod(np.where(y, p, 1 - p))
+    np.testing.assert_allclose(chance.poisson_binomial(p), pmf, atol=1e-15)
 
 
 def test_a_quantile_that_is_reached_exactly_counts_as_reached():
@@ -58,8 +58,8 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["poisson_binomial_5_95"]
     # Pooled rows of one stated probability are binomial: the other column of the reference.
-    pooled = view.pool(index, 10)
-    same = View(pooled.p[index], view.y)
+    binned = view.pool(index, 10)
+    same = View(binned.p[index], view.y)
     bars = chance.consistency(same, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["binomial_5_95"]
@@ -70,8 +70,8 @@ def test_beyond_2000_rows_the_refined_normal_is_within_one_row_of_the_exact_law(
     p = np.random.default_rng(0).beta(a, b, 3000)
     reached = np.cumsum(chance.poisson_binomial(p))
     for level in (0.5, 0.9, 0.99):
-        low, high, law = one_bin(View(p, np.zeros(3000)), level)
-        assert law == "refined normal"
+        low, high, method = one_bin(View(p, np.zeros(3000)), level)
+        assert method == "refined normal"
         exact = np.searchsorted(reached, [(1 - level) / 2, (1 + level) / 2])
         assert abs(round(low * 3000) - exact[0]) <= 1
         assert abs(round(high * 3000) - exact[1]) <= 1
@@ -94,8 +94,8 @@ def test_equal_weights_of_any_size_leave_the_exact_law():
 
 def test_unequal_weights_are_normal():
     # p̄ = (1*.2 + 3*.4)/4 = .35; Σw²p(1-p) = .16 + 9*.24 = 2.32; sd = sqrt(2.32)/4 = .380789; z(.75) = .674490.
-    low, high, law = one_bin(View([0.2, 0.4], [0, 1], [1.0, 3.0]), 0.5)
-    assert law == "normal"
+    low, high, method = one_bin(View([0.2, 0.4], [0, 1], [1.0, 3.0]), 0.5)
+    assert method == "normal"
     np.testing.assert_allclose([low, high], [0.35 - 0.2568377, 0.35 + 0.2568377], atol=1e-6)
 
 
@@ -105,8 +105,8 @@ def test_a_row_without_weight_is_no_row():
 
 def test_shares_of_votes_are_judged_by_their_residuals():
     # p̄ = .5; Σ(y-p)² = .01 + .01; sd = sqrt(.02)/2 = .0707107; z(.95) = 1.644854.
-    low, high, law = one_bin(View([0.5, 0.5], [0.4, 0.6]))
-    assert law == "residuals"
+    low, high, method = one_bin(View([0.5, 0.5], [0.4, 0.6]))
+    assert method == "residuals"
     np.testing.assert_allclose([low, high], [0.5 - 0.1163088, 0.5 + 0.1163088], atol=1e-6)
 
 
@@ -170,8 +170,8 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
     for _ in range(R):
         rate = np.bincount(index, rng.random(n) < p, 10)[occupied] / rows[occupied]
         inside += (bars.low <= rate) & (rate <= bars.high)
-    floor = level - 4.5 * np.sqrt(level * (1 - level) / R) - 1e-3 * (rows[occupied] > 2000)
-    assert (inside / R >= floor).all()
+    lower = level - 4.5 * np.sqrt(level * (1 - level) / R) - 1e-3 * (rows[occupied] > 2000)
+    assert (inside / R >= lower).all()
 
 
 def redrawn_bin(view, level=0.9, resamples=999, seed=0):
@@ -196,8 +196,8 @@ def test_clopper_pearson_by_hand():
     # None of n: 1 - (α/2)^(1/n); all of n: (α/2)^(1/n). 3 of 10 as in R's binom.test: [.0667395, .6524529].
     assert one_bin(View([0.5] * 10, [0] * 10), 0.95, chance.clopper_pearson)[:2] == pytest.approx((0, 1 - 0.025**0.1))
     assert one_bin(View([0.5] * 10, [1] * 10), 0.95, chance.clopper_pearson)[:2] == pytest.approx((0.025**0.1, 1))
-    found = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, chance.clopper_pearson)[:2]
-    np.testing.assert_allclose(found, [0.0667395, 0.6524529], atol=5e-8)
+    interval = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, chance.clopper_pearson)[:2]
+    np.testing.assert_allclose(interval, [0.0667395, 0.6524529], atol=5e-8)
 
 
 def test_clopper_pearson_makes_the_reference_band():
@@ -248,8 +248,8 @@ def test_redrawn_bars_end_at_the_quantiles_of_the_exact_law(n):
     p = np.random.default_rng(n).beta(2, 3, n)
     reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
     B = 4999
-    low, high, law = redrawn_bin(View(p, np.zeros(n)), 0.9, B)
-    assert law == "redrawn"
+    low, high, method = redrawn_bin(View(p, np.zeros(n)), 0.9, B)
+    assert method == "redrawn"
     for end, q in ((low, 0.05), (high, 0.95)):
         k, sd = round(end * n), np.sqrt(q * (1 - q) / B)
         assert reached[k + 1] >= q - 5 * sd
@@ -268,8 +268,8 @@ def test_redrawn_bars_hold_where_few_rows_weigh_differently():
     # second (1/7) to the sixth (5/7), where the normal law has .5 ± .674 * sqrt(21/4)/7 = [.279, .721].
     view = View([0.5] * 3, [0, 1, 0], [1.0, 2.0, 4.0])
     assert redrawn_bin(view, 0.7)[:2] == pytest.approx((1 / 7, 6 / 7))  # quantiles .15 and .85 lie within steps
-    low, high, law = one_bin(view, 0.7)
-    assert law == "normal"
+    low, high, method = one_bin(view, 0.7)
+    assert method == "normal"
     assert (low, high) != pytest.approx((1 / 7, 6 / 7), abs=0.01)
 
 
@@ -280,8 +280,8 @@ def test_cells_are_redrawn_as_their_rows():
     cells = view.pool(Uniform(10).freeze(view).index(view.at), 10)
     assert not cells.is_rows
     reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
-    for each in (view, cells):
-        low, high, _ = redrawn_bin(each, 0.9, 4999)
+    for data in (view, cells):
+        low, high, _ = redrawn_bin(data, 0.9, 4999)
         for end, q in ((low, 0.05), (high, 0.95)):
             sd = np.sqrt(q * (1 - q) / 4999)
             assert reached[round(end * 60) + 1] >= q - 5 * sd
@@ -293,13 +293,13 @@ def test_cells_of_unequal_weights_and_of_votes_are_redrawn_as_a_normal_sum():
     p, w = np.full(400, 0.3), rng.random(400) + 0.5
     for view in (View(p, rng.random(400) < 0.3, w), View(p, np.clip(0.3 + rng.normal(0, 0.1, 400), 0, 1))):
         cells = view.pool(np.zeros(400, dtype=int), 1)
-        low, high, law = redrawn_bin(cells, 0.9, 4999)
+        low, high, method = redrawn_bin(cells, 0.9, 4999)
         exact = one_bin(view, 0.9)
         sd = (exact[1] - exact[0]) / (2 * 1.645)
         # A quantile of 4,999 draws has standard deviation sqrt(q(1 - q)/B)/φ(1.645) = .03 sd; five of them.
         assert abs(low - exact[0]) < 0.15 * sd
         assert abs(high - exact[1]) < 0.15 * sd
-        assert law == ("redrawn" if exact[2] == "normal" else "flipped")
+        assert method == ("redrawn" if exact[2] == "normal" else "flipped")
 
 
 def test_shares_of_votes_have_their_signs_flipped():
@@ -318,10 +318,10 @@ def test_a_calibrated_model_stays_within_redrawn_bars(weighted):
     index = Uniform(10).freeze(view).index(view.at)
     (bars,) = redrawn.ranges(view, index, 10, (level,), 1999, rng)
     mass = np.bincount(index, w, 10)
-    held = mass > 0
-    inside = np.zeros(int(held.sum()))
+    occupied = mass > 0
+    inside = np.zeros(int(occupied.sum()))
     for _ in range(R):
-        rate = np.bincount(index, w * (rng.random(n) < p), 10)[held] / mass[held]
+        rate = np.bincount(index, w * (rng.random(n) < p), 10)[occupied] / mass[occupied]
         inside += (bars.low - 1e-12 <= rate) & (rate <= bars.high + 1e-12)
     sd = np.sqrt(level * (1 - level) * (1 / R) + 2 * 0.05 * 0.95 / 1999)
     assert (inside / R >= level - 4.5 * sd).all()

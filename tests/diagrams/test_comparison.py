@@ -24,10 +24,10 @@ from trueodds.problem.view import View
 
 
 def part(diagram, name, model=None):
-    mine = diagram.table["part"] == name
+    mask = diagram.table["part"] == name
     if model is not None:
-        mine = mine & (diagram.table["model"] == model)
-    return {column: values[mine] for column, values in diagram.table.items()}
+        mask = mask & (diagram.table["model"] == model)
+    return {column: values[mask] for column, values in diagram.table.items()}
 
 
 def codes(diagram):
@@ -55,8 +55,8 @@ def many(count, n=300):
 
 
 def nets():
-    found = data("widmann_cifar10_4nets.npz")
-    return {key[6:]: to.Predictions(found["labels"], found[key]) for key in found if key.startswith("probs_")}
+    dataset = data("widmann_cifar10_4nets.npz")
+    return {key[6:]: to.Predictions(dataset["labels"], dataset[key]) for key in dataset if key.startswith("probs_")}
 
 
 def test_values_by_hand():
@@ -83,20 +83,20 @@ def test_each_model_is_drawn_as_its_own_reliability_diagram(style, bars):
     diagram = to.draw(models, "comparison", style=style, bars=bars)
     for name, rows in models.items():
         alone = Reliability(level=0.9, style=style, bars=bars)(as_lens("positive").views(rows)).table
-        mine = part(diagram, "bin", name)
+        bins = part(diagram, "bin", name)
         for column in set(alone) - {"view"}:
-            np.testing.assert_array_equal(mine[column], alone[column])
+            np.testing.assert_array_equal(bins[column], alone[column])
 
 
 def test_errors_floors_and_differences_are_those_of_measure_and_compare():
     models = two()
     diagram = to.draw(models, "comparison", level=0.95)
     rows = part(diagram, "model")
-    found = to.compare(models["after"], models["before"], "ece", level=0.95)
-    assert rows["difference"][1] == pytest.approx(found.difference)
+    comparison = to.compare(models["after"], models["before"], "ece", level=0.95)
+    assert rows["difference"][1] == pytest.approx(comparison.difference)
     # Another 999 redraws of the same null, whose mean the bias of either error is scaled by.
-    assert rows["difference_low"][1] == pytest.approx(found.interval.low, rel=0.01)
-    assert rows["difference_high"][1] == pytest.approx(found.interval.high, rel=0.01)
+    assert rows["difference_low"][1] == pytest.approx(comparison.interval.low, rel=0.01)
+    assert rows["difference_high"][1] == pytest.approx(comparison.interval.high, rel=0.01)
     for i, name in enumerate(models):
         own = to.measure(models[name], "ece")
         assert rows["error"][i] == pytest.approx(own.value)
@@ -116,19 +116,21 @@ def test_differences_of_several_models_hold_together_as_in_a_ranking():
 def test_what_is_found_is_said_in_words():
     diagram = to.draw(two(4000), "comparison")
     rows = part(diagram, "model")
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith(f"after: ECE {rows['error'][1]:.4f} (noise floor {rows['noise_floor'][1]:.4f}); before: ")
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith(f"after: ECE {rows['error'][1]:.4f} (noise floor {rows['noise_floor'][1]:.4f}); before: ")
     low, high = -rows["difference_high"][1], -rows["difference_low"][1]
-    assert said.endswith(f"The difference, {-rows['difference'][1]:.4f} [{low:.4f}, {high:.4f}], is more than chance.")
+    assert finding.endswith(
+        f"The difference, {-rows['difference'][1]:.4f} [{low:.4f}, {high:.4f}], is more than chance."
+    )
     same = to.draw({"a": two()["after"], "b": to.Predictions(two()["after"].y, two()["after"].p * 0.999)}, "comparison")
     assert same.finding.endswith("may be chance.")
 
 
 def test_real_networks_are_told_apart_as_compare_tells_them():
     diagram = to.draw(nets(), "comparison")
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith("inception_v3 has the smallest ECE: 0.0275 (noise floor 0.00")
-    assert "inception_v3 (0.0275) is better, resnet18 (0.0535) and vgg16_bn (0.0554) are worse." in said
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith("inception_v3 has the smallest ECE: 0.0275 (noise floor 0.00")
+    assert "inception_v3 (0.0275) is better, resnet18 (0.0535) and vgg16_bn (0.0554) are worse." in finding
 
 
 def test_a_model_alone_needs_no_name():
@@ -188,12 +190,12 @@ def test_views_that_not_all_models_have_are_refused():
 
 def test_of_tallies_no_difference_is_told():
     models = two()
-    diagram = to.draw({name: to.tally(each) for name, each in models.items()}, "comparison")
+    diagram = to.draw({name: to.tally(preds) for name, preds in models.items()}, "comparison")
     rows = part(diagram, "model")
     assert np.isnan(rows["difference"]).all()
     assert "TN263" in codes(diagram)
     assert rows["error"].tolist() == pytest.approx(
-        [to.measure(each, "ece").value for each in models.values()], abs=0.002
+        [to.measure(preds, "ece").value for preds in models.values()], abs=0.002
     )
     assert "difference" not in diagram.finding
 
@@ -213,7 +215,7 @@ def test_clusters_and_votes_are_drawn():
         {"a": to.Predictions(votes, P), "b": to.Predictions(votes, P[::-1])}, "comparison", lens="positive"
     )
     assert np.isfinite(part(diagram, "model")["error"]).all()
-    clustered = {name: to.Predictions(each.y, each.p, cluster=np.arange(1000) // 5) for name, each in two().items()}
+    clustered = {name: to.Predictions(preds.y, preds.p, cluster=np.arange(1000) // 5) for name, preds in two().items()}
     assert "TN248" in codes(to.draw(clustered, "comparison"))
 
 
@@ -221,14 +223,14 @@ def test_class_by_class_there_is_a_panel_each_and_one_standing_over_all():
     rng = np.random.default_rng(4)
     P = rng.dirichlet(np.ones(3), 900)
     y = (P.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1)
-    sure = P**3 / (P**3).sum(axis=1, keepdims=True)
-    models = {"good": to.Predictions(y, P), "sure": to.Predictions(y, sure)}
+    sharpened = P**3 / (P**3).sum(axis=1, keepdims=True)
+    models = {"good": to.Predictions(y, P), "sure": to.Predictions(y, sharpened)}
     diagram = to.draw(models, "comparison", lens="classwise")
     worst = [float(part(diagram, "model", "sure")["error"][i]) for i in range(3)]
     assert worst == sorted(worst, reverse=True)
-    over = diagram.table["view"] == "classwise"
-    found = to.compare(models["sure"], models["good"], "ece", lens="classwise", level=0.9)
-    assert diagram.table["difference"][over][1] == pytest.approx(found.difference)
+    mask = diagram.table["view"] == "classwise"
+    comparison = to.compare(models["sure"], models["good"], "ece", lens="classwise", level=0.9)
+    assert diagram.table["difference"][mask][1] == pytest.approx(comparison.difference)
     assert diagram.finding.startswith("Mean over 3 views: good: ECE ")
     figure = diagram.draw()
     assert len(figure.axes) == 3
@@ -287,11 +289,11 @@ def test_models_stand_a_few_points_beside_each_other():
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
+    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
 
 
 @pytest.mark.parametrize(
-    ("layer", "label", "said"),
+    ("layer", "label", "legend_text"),
     [
         ("bars", "bars", "90\u00a0% interval"),
         ("lines", "lines", None),
@@ -301,15 +303,15 @@ def painted(diagram):
         ("diagonal", "diagonal", None),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, said):
-    whole = to.draw(two(), "comparison")
-    less = whole.less(layer)
-    assert label in painted(whole)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
+    full = to.draw(two(), "comparison")
+    less = full.less(layer)
+    assert label in painted(full)
     assert label not in painted(less)
-    if said:
-        assert said in [text for _, text in whole.legend()]
-        assert said not in [text for _, text in less.legend()]
-    assert less.table is whole.table
+    if legend_text:
+        assert legend_text in [text for _, text in full.legend()]
+        assert legend_text not in [text for _, text in less.legend()]
+    assert less.table is full.table
 
 
 def test_without_any_layer_it_still_draws():
@@ -324,34 +326,34 @@ def test_without_any_layer_it_still_draws():
 
 def test_no_name_in_the_legend_stands_beside_nothing():
     diagram = to.draw(two(), "comparison")
-    for off, kind in (
+    for removed, kind in (
         (("bars",), "line"),
         (("lines", "marks"), "bar"),
         (("bars", "lines", "marks"), "patch"),
         (("bars", "lines", "marks", "strip"), None),
     ):
-        said = {label: handle for handle, label in diagram.less(*off).legend()}
+        legend = {label: handle for handle, label in diagram.less(*removed).legend()}
         if kind is None:
-            assert said == {}
+            assert legend == {}
             continue
         for i, name in enumerate(("before", "after")):
             if kind == "patch":
-                assert said[name].get_facecolor()[:3] == pytest.approx(to_rgb(COLORS[i]))
+                assert legend[name].get_facecolor()[:3] == pytest.approx(to_rgb(COLORS[i]))
                 continue
-            assert said[name].get_color() == COLORS[i]
-            assert said[name].get_linestyle() != "None"
-            assert said[name].get_marker() == (MARKS[i] if kind == "line" else "None")
+            assert legend[name].get_color() == COLORS[i]
+            assert legend[name].get_linestyle() != "None"
+            assert legend[name].get_marker() == (MARKS[i] if kind == "line" else "None")
 
 
 @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
 def test_models_that_tie_are_named_together(order):
     a, b = two()["after"], two()["before"]
-    told = {"a": a, "b": b, "c": a}
-    found = to.draw({name: told[name] for name in order}, "comparison").finding
-    assert found.startswith(f"a and c have the smallest ECE: {to.measure(a, 'ece').value:.4f}")
+    models = {"a": a, "b": b, "c": a}
+    finding = to.draw({name: models[name] for name in order}, "comparison").finding
+    assert finding.startswith(f"a and c have the smallest ECE: {to.measure(a, 'ece').value:.4f}")
     if order[0] != "b":
-        assert "Not settled" not in found  # a model is not apart from itself
-        assert found.endswith(f"b ({to.measure(b, 'ece').value:.4f}) is worse.")
+        assert "Not settled" not in finding  # a model is not apart from itself
+        assert finding.endswith(f"b ({to.measure(b, 'ece').value:.4f}) is worse.")
     same = to.draw(dict.fromkeys(order[:2], a), "comparison").finding
     assert same.startswith(f"{min(order[:2])} and {max(order[:2])} have the same ECE: ")
     assert "difference" not in same
@@ -374,10 +376,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
     assert box.x1 <= width
     assert box.y1 <= height
     texts = list(_words(figure))
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 def test_in_the_diagonal_style_both_axes_have_the_same_scale():

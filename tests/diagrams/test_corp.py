@@ -27,8 +27,8 @@ QUICK = {"resamples": 99}
 
 
 def part(diagram, name):
-    mine = diagram.table["part"] == name
-    return {column: values[mine] for column, values in diagram.table.items()}
+    mask = diagram.table["part"] == name
+    return {column: values[mask] for column, values in diagram.table.items()}
 
 
 def codes(diagram):
@@ -74,13 +74,13 @@ def test_the_blocks_and_numbers_are_those_of_the_reference(name):
     x, y = anchor(name)
     for score, key in (("brier", "brier"), ("log_loss", "log")):
         diagram = Corp(band=None, score=score)([View(x, y, name="positive")])
-        for mine, theirs in (("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC"), ("score", "mean_score")):
+        for ours, theirs in (("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC"), ("score", "mean_score")):
             value = expected[key][theirs]
-            assert diagram.panels[mine][0] == (np.inf if value is None else pytest.approx(value, rel=1e-12))
+            assert diagram.panels[ours][0] == (np.inf if value is None else pytest.approx(value, rel=1e-12))
     block = part(diagram, "block")
     if "bins" in expected:
-        for mine, theirs in (("n", "n"), ("x_low", "x_min"), ("x_high", "x_max"), ("rate", "CEP")):
-            np.testing.assert_allclose(block[mine], expected["bins"][theirs], rtol=1e-12)
+        for ours, theirs in (("n", "n"), ("x_low", "x_min"), ("x_high", "x_max"), ("rate", "CEP")):
+            np.testing.assert_allclose(block[ours], expected["bins"][theirs], rtol=1e-12)
     else:
         assert len(block["n"]) == expected["nbins"]
 
@@ -90,10 +90,10 @@ def test_tied_scores_are_pooled_whatever_the_order_of_the_rows():
     p, y = np.repeat([0.2, 0.5, 0.7], 20), np.tile([0, 1, 1, 0, 1], 12)
     order = np.random.default_rng(1).permutation(60)
     for band in BANDS:
-        first, again = (
+        first, reordered = (
             Corp(band=band, **QUICK)([View(p[rows], y[rows], name="positive")]) for rows in (slice(None), order)
         )
-        assert first.to_dict() == again.to_dict()
+        assert first.to_dict() == reordered.to_dict()
     assert part(first, "block")["rate"].tolist() == [0.6]
 
 
@@ -116,7 +116,7 @@ def test_the_level_that_is_said_is_the_level_of_the_band(band, how):
     for level in (0.5, 0.9, 0.99):
         diagram = Corp(band=band, how=how, level=level)([view(n=150, name="positive")])
         assert diagram.settings["level"] == level
-        assert any(f"{100 * level:.4g}\u00a0%" in said for _, said in diagram.legend())
+        assert any(f"{100 * level:.4g}\u00a0%" in text for _, text in diagram.legend())
         widths.append(np.mean(part(diagram, "band")["high"] - part(diagram, "band")["low"]))
     assert widths[0] < widths[1] < widths[2]
 
@@ -163,8 +163,8 @@ def test_where_it_is_off_is_told_in_words():
     out = part(diagram, "outside")
     assert out["x_low"].tolist() == [0.1, 0.8]
     assert out["low"].tolist() == [1, 0]
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith("It says too much at 80 % and says too little at 10 %, with 90 % confidence.")
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith("It says too much at 80 % and says too little at 10 %, with 90 % confidence.")
     assert Corp()([View(p, y, name="confidence")]).finding.startswith("It is too sure at 80")
     assert diagram.panels["share_outside"][0] == pytest.approx(1000 / 1010)
 
@@ -182,11 +182,11 @@ def test_small_scores_are_told_apart_and_small_savings_are_not_nothing():
     p = np.repeat([0.001, 0.002, 0.0035], [20_000, 2_000, 20_000])
     y = np.concatenate([np.arange(20_000) < 400, np.arange(2_000) < 40, np.arange(20_000) < 400])
     diagram = Corp(**QUICK)([View(p, y, name="positive")])
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith("It says too little between 0.10 % and 0.35 %, beyond the band.")
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith("It says too little between 0.10 % and 0.35 %, beyond the band.")
     mcb = diagram.panels["mcb"][0]  # the mean of (.02 − p)²
     assert mcb == pytest.approx((20 * 0.019**2 + 2 * 0.018**2 + 20 * 0.0165**2) / 42)
-    assert f"could take {mcb:.6f} off" in said  # three digits
+    assert f"could take {mcb:.6f} off" in finding  # three digits
     alone = Corp(**QUICK)([View(p[p == 0.0035], y[p == 0.0035], name="positive")])
     assert "too little at 0.35 %" in alone.finding.replace("\u00a0", " ")
     two = p != 0.002
@@ -251,9 +251,9 @@ def test_an_honest_band_needs_the_rows_where_they_weigh_differently():
 def test_votes_are_drawn():
     rng = np.random.default_rng(2)
     p = rng.random(60)
-    seen = View(p, rng.binomial(5, p) / 5, name="positive")
+    view = View(p, rng.binomial(5, p) / 5, name="positive")
     for band in BANDS:
-        diagram = Corp(band=band, **QUICK)([seen])
+        diagram = Corp(band=band, **QUICK)([view])
         assert diagram.panels["n"][0] == 60
         assert np.isfinite(part(diagram, "block")["rate"]).all()
 
@@ -269,11 +269,11 @@ def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_said():
 
 
 def test_a_curve_that_says_0_or_1_has_a_confidence_band_without_width_and_that_is_said():
-    seen = View([0.1, 0.2, 0.6, 0.7], [0, 0, 0, 1], name="positive")
-    diagram = Corp(band="confidence", **QUICK)([seen])
+    view = View([0.1, 0.2, 0.6, 0.7], [0, 0, 0, 1], name="positive")
+    diagram = Corp(band="confidence", **QUICK)([view])
     assert "TN256" in codes(diagram)
     assert diagram.finding.startswith("The diagonal is nowhere beyond")  # no width says nothing
-    assert "TN256" not in codes(Corp(**QUICK)([seen]))
+    assert "TN256" not in codes(Corp(**QUICK)([view]))
 
 
 def test_rates_that_fall_cross_the_honest_limits():
@@ -358,7 +358,7 @@ def test_a_stretch_is_drawn_over_the_curve_and_nowhere_else():
 def painted(diagram):
     """The labels and ids of all that stands in the picture."""
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
+    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
 
 
 @cache
@@ -368,7 +368,7 @@ def everything():
 
 
 @pytest.mark.parametrize(
-    ("layer", "label", "said"),
+    ("layer", "label", "legend_text"),
     [
         ("band", "band", "range if calibrated"),
         ("curve", "curve", None),
@@ -379,15 +379,15 @@ def everything():
         ("numbers", "numbers", None),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, said):
-    whole, names = everything()
-    less = whole.less(layer)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
+    full, names = everything()
+    less = full.less(layer)
     assert label in names
     assert label not in painted(less)
-    if said:
-        assert any(said in text for _, text in whole.legend())
-        assert not any(said in text for _, text in less.legend())
-    assert less.table is whole.table
+    if legend_text:
+        assert any(legend_text in text for _, text in full.legend())
+        assert not any(legend_text in text for _, text in less.legend())
+    assert less.table is full.table
 
 
 def test_without_any_layer_it_still_draws():
@@ -397,9 +397,9 @@ def test_without_any_layer_it_still_draws():
 
 def colors(ax):
     """Of all marks in axes and in those within, transparency aside."""
-    for each in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in each.lines if len(line.get_xdata()))
-        for shape in each.collections:
+    for panel in [ax, *ax.child_axes]:
+        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
+        for shape in panel.collections:
             yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
 
 
@@ -411,9 +411,9 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, said in alone.legend():
+        for handle, label in alone.legend():
             own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {said}"
+            assert to_hex(own) in drawn, f"{layer}: {label}"
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -436,10 +436,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, band, count):
     assert box.x1 <= width
     assert box.y1 <= height
     texts = list(_words(figure))
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("exponent", [0.3, 1.0, 3.0])
@@ -499,12 +499,12 @@ def test_the_smallest_data_can_be_drawn(band, p, y):
 
 def test_a_range_at_one_score_is_seen():
     ax = Corp(**QUICK)([View([0.3] * 20, [1, 0] * 10, name="positive")]).draw().axes[0]
-    assert any(hasattr(each, "get_segments") for each in marks(ax, "band"))
+    assert any(hasattr(artist, "get_segments") for artist in marks(ax, "band"))
 
 
 def test_real_data_is_told_as_it_is():
-    found = np.load(path("data/plambda_cifar10_vgg16.npz"))
-    preds = to.Predictions(found["labels"], found["probs"])
+    dataset = np.load(path("data/plambda_cifar10_vgg16.npz"))
+    preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "corp", band="honest")
     assert diagram.finding.startswith("It is too sure between")
     assert diagram.panels["mcb"][0] == pytest.approx(to.measure(preds, "corp", lens="confidence", interval=None).value)

@@ -29,18 +29,18 @@ def test_the_quantiles_of_chernoffs_law_are_those_of_the_published_table():
 @pytest.mark.parametrize(("band", "key"), [("consistency", "diag"), ("confidence", "est")])
 def test_discrete_limits_are_those_of_the_reference(band, key):
     expected = golden("anchors/golden.json")["r_packages"]["corp_bands"][f"g2_ties_discrete_{key}_90"]
-    found = bands.discrete(scores_of(View(*anchor("g2_300_ties"))), band, 0.9)
-    np.testing.assert_allclose(found.x_low, expected["x"], atol=1e-15)
-    np.testing.assert_allclose(found.low, expected["lower"], atol=1e-14)
-    np.testing.assert_allclose(found.high, expected["upper"], atol=1e-14)
+    limits = bands.discrete(scores_of(View(*anchor("g2_300_ties"))), band, 0.9)
+    np.testing.assert_allclose(limits.x_low, expected["x"], atol=1e-15)
+    np.testing.assert_allclose(limits.low, expected["lower"], atol=1e-14)
+    np.testing.assert_allclose(limits.high, expected["upper"], atol=1e-14)
 
 
 def test_continuous_limits_are_those_of_the_reference():
     expected = golden("anchors/golden.json")["r_packages"]["corp_bands"]["hockey_continuous_diag_90"]
-    found = bands.continuous(scores_of(View(*anchor("hockey_x"))), 0.9)
+    limits = bands.continuous(scores_of(View(*anchor("hockey_x"))), 0.9)
     # Their quantile has six decimals, ours is exact to about 1e-6.
-    np.testing.assert_allclose(found.low, expected["lower"], atol=1e-6)
-    np.testing.assert_allclose(found.high, expected["upper"], atol=1e-6)
+    np.testing.assert_allclose(limits.low, expected["lower"], atol=1e-6)
+    np.testing.assert_allclose(limits.high, expected["upper"], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -49,20 +49,20 @@ def test_continuous_limits_are_those_of_the_reference():
 )
 def test_honest_limits_are_those_of_the_reference(case, level, key):
     expected = golden("anchors/golden.json")["calibrationband"][key]
-    found = honest.limits(scores_of(View(*anchor(case))), level)
-    place = np.searchsorted(expected["x"], found.low)
-    np.testing.assert_allclose(found.lower, np.array(expected["lower"])[place], atol=1e-12)
-    np.testing.assert_allclose(found.upper, np.array(expected["upper"])[place], atol=1e-12)
+    limits = honest.limits(scores_of(View(*anchor(case))), level)
+    place = np.searchsorted(expected["x"], limits.low)
+    np.testing.assert_allclose(limits.lower, np.array(expected["lower"])[place], atol=1e-12)
+    np.testing.assert_allclose(limits.upper, np.array(expected["upper"])[place], atol=1e-12)
     # The reference also gives the ends, 0 and 1.
-    assert found.upper[0] == pytest.approx(expected["upper"][0])
-    assert found.lower[-1] == pytest.approx(expected["lower"][-1])
+    assert limits.upper[0] == pytest.approx(expected["upper"][0])
+    assert limits.lower[-1] == pytest.approx(expected["lower"][-1])
 
 
 def test_honest_limits_by_hand():
     # One row that came: m = 1, a = .1/2; the lower limit of 1 in 1 at .05 is .05 itself.
-    found = honest.limits(scores_of(View([0.4], [1])), 0.9)
-    assert found.lower[0] == pytest.approx(0.05)
-    assert found.upper[0] == 1
+    limits = honest.limits(scores_of(View([0.4], [1])), 0.9)
+    assert limits.lower[0] == pytest.approx(0.05)
+    assert limits.upper[0] == 1
     # Of two votes that fall and rise nothing is exact: a/e, and 1/2 rounded outward to 0 and 1.
     votes = honest.limits(scores_of(View([0.4], [0.5])), 0.9)
     assert (votes.lower[0], votes.upper[0], votes.law) == (0, 1, "Bentkus")
@@ -81,16 +81,16 @@ def test_an_honest_band_holds_all_rates_at_once_as_often_as_it_says(level, kind)
     at = {"one score": np.array([0.4]), "two scores": np.array([0.3, 0.6])}.get(kind, np.linspace(0.05, 0.95, 12))
     rates, n = at**1.5, 10
     p = np.repeat(at, n)
-    found = 0
+    n_misses = 0
     for _ in range(sets):
         y = rng.random(len(p)) < np.repeat(rates, n)
         if kind == "votes":
             y = rng.binomial(3, np.repeat(rates, n)) / 3
         w = rng.choice([1.0, 2.0], len(p)) if kind == "weights" else None
-        found += misses(honest.limits(scores_of(View(p, y, w)), level), at, rates)
-    assert found <= binom.ppf(0.999, sets, 1 - level)
+        n_misses += misses(honest.limits(scores_of(View(p, y, w)), level), at, rates)
+    assert n_misses <= binom.ppf(0.999, sets, 1 - level)
     if kind == "one score" and level == 0.5:  # and it is no wider than it must be
-        assert found > 0.1 * sets
+        assert n_misses > 0.1 * sets
 
 
 def test_groups_of_scores_are_rounded_outward():
@@ -98,10 +98,10 @@ def test_groups_of_scores_are_rounded_outward():
     at = np.linspace(0.001, 0.999, 1000)
     rates = (at > 0.4995).astype(float)
     scores = scores_of(View(np.repeat(at, 30), np.repeat(rates, 30)))
-    for most in (2, 7, 191):
-        found = honest.limits(scores, 0.9, most)
-        assert len(found.low) <= most
-        assert not misses(found, at, rates)
+    for max_groups in (2, 7, 191):
+        limits = honest.limits(scores, 0.9, max_groups)
+        assert len(limits.low) <= max_groups
+        assert not misses(limits, at, rates)
     odd = honest.limits(scores, 0.9, 3)  # the middle one of three holds the jump
     assert odd.low[1] < 0.4995 < odd.high[1]
     low, high = odd.band().at(at[(at >= odd.low[1]) & (at < odd.high[1])])
@@ -136,9 +136,9 @@ def test_a_consistency_band_holds_the_curve_of_a_calibrated_model_score_by_score
 
 def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_does_not():
     # VGG16: 88 % of its confidences exceed .98, and the paper's rule takes 10,000 rows for dense scores.
-    found = data("plambda_cifar10_vgg16.npz")
-    said = as_lens("confidence").views(Predictions(found["labels"], found["probs"]))[0].p.astype(float)
-    p = np.minimum(said, 1)
+    dataset = data("plambda_cifar10_vgg16.npz")
+    predicted = as_lens("confidence").views(Predictions(dataset["labels"], dataset["probs"]))[0].p.astype(float)
+    p = np.minimum(predicted, 1)
     scores = scores_of(View(p, np.zeros(len(p))))
     assert bands.paper_rule(scores, "consistency") == "continuous"
     rng = np.random.default_rng(0)
@@ -148,7 +148,7 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
         out = []
         for _ in range(40):
             fit = isotonic_fit(scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.at, 1)).astype(float))
-            out.append(sum(each.share for each in stretches(band, scores.at, scores.w, fit)))
+            out.append(sum(segment.share for segment in stretches(band, scores.at, scores.w, fit)))
         shares.append(np.mean(out))
     # In the mean over sets whose curves are each largely in or out: the share is below .1, sd over 40 sets at most .05.
     assert shares[0] < 0.1 + 3 * 0.05
@@ -156,15 +156,15 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
 
 
 def test_the_papers_rule():
-    def rule(n, unique, band="consistency"):
+    def select_method(n, unique, band="consistency"):
         return bands.paper_rule(scores_of(View(np.arange(n) % unique / unique, np.zeros(n))), band)
 
-    assert rule(1000, 1000) == "resampling"
-    assert rule(5000, 5000) == "resampling"
-    assert rule(5001, 5001) == "continuous"
-    assert rule(1001, 10) == "discrete"  # more than 50 · 10, and than 8 · 10²
-    assert rule(1001, 20) == "continuous"  # 50 · 20 = 1000 < 1001 < 8 · 20²
-    assert rule(5001, 5001, "confidence") == "resampling"
+    assert select_method(1000, 1000) == "resampling"
+    assert select_method(5000, 5000) == "resampling"
+    assert select_method(5001, 5001) == "continuous"
+    assert select_method(1001, 10) == "discrete"  # more than 50 · 10, and than 8 · 10²
+    assert select_method(1001, 20) == "continuous"  # 50 · 20 = 1000 < 1001 < 8 · 20²
+    assert select_method(5001, 5001, "confidence") == "resampling"
     votes = scores_of(View(np.linspace(0, 1, 6000), np.full(6000, 0.5)))
     assert bands.paper_rule(votes, "consistency") == "resampling"
 

@@ -26,8 +26,8 @@ def codes(diagram):
 
 
 def part(diagram, name):
-    mine = diagram.table["part"] == name
-    return {key: column[mine] for key, column in diagram.table.items()}
+    mask = diagram.table["part"] == name
+    return {key: column[mask] for key, column in diagram.table.items()}
 
 
 def sure(n=3000, seed=0):
@@ -67,21 +67,21 @@ def test_the_reference_values_of_500_rows():
 def test_equal_scores_are_one_step_whatever_the_order_of_the_rows():
     # golden c2.ecce_*.tie_blocks
     known, rows = reference.estimators(), reference.frame("estimators/c2_binary500_ties.csv")
-    found = Cumulative()([View(rows["p"], rows["y"], name="positive")])
+    diagram = Cumulative()([View(rows["p"], rows["y"], name="positive")])
     for name in ("ecce_mad", "ecce_r"):
-        assert found.panels[name][0] == pytest.approx(known[f"c2.{name}.tie_blocks"]["value"], rel=1e-12)
+        assert diagram.panels[name][0] == pytest.approx(known[f"c2.{name}.tie_blocks"]["value"], rel=1e-12)
     order = np.random.default_rng(0).permutation(len(rows["p"]))
-    again = Cumulative()([View(rows["p"][order], rows["y"][order], name="positive")])
-    np.testing.assert_allclose(again.table["difference"], found.table["difference"], atol=1e-15)
+    reordered = Cumulative()([View(rows["p"][order], rows["y"][order], name="positive")])
+    np.testing.assert_allclose(reordered.table["difference"], diagram.table["difference"], atol=1e-15)
 
 
 def test_errors_and_p_values_are_those_of_the_tests():
-    seen = sure(500)
-    panels = Cumulative()([seen]).panels
+    view = sure(500)
+    panels = Cumulative()([view]).panels
     for name, p, test in (("ecce_mad", "pvalue_mad", KS(start="below")), ("ecce_r", "pvalue_r", ECCE())):
-        found = test.on(seen)
-        assert panels[name][0] == found.effect
-        assert panels[p][0] == pytest.approx(found.pvalue, rel=1e-12)
+        result = test.on(view)
+        assert panels[name][0] == result.effect
+        assert panels[p][0] == pytest.approx(result.pvalue, rel=1e-12)
 
 
 def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
@@ -91,9 +91,9 @@ def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
     rng, beyond, named = np.random.default_rng(1), 0, 0
     for _ in range(1000):
         p = rng.uniform(0.1, 0.9, 800)
-        walk = Walk(View(p, (rng.random(800) < p).astype(float)), 0.9)
-        beyond += np.abs(walk.path).max() > walk.half
-        named += walk.steepest is not None
+        cumulative_residuals = Walk(View(p, (rng.random(800) < p).astype(float)), 0.9)
+        beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.half
+        named += cumulative_residuals.steepest is not None
     assert 66 <= beyond <= 132
     assert 66 <= named <= 132  # a stretch is named if, and only if, the range is beyond chance
 
@@ -114,11 +114,11 @@ def test_the_steepest_stretch_is_what_trying_all_of_them_finds():
         x = np.concatenate([[0], np.cumsum(rng.random(40) + 0.01)])
         y = np.concatenate([[0], np.cumsum(rng.normal(0, 1, 40))])
         rise, run = np.abs(y[None] - y[:, None]), x[None] - x[:, None]
-        sure_of = np.where(run > 0, (rise - 2.5) / np.where(run > 0, run, 1), -np.inf)
-        found = steepest(x, y, 2.5)
-        assert (found is None) == (sure_of.max() <= 0)
-        if found:
-            assert sure_of[found.start, found.stop] == pytest.approx(sure_of.max(), rel=1e-9)
+        excess_slope = np.where(run > 0, (rise - 2.5) / np.where(run > 0, run, 1), -np.inf)
+        segment = steepest(x, y, 2.5)
+        assert (segment is None) == (excess_slope.max() <= 0)
+        if segment:
+            assert excess_slope[segment.start, segment.stop] == pytest.approx(excess_slope.max(), rel=1e-9)
 
 
 def test_where_it_falls_is_told_in_words():
@@ -127,12 +127,12 @@ def test_where_it_falls_is_told_in_words():
     assert (row["score_low"][0], row["score_high"][0]) == pytest.approx((0.8, 1.0), abs=0.02)
     assert row["slope"][0] == pytest.approx(-0.15, abs=0.05)
     assert row["slope"][0] == pytest.approx(row["difference"][0] / (row["share_high"] - row["share_low"])[0])
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith(
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith(
         f"Steepest {places(row['score_low'][0], row['score_high'][0], 'between {} % and {}')}".replace("\u00a0", " ")
     )
-    assert f": it is too sure there, by {-100 * row['slope'][0]:.0f} points (slope −0.1" in said
-    assert "(ECCE-MAD; p < 0.001)" in said
+    assert f": it is too sure there, by {-100 * row['slope'][0]:.0f} points (slope −0.1" in finding
+    assert "(ECCE-MAD; p < 0.001)" in finding
     other = Cumulative()([View(1 - sure().p, 1 - sure().y, name="positive")])
     assert "it says too little there" in other.finding
 
@@ -153,25 +153,28 @@ def test_a_calibrated_model_is_not_accused():
 def test_of_many_scores_the_line_keeps_its_extremes(n):
     rng = np.random.default_rng(3)
     p = rng.random(n)
-    seen = View(p, (rng.random(n) < p).astype(float), name="positive")
-    diagram = Cumulative()([seen])
-    curve, whole = part(diagram, "curve"), Walk(seen, 0.95)
+    view = View(p, (rng.random(n) < p).astype(float), name="positive")
+    diagram = Cumulative()([view])
+    curve, cumulative_residuals = part(diagram, "curve"), Walk(view, 0.95)
     assert len(curve["difference"]) <= VERTICES
     assert (len(curve["difference"]) == n + 1) == (n < VERTICES)
     assert ("TN261" in codes(diagram)) == (n >= VERTICES)
-    assert (curve["difference"].min(), curve["difference"].max()) == (whole.path.min(), whole.path.max())
+    assert (curve["difference"].min(), curve["difference"].max()) == (
+        cumulative_residuals.path.min(),
+        cumulative_residuals.path.max(),
+    )
     assert (curve["share_low"][0], curve["share_low"][-1]) == (0, 1)
-    assert curve["difference"][-1] == whole.path[-1]
+    assert curve["difference"][-1] == cumulative_residuals.path[-1]
     # between the points that are kept the walk strays no farther than they do within their share of the rows
-    drawn = np.interp(whole.share, curve["share_low"], curve["difference"])
-    assert np.abs(drawn - whole.path).max() < 0.3 * whole.unit
+    drawn = np.interp(cumulative_residuals.share, curve["share_low"], curve["difference"])
+    assert np.abs(drawn - cumulative_residuals.path).max() < 0.3 * cumulative_residuals.unit
 
 
 def test_scores_are_ticked_where_the_rows_up_to_them_end():
     diagram = Cumulative()([View([0.05, 0.1, 0.3, 0.5, 0.85], [0, 0, 1, 0, 1], name="positive")])
     ticks = part(diagram, "tick")
-    found = dict(zip(ticks["score_low"].tolist(), ticks["share_low"].tolist(), strict=True))
-    assert found == pytest.approx(
+    shares = dict(zip(ticks["score_low"].tolist(), ticks["share_low"].tolist(), strict=True))
+    assert shares == pytest.approx(
         {0.5: 0.8, 0.1: 0.4, 0.2: 0.4, 0.8: 0.8, 0.7: 0.8, 0.3: 0.6, 0.6: 0.8, 0.4: 0.6, 0.05: 0.2}
     )
 
@@ -250,7 +253,7 @@ def painted(diagram):
     """The labels and ids of all that stands in the picture."""
     ax = diagram.draw().axes[0]
     every = [*ax.get_children(), *ax.child_axes]
-    return {name for each in every for name in (name_of(each), each.get_gid())}
+    return {name for artist in every for name in (name_of(artist), artist.get_gid())}
 
 
 @cache
@@ -260,7 +263,7 @@ def everything():
 
 
 @pytest.mark.parametrize(
-    ("layer", "label", "said"),
+    ("layer", "label", "legend_text"),
     [
         ("band", "band", "if calibrated"),
         ("curve", "curve", "falls where"),
@@ -270,27 +273,27 @@ def everything():
         ("numbers", "numbers", None),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, said):
-    whole, names = everything()
-    less = whole.less(layer)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
+    full, names = everything()
+    less = full.less(layer)
     assert label in names
     assert label not in painted(less)
-    if said:
-        assert any(said in text for _, text in whole.legend())
-        assert not any(said in text for _, text in less.legend())
-    assert less.table is whole.table
+    if legend_text:
+        assert any(legend_text in text for _, text in full.legend())
+        assert not any(legend_text in text for _, text in less.legend())
+    assert less.table is full.table
 
 
 def test_without_any_layer_it_still_draws():
-    whole, _ = everything()
-    whole.less(*whole.layers).draw().savefig(io.BytesIO())
+    full, _ = everything()
+    full.less(*full.layers).draw().savefig(io.BytesIO())
 
 
 def colors(ax):
     """Of all marks in axes and in those within, transparency aside."""
-    for each in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in each.lines if len(line.get_xdata()))
-        for shape in each.collections:
+    for panel in [ax, *ax.child_axes]:
+        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
+        for shape in panel.collections:
             yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
 
 
@@ -302,26 +305,26 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, said in alone.legend():
+        for handle, label in alone.legend():
             own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {said}"
+            assert to_hex(own) in drawn, f"{layer}: {label}"
 
 
 def test_what_is_drawn_is_the_table():
     diagram, _ = everything()
     ax = diagram.draw().axes[0]
-    (curve,), (ends,), (stretch,) = (marks(ax, name) for name in ("curve", "extremes", "stretch"))
+    (curve,), (ends,), (segment,) = (marks(ax, name) for name in ("curve", "extremes", "stretch"))
     for line, name in ((curve, "curve"), (ends, "extreme")):
         np.testing.assert_array_equal(line.get_xdata(), part(diagram, name)["share_low"])
         np.testing.assert_array_equal(line.get_ydata(), part(diagram, name)["difference"])
     row = part(diagram, "stretch")
-    assert (stretch.get_xdata()[0], stretch.get_xdata()[-1]) == (row["share_low"][0], row["share_high"][0])
-    assert stretch.get_ydata()[-1] - stretch.get_ydata()[0] == pytest.approx(row["difference"][0])
+    assert (segment.get_xdata()[0], segment.get_xdata()[-1]) == (row["share_low"][0], row["share_high"][0])
+    assert segment.get_ydata()[-1] - segment.get_ydata()[0] == pytest.approx(row["difference"][0])
     (band,) = marks(ax, "band")
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (-diagram.panels["band"][0], diagram.panels["band"][0])
-    rail = next(child for child in ax.child_axes if name_of(child) == "rail")
-    drawn = [line.get_xdata()[0] for line in rail.lines]
+    axis_strip = next(child for child in ax.child_axes if name_of(child) == "rail")
+    drawn = [line.get_xdata()[0] for line in axis_strip.lines]
     assert drawn == part(diagram, "tick")["share_low"].tolist()
     (numbers,) = [text.get_text() for text in ax.texts if text.get_gid() == "numbers"]
     assert f"ECCE-MAD {100 * diagram.panels['ecce_mad'][0]:.2f} points" in numbers
@@ -338,10 +341,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(count):
     assert box.y1 <= height
     texts = list(_words(figure))
     assert any(text == "score:" for text, _ in texts)
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("count", [1, 10])
@@ -366,8 +369,8 @@ def test_the_smallest_data_can_be_drawn(p, y):
 
 
 def test_real_data_is_told_as_it_is():
-    found = reference.data("plambda_cifar10_vgg16.npz")
-    preds = to.Predictions(found["labels"], found["probs"])
+    dataset = reference.data("plambda_cifar10_vgg16.npz")
+    preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "cumulative")
     assert diagram.panels["ecce_mad"][0] == pytest.approx(
         to.measure(preds, "ks", lens="confidence", interval=None).value

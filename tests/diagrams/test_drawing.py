@@ -103,9 +103,9 @@ def test_the_histogram_draws_its_table_and_its_lines():
     np.testing.assert_array_equal(corners(shares)[:, 1, 1], diagram.table["share"])
     assert marks(ax, "said")[0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
     assert marks(ax, "seen")[0].get_xdata()[0] == diagram.panels["outcome_rate"][0]
-    said, seen, _ = (text.get_text() for text in legend_of(ax).get_texts())
-    assert said == f"says on average: {100 * diagram.panels['mean_prediction'][0]:.1f}\u00a0%"
-    assert seen == f"is right: {100 * diagram.panels['outcome_rate'][0]:.1f}\u00a0%"
+    predicted_label, observed_label, _ = (text.get_text() for text in legend_of(ax).get_texts())
+    assert predicted_label == f"says on average: {100 * diagram.panels['mean_prediction'][0]:.1f}\u00a0%"
+    assert observed_label == f"is right: {100 * diagram.panels['outcome_rate'][0]:.1f}\u00a0%"
 
 
 LAYERS = {"bars": "bars", "crosses": "crosses", "strip": "strip"}
@@ -117,17 +117,17 @@ def words_of(ax):
 
 @pytest.mark.parametrize("bars", ["consistency", "confidence"])
 def test_each_layer_can_be_left_out_and_the_legend_follows(bars):
-    whole = Reliability(Uniform(10), style="diagonal", bars=bars)([view()])
-    drawn = whole.draw().axes[0]
+    full = Reliability(Uniform(10), style="diagonal", bars=bars)([view()])
+    drawn = full.draw().axes[0]
     layers = LAYERS | ({"gaps": "gap"} if bars == "confidence" else {})
     assert all(marks(drawn, label) for label in layers.values())
     for layer, label in layers.items():
-        less = whole.less(layer)
+        less = full.less(layer)
         ax = less.draw().axes[0]
         assert not marks(ax, label)
-        assert all(marks(ax, other) for each, other in layers.items() if each != layer)
+        assert all(marks(ax, other) for name, other in layers.items() if name != layer)
         assert words_of(ax) != words_of(drawn)
-        assert less.table is whole.table
+        assert less.table is full.table
 
 
 def test_without_its_bars_the_level_stands_beside_the_crosses_that_they_judged():
@@ -146,8 +146,8 @@ def test_without_the_strip_its_room_is_free():
 def test_the_words_at_the_side_can_be_left_out():
     diagram = Reliability(style="deviation")([view()])
     sides = [
-        [text for text in each.draw().axes[0].texts if text.get_gid() == "side"]
-        for each in (diagram, diagram.less("sides"))
+        [text for text in shown.draw().axes[0].texts if text.get_gid() == "side"]
+        for shown in (diagram, diagram.less("sides"))
     ]
     assert len(sides[0]) == 2
     assert not sides[1]
@@ -166,9 +166,9 @@ def test_the_histogram_has_layers():
     assert words_of(diagram.less("band", "lines").draw().axes[0]) == ["predictions"]
 
 
-@pytest.mark.parametrize("member", [Reliability(style="diagonal"), ConfidenceHistogram()])
-def test_with_every_layer_left_out_a_picture_is_still_drawn(member):
-    diagram = member([view()])
+@pytest.mark.parametrize("recipe", [Reliability(style="diagonal"), ConfidenceHistogram()])
+def test_with_every_layer_left_out_a_picture_is_still_drawn(recipe):
+    diagram = recipe([view()])
     ax = diagram.less(*diagram.layers).draw().axes[0]
     assert not any(marks(ax, label) for label in ("bars", "crosses", "strip", "gap", "share", "said", "band"))
 
@@ -201,13 +201,13 @@ def test_crosses_never_reach_the_strip():
             assert (ax.transData.transform(line.get_xydata())[:, 1] > top).all()
 
 
-@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("recipe", SETTINGS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_axes_that_are_given_are_used_and_returned(member, count):
+def test_axes_that_are_given_are_used_and_returned(recipe, count):
     figure = Figure(figsize=(8, 4))
     left, right = figure.subplots(1, 2)
     views = [view()] if count == 1 else classwise(count)
-    assert member(views).draw(right) is right
+    assert recipe(views).draw(right) is right
     assert figure.axes == [left, right]
     assert not left.has_data()
     assert not left.texts
@@ -215,13 +215,13 @@ def test_axes_that_are_given_are_used_and_returned(member, count):
     figure.savefig(io.BytesIO(), format="png")
 
 
-@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("recipe", SETTINGS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(member, count):
+def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(recipe, count):
     figure = Figure(figsize=(11, 4.5))
     pair = figure.subplots(1, 2)
     for ax in pair:
-        member([view()] if count == 1 else classwise(count)).draw(ax)
+        recipe([view()] if count == 1 else classwise(count)).draw(ax)
     figure.canvas.draw()
     box = figure.get_tightbbox()
     assert min(box.x0, box.y0) >= 0
@@ -235,7 +235,7 @@ def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(me
             continue  # there was no place for one
         legend = ax.get_legend().get_window_extent()
         assert legend.y1 <= ax.get_window_extent().y1 + 1
-        panels = [each for each in ax.child_axes if name_of(each) != "strip"] or [ax]
+        panels = [child for child in ax.child_axes if name_of(child) != "strip"] or [ax]
         for panel in panels:
             for line in marks(panel, "crosses"):
                 assert not any(legend.contains(*point) for point in panel.transData.transform(line.get_xydata()))
@@ -258,14 +258,14 @@ def test_tick_labels_of_neighboring_panels_are_apart(width):
     figure = Reliability()(classwise(3)).draw()
     figure.set_figwidth(width)
     figure.canvas.draw()
-    labels = [[each.get_window_extent() for each in ax.get_xticklabels()] for ax in figure.axes]
+    labels = [[label.get_window_extent() for label in ax.get_xticklabels()] for ax in figure.axes]
     for left, right in pairwise(labels):
         assert left[-1].x1 + 10 < right[0].x0
 
 
-@pytest.mark.parametrize("member", SETTINGS)
-def test_a_grid_shares_its_axes(member):
-    figure = member(classwise(3)).draw()
+@pytest.mark.parametrize("recipe", SETTINGS)
+def test_a_grid_shares_its_axes(recipe):
+    figure = recipe(classwise(3)).draw()
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 3
     assert len({ax.get_ylim() for ax in figure.axes}) == 1
@@ -273,10 +273,10 @@ def test_a_grid_shares_its_axes(member):
     assert all("animal number" in ax.get_title(loc="left") for ax in figure.axes)
 
 
-@pytest.mark.parametrize("member", SETTINGS)
+@pytest.mark.parametrize("recipe", SETTINGS)
 @pytest.mark.parametrize("count", [1, 4, 10])
-def test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(member, count):
-    figure = member([view()] if count == 1 else classwise(count)).draw()
+def test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(recipe, count):
+    figure = recipe([view()] if count == 1 else classwise(count)).draw()
     figure.canvas.draw()
     box = figure.get_tightbbox()
     width, height = figure.get_size_inches()
@@ -287,10 +287,10 @@ def test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(member, count):
     assert len(texts) > 8
     # What stands above the axes is no part of the layout.
     assert all(a.x0 >= 0 and a.y0 >= 0 and a.x1 <= figure.bbox.x1 and a.y1 <= figure.bbox.y1 for _, a in texts)
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 def _words(figure):
@@ -310,8 +310,8 @@ def test_pyplot_and_the_users_style_stay_as_they_were():
     import matplotlib.pyplot as plt
 
     before, figures = dict(matplotlib.rcParams), plt.get_fignums()
-    for member in (Reliability(), ConfidenceHistogram()):
-        diagram = member([view()])
+    for recipe in (Reliability(), ConfidenceHistogram()):
+        diagram = recipe([view()])
         diagram.svg()
         diagram._repr_png_()
     assert plt.get_fignums() == figures
@@ -352,16 +352,16 @@ def test_the_frame_is_what_is_installed(monkeypatch):
     np.testing.assert_array_equal(diagram.frame()["deviation"], diagram.table["deviation"])
 
 
-@pytest.mark.parametrize("member", SETTINGS)
-def test_the_svg_stands_alone(member):
-    text = member(classwise(2)).svg()
+@pytest.mark.parametrize("recipe", SETTINGS)
+def test_the_svg_stands_alone(recipe):
+    text = recipe(classwise(2)).svg()
     root = ElementTree.fromstring(text)
     assert root.get("role") == "img"
     assert "style" not in {element.tag.rpartition("}")[2] for element in root.iter()}
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     prefix = ids[0].partition("-")[0]
-    assert all(each.startswith(prefix + "-") for each in ids)
+    assert all(element_id.startswith(prefix + "-") for element_id in ids)
     assert set(re.findall(r'href="([^"]*)"', text) + re.findall(r"url\(([^)]*)\)", text)) <= {f"#{i}" for i in ids}
     addresses = set(re.findall(r"https?://[^\"' <]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
@@ -369,8 +369,8 @@ def test_the_svg_stands_alone(member):
 
 
 def test_the_svg_is_the_same_for_the_same_numbers_and_its_ids_are_not_those_of_another():
-    first, again, other = (Reliability()([view(seed)]).svg() for seed in (0, 0, 1))
-    assert first == again
+    first, repeated, other = (Reliability()([view(seed)]).svg() for seed in (0, 0, 1))
+    assert first == repeated
     ids = [set(re.findall(r'\bid="([^"]*)"', text)) for text in (first, other)]
     assert ids[0].isdisjoint(ids[1])
     assert 'id="mine-' in Reliability()([view()]).svg(prefix="mine")
@@ -403,10 +403,10 @@ def test_another_ending_is_refused(tmp_path):
         Reliability()([view()]).save(tmp_path / "picture.gif")
 
 
-@pytest.mark.parametrize("member", SETTINGS)
-def test_the_smallest_data_can_be_drawn(member):
+@pytest.mark.parametrize("recipe", SETTINGS)
+def test_the_smallest_data_can_be_drawn(recipe):
     for p, y in (([0.0], [0]), ([1.0], [1]), ([0.5], [1])):
-        member([View(p, y, name="positive")]).draw()
+        recipe([View(p, y, name="positive")]).draw()
 
 
 SIDES = [0.9, 1.2, 1.44, 2.0]  # inches of the axes that are given
@@ -433,8 +433,8 @@ def test_axes_too_small_for_a_grid_hold_its_first_view_as_the_title_says(name):
         ax = figure.add_axes((0, 0, 1, 1))
         diagram.draw(ax)
         figure.draw_without_rendering()
-        said, first = ax.get_title(), str(diagram.panels["title"][0])
-        assert views == 1 or said in (f"{first}: {diagram.ranked} of {views}", f"1 of {views}: {first}")
+        title, first = ax.get_title(), str(diagram.panels["title"][0])
+        assert views == 1 or title in (f"{first}: {diagram.ranked} of {views}", f"1 of {views}: {first}")
 
 
 @pytest.mark.parametrize("k", [3, 10])
@@ -450,9 +450,9 @@ def test_a_grid_in_given_axes_takes_fewer_columns_before_it_gives_up():
     figure = Figure(figsize=(2.6, 3.6))
     ax = figure.add_axes((0, 0, 1, 1))
     Reliability()(classwise(6)).draw(ax)
-    panels = [each.get_position() for each in ax.child_axes if name_of(each) != "strip"]
+    panels = [child.get_position() for child in ax.child_axes if name_of(child) != "strip"]
     assert len(panels) == 6
-    assert len({round(each.x0, 6) for each in panels}) == 2
+    assert len({round(box.x0, 6) for box in panels}) == 2
 
 
 def test_what_a_grid_ranks_by_is_said_in_its_own_words():
@@ -481,9 +481,9 @@ def test_names_are_no_formulas_and_no_second_line():
     figure.draw_without_rendering()
     words = [text for legend in _legends(figure) for text in legend.get_texts()]
     assert not any(text.get_parse_math() for text in words)
-    said = [text.get_text() for text in words]
-    assert r"a$b$\n_c" in said
-    assert "_x$\\frac$" in said
+    texts = [text.get_text() for text in words]
+    assert r"a$b$\n_c" in texts
+    assert "_x$\\frac$" in texts
     assert max(text.get_window_extent().x1 for text in words) <= figure.bbox.x1
 
 
@@ -501,16 +501,16 @@ def test_the_legend_names_only_the_crosses_that_are_drawn():
     calm = View(
         np.repeat([0.25, 0.75], 40), np.tile([0, 0, 0, 1, 1, 1, 1, 0], 10).reshape(10, 2, 4).swapaxes(0, 1).ravel()
     )
-    off = View(np.full(40, 0.9), np.zeros(40))
+    miscalibrated = View(np.full(40, 0.9), np.zeros(40))
     for bars in ("consistency", "confidence"):
-        kept = Reliability(bars=bars)([calm])
-        assert not kept.table["outside"].any()
-        assert not any("outside" in text or "excludes" in text for text in words_of(kept.draw().axes[0]))
-        for stray in (Reliability(bars=bars)([off]), Reliability(bars=bars)([off]).less("bars")):
-            said = words_of(stray.draw().axes[0])
-            assert any("outside" in text or "excludes" in text for text in said)
-            assert any("90" in text for text in said)
-            assert not any("inside" in text or text.startswith("observed (") for text in said)
+        diagram = Reliability(bars=bars)([calm])
+        assert not diagram.table["outside"].any()
+        assert not any("outside" in text or "excludes" in text for text in words_of(diagram.draw().axes[0]))
+        for stray in (Reliability(bars=bars)([miscalibrated]), Reliability(bars=bars)([miscalibrated]).less("bars")):
+            texts = words_of(stray.draw().axes[0])
+            assert any("outside" in text or "excludes" in text for text in texts)
+            assert any("90" in text for text in texts)
+            assert not any("inside" in text or text.startswith("observed (") for text in texts)
 
 
 def test_where_every_cross_is_outside_the_legend_shows_the_bar_that_is_drawn():

@@ -33,10 +33,10 @@ def biased(seed, n, power=1.3, name="positive"):
 
 def rows_of(diagram, kind, level=None):
     t = diagram.table
-    mine = t["kind"] == kind
+    mask = t["kind"] == kind
     if level is not None:
-        mine &= t["level"] == level
-    return {name: column[mine] for name, column in t.items()}
+        mask &= t["level"] == level
+    return {name: column[mask] for name, column in t.items()}
 
 
 def codes(diagram):
@@ -46,11 +46,11 @@ def codes(diagram):
 def test_the_reference_numbers():
     want = golden("recalibration/llo_boldness.json")
     diagram = LloPosterior(posteriors=(0.99, 0.95, 0.9, 0.8), resolution=5)([reference()])
-    best, identity = rows_of(diagram, "best"), rows_of(diagram, "identity")
-    assert best["delta"][0] == pytest.approx(want["delta"], rel=1e-8)
-    assert best["gamma"][0] == pytest.approx(want["gamma"], rel=1e-8)
-    assert best["posterior"][0] == pytest.approx(want["posterior_after_mle"], abs=1e-12)
-    assert best["loglik"][0] == pytest.approx(want["ll1"], rel=1e-12)
+    mle, identity = rows_of(diagram, "best"), rows_of(diagram, "identity")
+    assert mle["delta"][0] == pytest.approx(want["delta"], rel=1e-8)
+    assert mle["gamma"][0] == pytest.approx(want["gamma"], rel=1e-8)
+    assert mle["posterior"][0] == pytest.approx(want["posterior_after_mle"], abs=1e-12)
+    assert mle["loglik"][0] == pytest.approx(want["ll1"], rel=1e-12)
     assert identity["posterior"][0] == pytest.approx(want["posterior_cal"], rel=1e-8)
     assert identity["loglik"][0] == pytest.approx(want["ll0"], rel=1e-12)
     assert diagram.panels["posterior_as_said"][0] == identity["posterior"][0]
@@ -72,9 +72,9 @@ def test_a_posterior_by_hand():
     # 30 ln .7 + 10 ln .3, after the best fit 30 ln .75 + 10 ln .25, so P = 1/(1 + exp(fall)/40).
     view = View([0.7, 0.3] * 20, [1, 0, 1, 0, 1, 0, 0, 1] * 5, name="positive")
     fall = 30 * np.log(0.75 / 0.7) + 10 * np.log(0.25 / 0.3)
-    found = rows_of(LloPosterior(resolution=3)([view]), "identity")
-    assert found["posterior"][0] == pytest.approx(1 / (1 + np.exp(fall) / 40), abs=1e-12)
-    assert found["loglik"][0] == pytest.approx(30 * np.log(0.7) + 10 * np.log(0.3), abs=1e-12)
+    identity = rows_of(LloPosterior(resolution=3)([view]), "identity")
+    assert identity["posterior"][0] == pytest.approx(1 / (1 + np.exp(fall) / 40), abs=1e-12)
+    assert identity["loglik"][0] == pytest.approx(30 * np.log(0.7) + 10 * np.log(0.3), abs=1e-12)
 
 
 def test_every_point_of_the_map_is_the_posterior_there():
@@ -103,9 +103,9 @@ def test_contours_have_their_posterior(n):
 def test_the_boldest_map_of_groups_is_that_of_all_rows():
     view = biased(2, 20_000)
     mark = rows_of(LloPosterior(posteriors=[0.9], resolution=2)([view]), "boldest")
-    rule = to.fit(to.Predictions(view.y.astype(int), view.p), "boldness", posterior=0.9)
-    assert mark["delta"][0] == pytest.approx(rule.map.delta, rel=1e-4)
-    assert mark["gamma"][0] == pytest.approx(rule.map.gamma, rel=1e-4)
+    calibrator = to.fit(to.Predictions(view.y.astype(int), view.p), "boldness", posterior=0.9)
+    assert mark["delta"][0] == pytest.approx(calibrator.map.delta, rel=1e-4)
+    assert mark["gamma"][0] == pytest.approx(calibrator.map.gamma, rel=1e-4)
 
 
 def test_a_calibrated_model_is_seldom_called_improbable():
@@ -122,7 +122,7 @@ def test_a_calibrated_model_is_seldom_called_improbable():
 
 def test_a_prior_moves_the_posterior_by_its_log_odds():
     even, doubtful = (LloPosterior(prior=prior, resolution=2)([biased(3, 200)]) for prior in (0.5, 0.1))
-    a, b = (logit(rows_of(each, "identity")["posterior"][0]) for each in (even, doubtful))
+    a, b = (logit(rows_of(diagram, "identity")["posterior"][0]) for diagram in (even, doubtful))
     assert b - a == pytest.approx(logit(0.1), abs=1e-9)
 
 
@@ -140,8 +140,8 @@ def test_where_nothing_finite_is_best_the_picture_is_empty_and_says_so(p, y):
     assert codes(diagram) == ["TN251"]
     assert len(diagram.table["delta"]) == 0
     assert "no finite shift" in diagram.finding
-    said = " ".join(text.get_text() for text in diagram.draw().axes[0].texts)
-    assert "no finite shift" in said
+    message = " ".join(text.get_text() for text in diagram.draw().axes[0].texts)
+    assert "no finite shift" in message
 
 
 def test_what_few_rows_cannot_reach_is_left_out_with_a_note():
@@ -170,21 +170,21 @@ def test_an_empty_picture_explains_nothing():
 
 
 @pytest.mark.parametrize(
-    ("layer", "labels", "said"),
+    ("layer", "labels", "legend_text"),
     [
         ("map", ["map"], "posterior near"),
         ("contours", ["contour"], "inside out"),
         ("marks", ["best", "identity", "boldest"], "best fit"),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, labels, said):
-    whole = LloPosterior(resolution=5)([biased(5, 300)])
-    for diagram, there in ((whole, True), (whole.less(layer), False)):
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, labels, legend_text):
+    full = LloPosterior(resolution=5)([biased(5, 300)])
+    for diagram, there in ((full, True), (full.less(layer), False)):
         ax = diagram.draw().axes[0]
-        found = {name_of(each) for each in [*ax.collections, *ax.lines]}
-        assert [label in found for label in labels] == [there] * len(labels)
-        assert any(said in text for _, text in diagram.legend()) is there
-    whole.less(*whole.layers).draw().savefig(io.BytesIO())
+        names = {name_of(artist) for artist in [*ax.collections, *ax.lines]}
+        assert [label in names for label in labels] == [there] * len(labels)
+        assert any(legend_text in text for _, text in diagram.legend()) is there
+    full.less(*full.layers).draw().savefig(io.BytesIO())
 
 
 def test_beyond_twelve_views_the_others_have_no_map():
@@ -210,7 +210,7 @@ def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
         mark, line = rows_of(diagram, "boldest", level), rows_of(diagram, "contour", level)
         assert mark["posterior"][0] == pytest.approx(level, abs=1e-5)
         points = np.stack([np.log(line["delta"]), line["gamma"]], axis=1)[::20]
-        np.testing.assert_allclose([plane.posterior(plane.rise(each)) for each in points], level, atol=1e-4)
+        np.testing.assert_allclose([plane.posterior(plane.rise(point)) for point in points], level, atol=1e-4)
 
 
 def test_a_floor_that_moves_probabilities_is_told():
@@ -237,9 +237,9 @@ def test_what_is_drawn_is_the_table():
     assert ax.get_xscale() == "log"
     lines = [line for line in ax.lines if name_of(line) == "contour"]
     for line, level in zip(lines, (0.95, 0.9, 0.8), strict=True):
-        mine = rows_of(diagram, "contour", level)
-        np.testing.assert_array_equal(line.get_xdata(), mine["delta"])
-        np.testing.assert_array_equal(line.get_ydata(), mine["gamma"])
+        contour = rows_of(diagram, "contour", level)
+        np.testing.assert_array_equal(line.get_xdata(), contour["delta"])
+        np.testing.assert_array_equal(line.get_ydata(), contour["gamma"])
     for kind in ("best", "boldest", "identity"):
         (mark,) = (line for line in ax.lines if name_of(line) == kind)
         np.testing.assert_array_equal(mark.get_xdata(), rows_of(diagram, kind)["delta"])

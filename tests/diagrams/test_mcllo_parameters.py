@@ -35,8 +35,8 @@ def honest(seed, n=400, k=3, names="canonical"):
 
 
 def estimates(diagram):
-    mine = diagram.table["kind"] == "estimate"
-    return {name: column[mine] for name, column in diagram.table.items()}
+    mask = diagram.table["kind"] == "estimate"
+    return {name: column[mask] for name, column in diagram.table.items()}
 
 
 def codes(diagram):
@@ -58,8 +58,8 @@ def test_the_reference_numbers(baseline):
     m = len(tau)
     cov = np.array(want["cov_tau_gamma"]).reshape(2, m, 2, m)
     for j in range(m):
-        off = np.array([tau[j], gamma[j] - 1])
-        assert got["statistic"][j] == pytest.approx(off @ np.linalg.solve(cov[:, j, :, j], off), rel=1e-6)
+        deviation = np.array([tau[j], gamma[j] - 1])
+        assert got["statistic"][j] == pytest.approx(deviation @ np.linalg.solve(cov[:, j, :, j], deviation), rel=1e-6)
     assert got["outside"].all()
 
 
@@ -86,10 +86,10 @@ def test_every_corner_of_an_ellipse_is_as_far_from_its_estimate():
     want = golden("recalibration/mcllo.json")["base0"]
     cov = np.array(want["cov_tau_gamma"]).reshape(2, 3, 2, 3)
     for j, name in enumerate(("1", "2", "3")):
-        mine = (table["kind"] == "ellipse") & (table["class"] == name)
-        off = np.stack([np.log(table["delta"][mine]) - want["tau"][j], table["gamma"][mine] - want["gamma"][j]])
-        far = (off * np.linalg.solve(cov[:, j, :, j], off)).sum(axis=0)
-        np.testing.assert_allclose(far, -2 * np.log(0.2), rtol=1e-5)
+        mask = (table["kind"] == "ellipse") & (table["class"] == name)
+        deviation = np.stack([np.log(table["delta"][mask]) - want["tau"][j], table["gamma"][mask] - want["gamma"][j]])
+        distances = (deviation * np.linalg.solve(cov[:, j, :, j], deviation)).sum(axis=0)
+        np.testing.assert_allclose(distances, -2 * np.log(0.2), rtol=1e-5)
 
 
 def test_an_ellipse_misses_a_right_class_as_often_as_it_says():
@@ -103,9 +103,9 @@ def test_a_class_that_is_said_too_seldom_and_too_surely_is_told_so():
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.ones(3), 6000)
     y = (truth.cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1)
-    said = truth**1.8 * [0.4, 1, 1]  # class 0 came more often against class 2 than was said; all too sure
-    said /= said.sum(axis=1, keepdims=True)
-    diagram = MclloParameters(classes=["ant", "bee", "cow"])([View(said, np.eye(3)[y], name="canonical")])
+    predicted = truth**1.8 * [0.4, 1, 1]  # class 0 came more often against class 2 than was said; all too sure
+    predicted /= predicted.sum(axis=1, keepdims=True)
+    diagram = MclloParameters(classes=["ant", "bee", "cow"])([View(predicted, np.eye(3)[y], name="canonical")])
     got = estimates(diagram)
     assert got["class"].tolist() == ["ant", "bee"]
     # δ = .4^(−1/1.8), γ = 1/1.8; both within four standard errors
@@ -118,9 +118,11 @@ def test_a_class_that_is_said_too_seldom_and_too_surely_is_told_so():
 def test_a_binary_view_is_the_two_parameters_of_llo():
     view = View(*_biased(1, 300), name="class:cat")
     got = estimates(MclloParameters()([view]))
-    fitted = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").map
+    calibration_map = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").map
     assert got["class"].tolist() == ["cat"]
-    np.testing.assert_allclose([got["delta"][0], got["gamma"][0]], [fitted.delta, fitted.gamma], rtol=1e-6)
+    np.testing.assert_allclose(
+        [got["delta"][0], got["gamma"][0]], [calibration_map.delta, calibration_map.gamma], rtol=1e-6
+    )
 
 
 def _biased(seed, n):
@@ -157,7 +159,7 @@ def test_where_nothing_finite_is_best_the_picture_is_empty_and_says_so(view):
     assert "no finite" in " ".join(text.get_text() for text in diagram.draw().axes[0].texts)
 
 
-@pytest.mark.parametrize("floor", [1e-12, 1e-6, 1e-3])
+@pytest.mark.parametrize("min_prob", [1e-12, 1e-6, 1e-3])
 @pytest.mark.parametrize(
     "view",
     [
@@ -166,8 +168,8 @@ def test_where_nothing_finite_is_best_the_picture_is_empty_and_says_so(view):
     ],
     ids=["binary", "one-hot"],
 )
-def test_perfect_predictions_have_no_finite_parameters(view, floor, tmp_path):
-    diagram = MclloParameters(floor=floor)([view])
+def test_perfect_predictions_have_no_finite_parameters(view, min_prob, tmp_path):
+    diagram = MclloParameters(floor=min_prob)([view])
     assert "TN251" in codes(diagram)
     assert len(diagram.table["delta"]) == 0
     assert "no finite" in diagram.finding
@@ -195,9 +197,9 @@ def test_the_finding_counts_only_what_is_outside_its_ellipse():
     for seed in range(60):
         diagram = MclloParameters()([honest(seed)])
         got = estimates(diagram)
-        off = (got["delta_low"] > 1) | (got["delta_high"] < 1) | (got["gamma_low"] > 1) | (got["gamma_high"] < 1)
+        outside = (got["delta_low"] > 1) | (got["delta_high"] < 1) | (got["gamma_low"] > 1) | (got["gamma_high"] < 1)
         if not got["outside"].any():
-            alone += off.any()
+            alone += outside.any()
             assert diagram.finding == "None of 2 classes is off beyond chance at 5\u00a0% each."
     assert alone
 
@@ -209,7 +211,7 @@ def test_the_baseline_may_be_named_and_of_two_classes_is_the_first():
     assert estimates(named)["class"].tolist() == ["ant", "cow"]
     assert named.settings["baseline"] == 1
     assert estimates(to.draw(preds, "mcllo_parameters"))["class"].tolist() == ["ant", "bee"]
-    two = View(*(np.stack([1 - each, each], axis=1) for each in _biased(1, 100)), name="canonical", classes=2)
+    two = View(*(np.stack([1 - column, column], axis=1) for column in _biased(1, 100)), name="canonical", classes=2)
     assert estimates(MclloParameters()([two]))["class"].tolist() == ["1"]
     with pytest.raises(InputError, match="TO203"):
         to.draw(preds, "mcllo_parameters", baseline="class:dog")
@@ -226,35 +228,35 @@ LAYERS = {
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_that_is_left_out_is_gone_from_the_picture(layer):
-    whole = MclloParameters()([honest(4, n=200, k=4)])
-    ax, less = whole.draw().axes[0], whole.less(layer).draw().axes[0]
+    full = MclloParameters()([honest(4, n=200, k=4)])
+    ax, less = full.draw().axes[0], full.less(layer).draw().axes[0]
     for name, labels in LAYERS.items():
         for label in labels:
-            assert any(name_of(each) == label for each in [*ax.collections, *ax.lines])
-            assert any(name_of(each) == label for each in [*less.collections, *less.lines]) is (name != layer)
+            assert any(name_of(artist) == label for artist in [*ax.collections, *ax.lines])
+            assert any(name_of(artist) == label for artist in [*less.collections, *less.lines]) is (name != layer)
 
 
 def test_names_sides_and_the_legend_follow_what_is_drawn():
-    whole = MclloParameters()([honest(4, n=200, k=4)])
-    words = {text.get_text() for text in whole.draw().axes[0].texts}
+    full = MclloParameters()([honest(4, n=200, k=4)])
+    words = {text.get_text() for text in full.draw().axes[0].texts}
     for layer, gone in (("names", {"0", "1", "2"}), ("sides", {"↑ too timid", "← said too often"})):
         assert words & gone
-        assert not {text.get_text() for text in whole.less(layer).draw().axes[0].texts} & gone
-    assert any("ellipse" in text for _, text in whole.legend())
-    assert any("region" in text for _, text in whole.less("ellipses").legend())
-    assert not any("(1, 1)" in text for _, text in whole.less("marks").legend())
-    assert whole.less(*whole.layers).legend() == []
-    whole.less(*whole.layers).draw().savefig(io.BytesIO())
+        assert not {text.get_text() for text in full.less(layer).draw().axes[0].texts} & gone
+    assert any("ellipse" in text for _, text in full.legend())
+    assert any("region" in text for _, text in full.less("ellipses").legend())
+    assert not any("(1, 1)" in text for _, text in full.less("marks").legend())
+    assert full.less(*full.layers).legend() == []
+    full.less(*full.layers).draw().savefig(io.BytesIO())
 
 
 def test_of_many_classes_only_those_outside_are_filled_and_lightly():
     diagram = MclloParameters()([honest(8, n=3000, k=20)])
     ax = diagram.draw().axes[0]
-    fills = [each for each in ax.collections if name_of(each) == "fills"]
-    assert sum(len(each.get_paths()) for each in fills) == estimates(diagram)["outside"].sum() < 19
-    assert all(each.get_alpha() <= 0.05 for each in fills)
-    shapes = [each for each in ax.collections if name_of(each) == "ellipses"]
-    assert sum(len(each.get_paths()) for each in shapes) == 19
+    fills = [artist for artist in ax.collections if name_of(artist) == "fills"]
+    assert sum(len(artist.get_paths()) for artist in fills) == estimates(diagram)["outside"].sum() < 19
+    assert all(artist.get_alpha() <= 0.05 for artist in fills)
+    shapes = [artist for artist in ax.collections if name_of(artist) == "ellipses"]
+    assert sum(len(artist.get_paths()) for artist in shapes) == 19
 
 
 def test_zeros_are_floored_with_a_note():

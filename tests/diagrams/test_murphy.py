@@ -29,10 +29,10 @@ QUICK = {"resamples": 99}
 
 
 def part(diagram, name, model=None):
-    mine = diagram.table["part"] == name
+    mask = diagram.table["part"] == name
     if model is not None:
-        mine = mine & (diagram.table["model"] == model)
-    return {column: values[mine] for column, values in diagram.table.items()}
+        mask = mask & (diagram.table["model"] == model)
+    return {column: values[mask] for column, values in diagram.table.items()}
 
 
 def rain(*names):
@@ -50,14 +50,14 @@ def two(n=400, seed=0):
     return {"good": to.Predictions(y, p), "sure": to.Predictions(y, odds / (1 + odds))}
 
 
-def constant(**said):
+def constant(**probs):
     """Models that say the same of every row; half of the outcomes come.
 
     One that says p costs θ below p, where it acts, and 1 − θ above it: for .3 and .6 these differ between, and cross
     at θ = .5.
     """
     y = [0, 1] * 20
-    return {name: to.Predictions(y, [p] * 40) for name, p in said.items()}
+    return {name: to.Predictions(y, [p] * 40) for name, p in probs.items()}
 
 
 def plain(diagram):
@@ -93,8 +93,8 @@ def test_areas_of_the_parts_are_the_parts_of_the_brier_score(votes):
     rng = np.random.default_rng(3)
     p = rng.integers(0, 21, 300) / 20  # ties, and 0 and 1 themselves
     y = rng.binomial(5, p) / 5 if votes else rng.random(300) < p**2
-    seen = View(p, y, rng.integers(1, 4, 300), name="positive")
-    curve, own = part(Murphy(band=None)([seen]), "curve"), Corp().parts(seen)
+    view = View(p, y, rng.integers(1, 4, 300), name="positive")
+    curve, own = part(Murphy(band=None)([view]), "curve"), Corp().parts(view)
     for name in ("mcb", "dsc", "unc", "score"):
         assert np.trapezoid(curve[name], curve["threshold"]) == pytest.approx(own[name], rel=1e-10)
 
@@ -108,10 +108,10 @@ def test_at_every_threshold_the_score_is_mcb_less_dsc_and_unc(name):
 
 
 def test_it_is_the_estimator_murphy_loss_at_each_threshold():
-    seen = View([0.1, 0.3, 0.3, 0.9, 0.5], [1, 0, 0.4, 1, 0], [1, 2, 1, 1, 3], name="positive")
+    view = View([0.1, 0.3, 0.3, 0.9, 0.5], [1, 0, 0.4, 1, 0], [1, 2, 1, 1, 3], name="positive")
     thresholds = [0.05, 0.3, 0.5, 0.77]
-    curve = part(Murphy(thresholds=thresholds, band=None)([seen]), "curve")
-    expected = [MurphyLoss(threshold)(seen).value for threshold in thresholds]
+    curve = part(Murphy(thresholds=thresholds, band=None)([view]), "curve")
+    expected = [MurphyLoss(threshold)(view).value for threshold in thresholds]
     np.testing.assert_allclose(curve["score"], expected, rtol=1e-12)
 
 
@@ -125,19 +125,19 @@ def test_at_a_jump_both_limits_are_drawn():
 def test_many_scores_are_drawn_at_some_thresholds_with_their_exact_values():
     rng = np.random.default_rng(0)
     p = rng.beta(0.3, 20, 3000)  # rare events: nearly all thresholds that matter lie near 0
-    seen = View(p, rng.random(3000) < p, name="positive")
-    diagram = Murphy(band=None)([seen])
+    view = View(p, rng.random(3000) < p, name="positive")
+    diagram = Murphy(band=None)([view])
     curve = part(diagram, "curve")
     assert "TN264" in [note.code for note in diagram.notes]
     assert len(curve["threshold"]) < 400
     assert (curve["threshold"] < 0.01).sum() > 40
     for i in (5, 50, 150):
         if 0 < curve["threshold"][i] < 1:
-            assert curve["score"][i] == pytest.approx(MurphyLoss(float(curve["threshold"][i]))(seen).value)
+            assert curve["score"][i] == pytest.approx(MurphyLoss(float(curve["threshold"][i]))(view).value)
     # Between thresholds the cost changes by at most 2 (Δθ + the share of rows between them), so the area is near.
     gaps = np.diff(curve["threshold"])
     between = np.histogram(p, curve["threshold"])[0] / len(p)
-    assert abs(area(curve) - Brier()(seen).value) <= (gaps * 2 * (gaps + between)).sum()
+    assert abs(area(curve) - Brier()(view).value) <= (gaps * 2 * (gaps + between)).sum()
 
 
 def test_a_tally_has_the_curve_of_its_rows():
@@ -145,7 +145,7 @@ def test_a_tally_has_the_curve_of_its_rows():
     p = rng.integers(1, 20, 5000) / 20  # every cell holds one score
     preds = to.Predictions((rng.random(5000) < p**1.3).astype(int), p)
     between = (np.arange(1, 40, 2) / 40).tolist()
-    rows, cells = (to.draw(each, "murphy", thresholds=between) for each in (preds, to.tally(preds)))
+    rows, cells = (to.draw(data, "murphy", thresholds=between) for data in (preds, to.tally(preds)))
     for column in ("threshold", "score", "mcb", "dsc", "unc"):
         np.testing.assert_allclose(part(cells, "curve")[column], part(rows, "curve")[column], atol=1e-9)
     low, high = (part(cells, "band")[end] - part(rows, "band")[end] for end in ("low", "high"))
@@ -192,13 +192,13 @@ def test_which_model_is_better_for_whom_is_found():
     band = part(diagram, "band", "sure")
     assert (band["beyond"] == 1).any()
     curves = [part(diagram, "curve", name) for name in ("good", "sure")]
-    found = pieces(curves[0]["threshold"], curves[1]["score"] - curves[0]["score"])
-    assert f"{100 * share(found, 1):.0f}\u00a0% of the thresholds" in diagram.finding
-    assert len(crossings(found)) > 3
-    assert f"the curves cross {len(crossings(found))} times" in diagram.finding
+    segments = pieces(curves[0]["threshold"], curves[1]["score"] - curves[0]["score"])
+    assert f"{100 * share(segments, 1):.0f}\u00a0% of the thresholds" in diagram.finding
+    assert len(crossings(segments)) > 3
+    assert f"the curves cross {len(crossings(segments))} times" in diagram.finding
     # Where many stretches are told by number, the few of a small sample are told by name.
-    few = constant(a=0.3, b=0.6)
-    assert f"the curves cross at {ink.percent(0.5)}." in to.draw(few, "murphy", band=None).finding
+    models = constant(a=0.3, b=0.6)
+    assert f"the curves cross at {ink.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
 
 
 def test_a_curve_that_is_nowhere_above_is_said_to_be():
@@ -221,14 +221,14 @@ def test_crossings_are_where_the_sign_turns():
 
 def test_many_models_are_told_by_the_thresholds_at_which_each_costs_least():
     diagram = to.draw(rain("Logistic", "EMOS", "ENS", "EPC"), "murphy")
-    said = diagram.finding.replace("\u00a0", " ")
+    finding = diagram.finding.replace("\u00a0", " ")
     # By hand of the table: the share of x where no other is lower, ties apart (no model is lower where all act).
     curves = {name: part(diagram, "curve", name) for name in ("Logistic", "EMOS", "ENS", "EPC")}
     x = curves["ENS"]["threshold"]
     gap = np.min([curves[name]["score"] for name in ("Logistic", "EMOS", "EPC")], axis=0) - curves["ENS"]["score"]
     assert share(pieces(x, gap), 1) == pytest.approx(0.25, abs=0.005)
-    assert said.startswith("Cost least: Logistic (45 % of the thresholds); ENS (25 %); all alike (12 %); ")
-    assert "Logistic has the smallest Brier score: 0.2057" in said
+    assert finding.startswith("Cost least: Logistic (45 % of the thresholds); ENS (25 %); all alike (12 %); ")
+    assert "Logistic has the smallest Brier score: 0.2057" in finding
 
 
 @pytest.mark.parametrize("order", ["abc", "cab", "bca"])
@@ -237,62 +237,62 @@ def test_ties_are_named_together_in_whatever_order_the_models_come(order):
     assert plain(to.draw(same, "murphy", band=None)).startswith(
         "a, b and c cost the same at every threshold. a, b and c have the same Brier score: 0.2900. None differs from"
     )
-    told = constant(a=0.3, b=0.6, c=0.3)
-    found = to.draw({name: told[name] for name in order}, "murphy", band=None)
+    models = constant(a=0.3, b=0.6, c=0.3)
+    diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
     # Below .3 all act and above .6 none does; between, b is lower up to .5, and then the others.
-    assert plain(found).startswith(
+    assert plain(diagram).startswith(
         "Cost least: all alike (70 % of the thresholds); b (20 %); a and c (10 %). b has the"
     )
-    plane = plain(to.draw({name: told[name] for name in order}, "murphy", style="plane", band=None))
+    plane = plain(to.draw({name: models[name] for name in order}, "murphy", style="plane", band=None))
     assert "Least miscalibrated: b (0.0100); tell apart best: a, b and c (0)." in plane
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_of_two_models_a_draw_has_no_winner(order):
     # .4 and .6 differ between .4 and .6, half of that for the one and half for the other.
-    told = constant(a=0.4, b=0.6)
-    diagram = to.draw({name: told[name] for name in order}, "murphy", band=None)
+    models = constant(a=0.4, b=0.6)
+    diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
     assert plain(diagram) == (
         "a and b each cost less than the other at 10 % of the thresholds; the curves cross at 50.0 %."
     )
-    same = dict.fromkeys(order, told["a"])
+    same = dict.fromkeys(order, models["a"])
     assert plain(to.draw(same, "murphy", style="plane", band=None)).startswith(
         "a and b have the same Brier score: 0.26"
     )
 
 
 def test_a_model_that_is_never_above_another_is_not_said_to_win_where_they_tie():
-    said = plain(to.draw(constant(a=0.5, b=0.3, c=0.3), "murphy", band=None))
-    assert said.startswith("a costs nowhere more than another, and less than all others at 20 % of the thresholds.")
+    finding = plain(to.draw(constant(a=0.5, b=0.3, c=0.3), "murphy", band=None))
+    assert finding.startswith("a costs nowhere more than another, and less than all others at 20 % of the thresholds.")
 
 
 def test_curves_that_cross_between_two_thresholds_share_what_lies_between():
     x = np.array([0.0, 1.0, 1.0, 2.0])
     one, other, third = np.array([0.0, 1, 0, 0]), np.array([0.75, 0.75, 1, 1]), np.array([2.0, 0, 2, 2])
     # one is lowest up to its crossing with third at 2/3, third beyond; at the jump one again.
-    found = lowest(x, [one, other, third])
-    assert found == {(0,): pytest.approx(2 / 3 - 0.0 + 1 - 0.0, abs=1e-12), (2,): pytest.approx(1 / 3, abs=1e-12)}
+    shares = lowest(x, [one, other, third])
+    assert shares == {(0,): pytest.approx(2 / 3 - 0.0 + 1 - 0.0, abs=1e-12), (2,): pytest.approx(1 / 3, abs=1e-12)}
     assert lowest_at([one, other]) == {(0,): 3.0, (1,): 1.0}
 
 
 def test_given_thresholds_are_judged_at_themselves():
-    told = constant(a=0.3, b=0.6)
+    models = constant(a=0.3, b=0.6)
     # At .4: a does not act and misses half, 2·.6·½ = .6; b acts for nothing in half, 2·.4·½ = .4.
-    one = to.draw(told, "murphy", thresholds=[0.4], band=None)
+    one = to.draw(models, "murphy", thresholds=[0.4], band=None)
     assert plain(one) == "b costs less than a at the threshold 40.0 %: 0.4000 against 0.6000."
-    assert plain(to.draw(told, "murphy", thresholds=[0.2, 0.8], band=None)) == (
+    assert plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], band=None)) == (
         "a and b cost the same at both thresholds looked at."
     )
-    assert plain(to.draw(told, "murphy", thresholds=[0.35, 0.4, 0.45], band=None)) == (
+    assert plain(to.draw(models, "murphy", thresholds=[0.35, 0.4, 0.45], band=None)) == (
         "b costs less than a at all 3 thresholds looked at."
     )
-    assert plain(to.draw(told, "murphy", thresholds=[0.1, 0.4, 0.45, 0.55], band=None)) == (
+    assert plain(to.draw(models, "murphy", thresholds=[0.1, 0.4, 0.45, 0.55], band=None)) == (
         "b costs less than a at 2 of 4 thresholds looked at, more at 55.0 %, the same at 10.0 %."
     )
-    assert plain(to.draw(told, "murphy", thresholds=[0.4, 0.55], band=None)) == (
+    assert plain(to.draw(models, "murphy", thresholds=[0.4, 0.55], band=None)) == (
         "a and b each cost less than the other at 1 of 2 thresholds looked at: a at 55.0 %, b at 40.0 %."
     )
-    steps = plain(to.draw(told, "murphy", thresholds=20, band=None))
+    steps = plain(to.draw(models, "murphy", thresholds=20, band=None))
     assert steps.startswith(
         "b costs less than a at 4 of 21 thresholds looked at, more at 55.0 % and 60.0 %, the same at 15."
     )
@@ -300,35 +300,35 @@ def test_given_thresholds_are_judged_at_themselves():
 
 def test_what_is_beyond_chance_at_given_thresholds_is_said_of_these_alone():
     models = two(4000)
-    said = plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], **QUICK))
-    assert said == "good costs less than sure at both thresholds looked at. Beyond chance: less at both."
+    finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], **QUICK))
+    assert finding == "good costs less than sure at both thresholds looked at. Beyond chance: less at both."
     alone = plain(to.draw(models, "murphy", thresholds=[0.2], **QUICK))
     assert alone.endswith("Beyond chance: less there.")
 
 
 def test_many_models_at_one_given_threshold_are_told_apart_there():
-    told = constant(a=0.3, b=0.6, c=0.3)
-    said = plain(to.draw(told, "murphy", thresholds=[0.4], band=None))
-    assert said.startswith("b costs least at the threshold 40.0 %. b has the smallest Brier score: 0.2600.")
-    said = plain(to.draw(told, "murphy", thresholds=[0.4, 0.55, 0.58], band=None))
-    assert said.startswith("Cost least: a and c (2 of 3 thresholds looked at); b (1).")
-    said = plain(to.draw(told, "murphy", thresholds=[0.2, 0.4], band=None))
-    assert said.startswith(
+    models = constant(a=0.3, b=0.6, c=0.3)
+    finding = plain(to.draw(models, "murphy", thresholds=[0.4], band=None))
+    assert finding.startswith("b costs least at the threshold 40.0 %. b has the smallest Brier score: 0.2600.")
+    finding = plain(to.draw(models, "murphy", thresholds=[0.4, 0.55, 0.58], band=None))
+    assert finding.startswith("Cost least: a and c (2 of 3 thresholds looked at); b (1).")
+    finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.4], band=None))
+    assert finding.startswith(
         "b costs at none of 2 thresholds looked at more than another, and less than all others at 1."
     )
-    said = plain(to.draw(told, "murphy", thresholds=[0.2], band=None))
-    assert said.startswith("a, b and c cost the same at the threshold 20.0 %.")
+    finding = plain(to.draw(models, "murphy", thresholds=[0.2], band=None))
+    assert finding.startswith("a, b and c cost the same at the threshold 20.0 %.")
 
 
 def test_one_model_at_given_thresholds_is_told_at_these():
-    told = constant(a=0.3)
-    assert plain(to.draw(told, "murphy", thresholds=[0.4], band=None)).endswith(
+    models = constant(a=0.3)
+    assert plain(to.draw(models, "murphy", thresholds=[0.4], band=None)).endswith(
         "At the threshold 40.0 % miscalibration costs 0.2000 of 0.6000."
     )
-    assert plain(to.draw(told, "murphy", thresholds=[0.4, 0.45], band=None)).endswith(
+    assert plain(to.draw(models, "murphy", thresholds=[0.4, 0.45], band=None)).endswith(
         "Miscalibration costs most at 40.0 %, of the 2 thresholds looked at: 0.2000 of 0.6000."
     )
-    assert plain(to.draw(told, "murphy", thresholds=[0.1], band=None)).endswith("cheaper at the threshold 10.0 %.")
+    assert plain(to.draw(models, "murphy", thresholds=[0.1], band=None)).endswith("cheaper at the threshold 10.0 %.")
 
 
 def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
@@ -345,8 +345,8 @@ def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
 
 
 def test_small_numbers_have_three_digits_and_rounding_is_zero():
-    said = [number(x) for x in (0.29, 0.0012, 0.00042137, -0.0000421, 3.2e-8, 1e-17, -1e-17, 0.0, np.inf)]
-    assert said == ["0.2900", "0.0012", "0.000421", "−0.0000421", "3.20e−08", "0", "0", "0", "∞"]
+    texts = [number(x) for x in (0.29, 0.0012, 0.00042137, -0.0000421, 3.2e-8, 1e-17, -1e-17, 0.0, np.inf)]
+    assert texts == ["0.2900", "0.0012", "0.000421", "−0.0000421", "3.20e−08", "0", "0", "0", "∞"]
     y, p = [0] * 50 + [1] * 50, [0.499] * 100
     assert "= 0.00000100 miscalibration − 0 discrimination + 0.2500" in plain(to.draw(to.Predictions(y, p), "murphy"))
 
@@ -373,7 +373,7 @@ def plot_height(figure):
 
 
 def test_eight_models_leave_the_curves_their_room():
-    models = {f"model {i}": each for i, each in enumerate([*two(200).values()] * 4)}
+    models = {f"model {i}": preds for i, preds in enumerate([*two(200).values()] * 4)}
     assert plot_height(to.draw(models, "murphy", **QUICK).draw()) >= 3.0
 
 
@@ -391,11 +391,11 @@ def test_the_plane_has_the_parts_of_the_score(name):
 def test_the_differences_are_those_of_compare():
     models = two()
     row = part(to.draw(models, "murphy", style="plane", resamples=2000, level=0.9), "model", "sure")
-    found = to.compare(models["sure"], models["good"], "brier", lens="positive", level=0.9)
+    comparison = to.compare(models["sure"], models["good"], "brier", lens="positive", level=0.9)
     for key, value in (
-        ("difference", found.difference),
-        ("difference_low", found.interval.low),
-        ("difference_high", found.interval.high),
+        ("difference", comparison.difference),
+        ("difference_low", comparison.interval.low),
+        ("difference_high", comparison.interval.high),
     ):
         assert row[key][0] == pytest.approx(value)
 
@@ -451,10 +451,10 @@ def test_what_is_drawn_is_the_table():
         for x, low, high in zip(band["threshold"], band["low"], band["high"], strict=True):
             assert {(x, low), (x, high)} <= corners
     (thick,) = marks(ax, "beyond")
-    sure = part(diagram, "band", "sure")
-    hit = np.abs(sure["beyond"]) == 1
+    band_rows = part(diagram, "band", "sure")
+    hit = np.abs(band_rows["beyond"]) == 1
     np.testing.assert_array_equal(np.isfinite(thick.get_ydata()), hit)
-    np.testing.assert_array_equal(thick.get_ydata()[hit], sure["score"][hit])
+    np.testing.assert_array_equal(thick.get_ydata()[hit], band_rows["score"][hit])
     plane = to.draw(two(), "murphy", style="plane", **QUICK)
     points = [line.get_xydata()[0].tolist() for line in marks(plane.draw().axes[0], "marks")]
     table = part(plane, "model")
@@ -464,21 +464,21 @@ def test_what_is_drawn_is_the_table():
 def test_on_a_line_of_the_plane_the_score_is_the_one_that_stands_there():
     ax = to.draw(rain("Logistic", "ENS"), "murphy", style="plane", **QUICK).draw().axes[0]
     lines = [line.get_xydata() for line in marks(ax, "lines")]
-    said = sorted(float(text.get_text()) for text in ax.texts if text.get_gid() == "score")
+    labels = sorted(float(text.get_text()) for text in ax.texts if text.get_gid() == "score")
     unc = part(to.draw(rain("ENS"), "murphy", style="plane", band=None), "model")["unc"][0]
     scores = sorted(unc + line[0, 0] - line[0, 1] for line in lines)
-    for each in said:
-        assert np.min(np.abs(np.array(scores) - each)) < 1e-9
+    for label in labels:
+        assert np.min(np.abs(np.array(scores) - label)) < 1e-9
     assert all((line[1, 1] - line[0, 1]) == pytest.approx(line[1, 0] - line[0, 0]) for line in lines)
 
 
 def painted(diagram):
     ax = diagram.draw().axes[0]
-    return {name for each in [*ax.get_children(), *ax.child_axes] for name in (name_of(each), each.get_gid())}
+    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
 
 
 @pytest.mark.parametrize(
-    ("style", "layer", "label", "said"),
+    ("style", "layer", "label", "legend_text"),
     [
         ("murphy", "curves", "curve", "good"),
         ("murphy", "band", "band", "90\u00a0% interval"),
@@ -493,15 +493,15 @@ def painted(diagram):
         ("plane", "numbers", "side", None),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(style, layer, label, said):
-    whole = to.draw(two(), "murphy", style=style, parts=True, **QUICK)
-    less = whole.less(layer)
-    assert label in painted(whole)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(style, layer, label, legend_text):
+    full = to.draw(two(), "murphy", style=style, parts=True, **QUICK)
+    less = full.less(layer)
+    assert label in painted(full)
     assert label not in painted(less)
-    if said:
-        assert said in [text for _, text in whole.legend()]
-        assert said not in [text for _, text in less.legend()]
-    assert less.table is whole.table
+    if legend_text:
+        assert legend_text in [text for _, text in full.legend()]
+        assert legend_text not in [text for _, text in less.legend()]
+    assert less.table is full.table
 
 
 @pytest.mark.parametrize("style", ["murphy", "plane"])
@@ -518,7 +518,7 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
     if views == 1:
         made = {f"model {i}": two(100, i)["good"] for i in range(models)}
         y = next(iter(made.values())).y
-        made = {name: to.Predictions(y, each.p) for name, each in made.items()}
+        made = {name: to.Predictions(y, preds.p) for name, preds in made.items()}
         figure = to.draw(made, "murphy", style=style, **QUICK).draw()
     else:
         figure = Murphy(style=style, **QUICK)(classwise(views)).draw()
@@ -528,10 +528,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
     assert box.x1 <= width
     assert box.y1 <= height
     texts = list(_words(figure))
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("style", ["murphy", "plane"])
@@ -558,7 +558,7 @@ def test_the_smallest_data_can_be_drawn(style, p, y):
 
 
 def test_the_grid_lies_within_0_and_1_and_holds_both():
-    found = grid([Decisions(view())])
-    assert found[0] == 0
-    assert found[-1] == 1
-    assert (np.diff(found) > 0).all()
+    thresholds = grid([Decisions(view())])
+    assert thresholds[0] == 0
+    assert thresholds[-1] == 1
+    assert (np.diff(thresholds) > 0).all()

@@ -29,9 +29,13 @@ def drawn(name, **how):
     """A diagram of one view."""
     preds = softer(CLASSES.get(name, 3))
     lens = "canonical" if name in CLASSES else "confidence"
-    few = {"training": {"resamples": 99}, "murphy": {"resamples": 99}, "llo_posterior": {"resolution": 21}}
+    quick_settings = {"training": {"resamples": 99}, "murphy": {"resamples": 99}, "llo_posterior": {"resolution": 21}}
     return to.draw(
-        {"1": preds, "2": preds} if name == "training" else preds, name, lens=lens, **few.get(name, {}), **how
+        {"1": preds, "2": preds} if name == "training" else preds,
+        name,
+        lens=lens,
+        **quick_settings.get(name, {}),
+        **how,
     )
 
 
@@ -53,7 +57,7 @@ def test_the_default_is_the_diagonal_with_consistency_bars_around_it():
     (line,) = marks(ax, "diagonal")
     assert line.get_xydata().tolist() == [[0, 0], [1, 1]]
     t = diagram.table
-    points = np.concatenate([each.get_xydata() for each in marks(ax, "crosses")])
+    points = np.concatenate([artist.get_xydata() for artist in marks(ax, "crosses")])
     expected = np.stack([t["mean_prediction"], t["outcome_rate"]], axis=1)
     np.testing.assert_array_equal(points[points[:, 0].argsort()], expected)
     (bars,) = marks(ax, "bars")
@@ -154,8 +158,8 @@ def test_a_figure_of_any_size_holds_all_its_words_apart(every, name, figsize):
     assert all(a.x0 >= 0 and a.y0 >= 0 and a.x1 <= figure.bbox.x1 and a.y1 <= figure.bbox.y1 for _, a in texts)
     for i, (one, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{one!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{one!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("views", [1, 4, 10])
@@ -235,11 +239,11 @@ def test_numpy_numbers_are_sizes():
 def placed(name, diagram, room, layout=None):
     """The same diagram in axes of a figure of several, with a legend where there is a place, and without one."""
     pair = []
-    for wanted in (None, False):
+    for wants_legend in (None, False):
         figure = Figure(figsize=(3, 3) if room == "3 by 3" else (11, 6), dpi=100, layout=layout)
         ax = figure.subplots() if room == "3 by 3" else figure.add_subplot(2, 4, 7)
         before = ax.get_position().bounds
-        diagram.draw(ax, legend=wanted)
+        diagram.draw(ax, legend=wants_legend)
         if layout is None:
             assert ax.get_position().bounds == before
         figure.draw_without_rendering()
@@ -329,9 +333,9 @@ def test_a_legend_covers_none_of_what_the_axes_held_before():
 
 
 def test_without_an_empty_place_there_is_no_legend_unless_it_is_asked_for():
-    for wanted, shown in ((None, False), (True, True), (False, False)):
+    for wants_legend, shown in ((None, False), (True, True), (False, False)):
         ax = Figure(figsize=(2.4, 2.4)).subplots()
-        full().draw(ax, legend=wanted)
+        full().draw(ax, legend=wants_legend)
         assert (ax.get_legend() is not None) is shown
     figure = full().draw(legend=False)
     assert legend_of(figure.axes[0]) is None
@@ -371,7 +375,7 @@ def test_the_artists_of_a_picture_are_no_entries_of_a_legend():
     ax = Figure().subplots()
     drawn("reliability").draw(ax)
     assert not any(label in ("bars", "crosses", "share") for label in ax.get_legend_handles_labels()[1])
-    assert {"bars", "crosses"} <= {name_of(each) for each in ax.get_children()}
+    assert {"bars", "crosses"} <= {name_of(artist) for artist in ax.get_children()}
 
 
 @pytest.mark.parametrize("name", DIAGRAMS.names())

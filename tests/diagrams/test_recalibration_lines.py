@@ -33,12 +33,12 @@ def biased(seed, n, name="positive"):
     return View(p, rng.random(n) < expit(logit(p) / 1.5), name=name)
 
 
-def at(diagram, station, *, came=None):
+def at(diagram, path_point, *, outcome=None):
     t = diagram.table
-    mine = t["station"] == station
-    if came is not None:
-        mine &= t["outcome"] == came
-    return {name: column[mine] for name, column in t.items()}
+    mask = t["station"] == path_point
+    if outcome is not None:
+        mask &= t["outcome"] == outcome
+    return {name: column[mask] for name, column in t.items()}
 
 
 def codes(diagram):
@@ -63,11 +63,11 @@ def test_two_scores_by_hand():
     view = View([0.8, 0.2] * 20, [1, 0, 1, 0, 1, 1, 0, 0] * 5, name="positive")
     diagram = RecalibrationLines(posteriors=[])([view])
     assert codes(diagram) == []
-    best = at(diagram, "best")
-    np.testing.assert_allclose(best["probability"], [0.25, 0.75, 0.25, 0.75], rtol=1e-9)
-    assert best["outcome"].tolist() == [True, True, False, False]
-    assert best["n"].tolist() == [5, 15, 15, 5]
-    np.testing.assert_allclose(best["share"], [0.125, 0.375, 0.375, 0.125])
+    mle = at(diagram, "best")
+    np.testing.assert_allclose(mle["probability"], [0.25, 0.75, 0.25, 0.75], rtol=1e-9)
+    assert mle["outcome"].tolist() == [True, True, False, False]
+    assert mle["n"].tolist() == [5, 15, 15, 5]
+    np.testing.assert_allclose(mle["share"], [0.125, 0.375, 0.375, 0.125])
     assert diagram.panels["moved"][0] == pytest.approx(0.05)
     np.testing.assert_allclose(at(diagram, "said")["probability"], [0.2, 0.8, 0.2, 0.8], rtol=1e-12)
 
@@ -76,17 +76,17 @@ def test_many_rows_are_groups_that_hold_all_of_them():
     view = biased(0, 3000)
     diagram = RecalibrationLines()([view])
     assert "TN249" in codes(diagram)
-    said, best = at(diagram, "said"), at(diagram, "best")
-    assert len(said["line"]) == 2 * LINES
-    assert said["n"].sum() == 3000
-    assert said["share"].sum() == pytest.approx(1)
+    predicted, mle = at(diagram, "said"), at(diagram, "best")
+    assert len(predicted["line"]) == 2 * LINES
+    assert predicted["n"].sum() == 3000
+    assert predicted["share"].sum() == pytest.approx(1)
     q = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").predict_proba(view.p)[:, 1]
-    for came in (True, False):
-        mine = at(diagram, "best", came=came)
+    for outcome in (True, False):
+        rows = at(diagram, "best", outcome=outcome)
         # Groups of equal weight, within one row, at the mean of their rows.
-        assert np.ptp(mine["n"]) <= 1
-        assert mine["n"] @ mine["probability"] == pytest.approx(q[view.y == came].sum(), rel=1e-9)
-    assert best["probability"].max() < said["probability"].max()  # too sure: the best fit draws it in
+        assert np.ptp(rows["n"]) <= 1
+        assert rows["n"] @ rows["probability"] == pytest.approx(q[view.y == outcome].sum(), rel=1e-9)
+    assert mle["probability"].max() < predicted["probability"].max()  # too sure: the best fit draws it in
 
 
 def test_as_many_predictions_as_lines_are_shown_one_by_one():
@@ -132,8 +132,8 @@ def test_a_joint_view_has_a_panel_for_each_class():
     q = to.fit(to.Predictions(y, P), "mcllo", baseline=0).predict_proba(P)
     for j in range(4):
         t = diagram.table
-        mine = (t["view"] == f"class:{j}") & (t["station"] == "best") & t["outcome"]
-        assert t["weight"][mine] @ t["probability"][mine] == pytest.approx(q[y == j, j].sum(), rel=1e-9)
+        mask = (t["view"] == f"class:{j}") & (t["station"] == "best") & t["outcome"]
+        assert t["weight"][mask] @ t["probability"][mask] == pytest.approx(q[y == j, j].sum(), rel=1e-9)
 
 
 def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant():
@@ -147,7 +147,7 @@ def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant():
 def test_cells_of_a_tally_are_split_by_what_came():
     p, y = np.repeat([0.25, 0.75], 40), np.tile([1, 0, 1, 0, 1, 1, 0, 1], 10)
     preds = to.Predictions(y, p)
-    rows, cells = (to.draw(each, "recalibration_lines", posteriors=[0.8]) for each in (preds, to.tally(preds)))
+    rows, cells = (to.draw(data, "recalibration_lines", posteriors=[0.8]) for data in (preds, to.tally(preds)))
     for name in ("n", "share", "probability", "posterior"):
         np.testing.assert_allclose(cells.table[name], rows.table[name], rtol=1e-7)
 
@@ -174,18 +174,20 @@ def test_a_setting_without_meaning_is_refused(settings):
 def test_what_is_drawn_is_the_table_and_outcomes_differ_by_color_and_by_dash():
     diagram = RecalibrationLines()([biased(4, 200)])
     ax = diagram.draw().axes[0]
-    (lines,) = (each for each in ax.collections if isinstance(each, LineCollection) and name_of(each) == "lines")
+    (lines,) = (
+        artist for artist in ax.collections if isinstance(artist, LineCollection) and name_of(artist) == "lines"
+    )
     drawn = np.array(lines.get_segments())
     t = diagram.table
     want = np.stack([t["place"], t["probability"]], axis=1).reshape(-1, 5, 2)
     order = np.argsort(want[:, 0, 1], kind="stable")
     np.testing.assert_array_equal(drawn, want[order])
-    came = t["outcome"][::5][order]
+    outcomes = t["outcome"][::5][order]
     colors = [tuple(color[:3]) for color in lines.get_colors()]
     dashes = [str(dash) for dash in lines.get_linestyles()]
     for marks in (colors, dashes):
-        assert {m for m, c in zip(marks, came, strict=True) if c}.isdisjoint(
-            {m for m, c in zip(marks, came, strict=True) if not c}
+        assert {m for m, c in zip(marks, outcomes, strict=True) if c}.isdisjoint(
+            {m for m, c in zip(marks, outcomes, strict=True) if not c}
         )
     np.testing.assert_allclose(lines.get_colors()[:, 3], t["opacity"][::5][order])
 
@@ -227,23 +229,23 @@ def test_exact_zeros_and_ones_are_drawn_as_they_are_scored():
     assert sorted(set(at(diagram, "said")["probability"])) == [0, 1]
     np.testing.assert_allclose(at(diagram, "best")["probability"], [0.2, 0.8, 0.2, 0.8], atol=1e-8)
     assert at(diagram, "best")["posterior"][0] == pytest.approx(200 / 201, abs=1e-9)
-    said = at(diagram, "0.8", came=True)["probability"]
+    recalibrated = at(diagram, "0.8", outcome=True)["probability"]
     fall = np.log(200 / 4)  # of log-likelihood, by what is drawn
-    assert 160 * np.log(0.8 / said[1]) + 40 * np.log(0.2 / said[0]) == pytest.approx(fall, abs=1e-3)
+    assert 160 * np.log(0.8 / recalibrated[1]) + 40 * np.log(0.2 / recalibrated[0]) == pytest.approx(fall, abs=1e-3)
     assert "TN502" in codes(diagram)  # how many probabilities the floor moved
 
 
 def test_exact_zeros_of_a_joint_view_are_drawn_as_they_are_scored():
     y = np.arange(300) % 3
-    said = np.eye(3)[np.where(np.arange(300) % 10 < 8, y, (y + 1 + np.arange(300) // 10 % 2) % 3)]
-    diagram = RecalibrationLines()([View(said, np.eye(3)[y], name="canonical", classes=3)])
-    best = at(diagram, "best")["probability"]
-    assert best.min() > 0.01
-    assert best.max() < 0.99
+    predicted = np.eye(3)[np.where(np.arange(300) % 10 < 8, y, (y + 1 + np.arange(300) // 10 % 2) % 3)]
+    diagram = RecalibrationLines()([View(predicted, np.eye(3)[y], name="canonical", classes=3)])
+    mle_prob = at(diagram, "best")["probability"]
+    assert mle_prob.min() > 0.01
+    assert mle_prob.max() < 0.99
     # A maximum of the likelihood with shifts: each class has the mean that came.
-    mine = diagram.table["view"] == "class:0"
-    mine &= diagram.table["station"] == "best"
-    assert diagram.table["weight"][mine] @ diagram.table["probability"][mine] == pytest.approx(100, abs=1e-6)
+    mask = diagram.table["view"] == "class:0"
+    mask &= diagram.table["station"] == "best"
+    assert diagram.table["weight"][mask] @ diagram.table["probability"][mask] == pytest.approx(100, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -304,11 +306,11 @@ def test_panels_with_fewer_stations_share_the_places_of_the_others():
 
 def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
     diagram = RecalibrationLines(posteriors=[])([biased(c, 400, name=f"class:{c}") for c in range(2)])
-    said = at(diagram, "said")
-    assert len(said["line"]) == 2 * 2 * FEWER
-    mine = said["view"] == "class:0"  # widths are relative to the largest share of a panel
-    order = np.argsort(said["share"][mine])
-    assert (np.diff(said["width"][mine][order]) >= 0).all()
+    predicted = at(diagram, "said")
+    assert len(predicted["line"]) == 2 * 2 * FEWER
+    mask = predicted["view"] == "class:0"  # widths are relative to the largest share of a panel
+    order = np.argsort(predicted["share"][mask])
+    assert (np.diff(predicted["width"][mask][order]) >= 0).all()
     assert np.ptp(RecalibrationLines()([View([0.2] * 9 + [0.6], [0, 1] * 5, name="positive")]).table["width"]) > 0.3
 
 
@@ -334,12 +336,12 @@ def test_the_baseline_may_be_named_and_is_by_default_the_last():
 
 @pytest.mark.parametrize("layer", ["lines", "stations"])
 def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer):
-    whole = RecalibrationLines()([biased(4, 100)])
-    for diagram, there in ((whole, True), (whole.less(layer), False)):
+    full = RecalibrationLines()([biased(4, 100)])
+    for diagram, there in ((full, True), (full.less(layer), False)):
         ax = diagram.draw().axes[0]
-        assert any(name_of(each) == layer for each in [*ax.collections, *ax.lines]) is there
+        assert any(name_of(artist) == layer for artist in [*ax.collections, *ax.lines]) is there
         assert bool(diagram.legend()) is (there or layer == "stations")
-    whole.less(*whole.layers).draw().savefig(io.BytesIO())
+    full.less(*full.layers).draw().savefig(io.BytesIO())
 
 
 def test_the_legend_tells_of_outcomes_that_are_there():

@@ -41,15 +41,15 @@ def test_axes_hold_one_diagram_until_they_are_cleared():
     to.draw(preds(1), "corp", ax=ax)
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("with_axes", [False, True])
 @pytest.mark.parametrize("name", ["reliability", "confidence_histogram", "corp"])
-def test_the_legend_may_be_left_out(name, given):
+def test_the_legend_may_be_left_out(name, with_axes):
     diagram = to.draw(preds(), name).less("legend")
-    ax = Figure().subplots() if given else None
+    ax = Figure().subplots() if with_axes else None
     drawn = diagram.draw(ax)
-    figure = ax.figure if given else drawn
+    figure = ax.figure if with_axes else drawn
     assert figure.legends == []
-    assert all(each.get_legend() is None for each in figure.axes)
+    assert all(panel.get_legend() is None for panel in figure.axes)
 
 
 def test_a_layer_that_a_diagram_does_not_have_is_refused():

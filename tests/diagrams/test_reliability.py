@@ -227,10 +227,10 @@ def test_the_histogram_by_hand():
 
 def test_the_histogram_says_whether_chance_explains_the_gap():
     # 100 rows at .9: P[Σy <= 84] ≈ .04, so 80 right is outside, and 90 inside.
-    for right, said in ((80, "more than chance"), (90, "which chance explains")):
+    for right, phrase in ((80, "more than chance"), (90, "which chance explains")):
         view = View(np.full(100, 0.9), np.arange(100) < right, name="confidence")
         diagram = ConfidenceHistogram()([view])
-        assert said in diagram.finding
+        assert phrase in diagram.finding
         assert bool(diagram.panels["outside"][0]) is (right == 80)
 
 
@@ -270,13 +270,13 @@ def test_a_setting_without_meaning_is_refused(settings):
         Reliability(**settings)
 
 
-@pytest.mark.parametrize("member", [Reliability(), Reliability(bars=None), ConfidenceHistogram()])
-def test_the_json_is_strict(member):
-    diagram = member([View([0.2, 0.9], [0, 1], name="positive")])
-    told = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
-    assert told["schema"] == "trueodds.diagram/1"
-    assert told["table"]["n"] == [1, 1]
-    assert told["settings"]["partition"] == "uniform 15"
+@pytest.mark.parametrize("recipe", [Reliability(), Reliability(bars=None), ConfidenceHistogram()])
+def test_the_json_is_strict(recipe):
+    diagram = recipe([View([0.2, 0.9], [0, 1], name="positive")])
+    document = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
+    assert document["schema"] == "trueodds.diagram/1"
+    assert document["table"]["n"] == [1, 1]
+    assert document["settings"]["partition"] == "uniform 15"
 
 
 def test_tables_are_read_only():
@@ -306,13 +306,13 @@ def plain(text):
 def test_the_finding_says_where_it_is_off():
     z = data("plambda_cifar10_vgg16.npz")
     preds = Predictions(z["labels"].astype(int), z["probs"])
-    said = plain(Reliability()(as_lens("confidence").views(preds)).finding)
+    finding = plain(Reliability()(as_lens("confidence").views(preds)).finding)
     # The six bins above 9/15 are all outside and below 0, the five below them inside.
-    assert said == (
+    assert finding == (
         "Overconfident above 60 %: 6 of 11 bins lie beyond chance. In all it says 97.6 % and is right 93.6 %."
     )
-    said = plain(Reliability()(as_lens("class:3").views(preds)).finding)
-    assert said.startswith("Said too little below 26.7 % and too much above 73.3 %: 9 of 15 bins lie beyond chance.")
+    finding = plain(Reliability()(as_lens("class:3").views(preds)).finding)
+    assert finding.startswith("Said too little below 26.7 % and too much above 73.3 %: 9 of 15 bins lie beyond chance.")
 
 
 def test_a_stretch_is_neighboring_bins_off_to_one_side():
@@ -348,8 +348,8 @@ def test_few_bins_outside_are_what_chance_does():
 
     def say(outside, **kwargs):
         how = {"sure": False, "together": False, "around_rate": False, "name": "confidence"} | kwargs
-        sure = how.pop("sure")
-        return plain(told(table, outside, sure, 0.9, **how))
+        jointly_outside = how.pop("sure")
+        return plain(told(table, outside, jointly_outside, 0.9, **how))
 
     assert say(1) == "1 of 11 bins lies outside; about 1 would by chance."
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
@@ -363,14 +363,14 @@ def test_a_calibrated_model_is_rarely_said_to_be_off():
     # A stretch is told where few() is refuted (< 5 %) or a Bonferroni bar misses (< 10 %): of 200 calibrated models
     # fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.
     rng = np.random.default_rng(3)
-    off = some = 0
+    n_miscalibrated = some = 0
     for _ in range(200):
         p = rng.random(300)
         diagram = Reliability(Uniform(10))([View(p, rng.random(300) < p, name="positive")])
         some += diagram.table["outside"].any()
-        off += "said too" in diagram.finding.lower()
-    assert off / 200 < 0.25
-    assert some > off
+        n_miscalibrated += "said too" in diagram.finding.lower()
+    assert n_miscalibrated / 200 < 0.25
+    assert some > n_miscalibrated
 
 
 def test_edges_in_words_are_never_rounded_to_the_ends():
@@ -391,8 +391,8 @@ def test_bars_by_redraw_are_the_exact_ones_but_for_chance():
     assert drawn.settings["resamples"] == 9999
     assert "resamples" not in exact.settings
     assert codes(drawn) == ["TN246", "TN266"]
-    again = Reliability(Uniform(10), by="redraw", resamples=9999)([view], rng=1)
-    assert again.to_dict() == drawn.to_dict()
+    repeated = Reliability(Uniform(10), by="redraw", resamples=9999)([view], rng=1)
+    assert repeated.to_dict() == drawn.to_dict()
 
 
 def test_too_few_redraws_for_the_level_are_said():
@@ -445,12 +445,12 @@ def test_rare_events_that_share_a_bin_are_sent_to_equal_mass():
     y = rng.random(500) < p
     (note,) = [note for note in Reliability()([View(p, y)]).notes if note.code == "TN267"]
     assert 'partition="equal-mass"' in note.text
-    for spread in (
+    for diagram in (
         Reliability(EqualMass(5))([View(p, y)]),
         Reliability(Uniform(2))([View(p, y)]),
         Reliability()([View(np.repeat([0.01, 0.02], 50), np.zeros(100))]),  # two values need no more than two bins
         Reliability()([View(rng.random(500), y)]),
     ):
-        assert "TN267" not in codes(spread)
+        assert "TN267" not in codes(diagram)
     several = Reliability()([View(p, y, name="class:a"), View(1 - rng.random(500), y, name="class:b")])
     assert any(note.text.startswith("In 1 of 2 views") for note in several.notes)

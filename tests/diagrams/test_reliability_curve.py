@@ -39,18 +39,18 @@ def codes(diagram):
 
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
-    scores, glass, columns = seen(of, bandwidth, scale, None)
-    return Limits.of(scores, glass, columns), columns, glass, scores
+    scores, smoother, columns = seen(of, bandwidth, scale, None)
+    return Limits.of(scores, smoother, columns), columns, smoother, scores
 
 
 # Values
 
 
-@pytest.mark.parametrize(("rule", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
-def test_the_reference_curve_and_bandwidth(rule, key):
+@pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
+def test_the_reference_curve_and_bandwidth(bandwidth, key):
     # scipy's gaussian_kde with explicit reflection (golden/recalibration/kde_recal.json).
     want, rows = golden("recalibration/kde_recal.json"), frame("recalibration/binary.csv")
-    diagram = ReliabilityCurve(scale="probability", bandwidth=rule)([View(rows["p"], rows["y"], name="positive")])
+    diagram = ReliabilityCurve(scale="probability", bandwidth=bandwidth)([View(rows["p"], rows["y"], name="positive")])
     assert diagram.panels["bandwidth"][0] == pytest.approx(want[key]["h"], rel=1e-12)
     curve = part(diagram)
     for at, value in zip(want["grid"], want[key]["pred_grid"], strict=True):
@@ -63,10 +63,10 @@ def test_the_reference_curve_and_bandwidth(rule, key):
 
 def test_two_scores_by_hand():
     # .3 came, .7 did not; h = .2 at .4: distances .1 and .3, images −.3, −.7, 1.7, 1.3 at .7, 1.1, 1.3, .9.
-    near, far = (sum(np.exp(-((d / 0.2) ** 2) / 2) for d in ds) for ds in ((0.1, 0.7, 1.3), (0.3, 1.1, 0.9)))
+    near, distant = (sum(np.exp(-((d / 0.2) ** 2) / 2) for d in ds) for ds in ((0.1, 0.7, 1.3), (0.3, 1.1, 0.9)))
     diagram = ReliabilityCurve(scale="probability", bandwidth=0.2)([View([0.3, 0.7], [1, 0], name="positive")])
     curve = {name: column[np.isclose(part(diagram)["score"], 0.4)][0] for name, column in part(diagram).items()}
-    rate, reference = near / (near + far), (0.3 * near + 0.7 * far) / (near + far)
+    rate, reference = near / (near + distant), (0.3 * near + 0.7 * distant) / (near + distant)
     assert curve["rate"] == pytest.approx(rate, abs=1e-12)
     assert curve["reference"] == pytest.approx(reference, abs=1e-12)
     assert curve["error"] == pytest.approx(rate - reference, abs=1e-12)
@@ -75,27 +75,27 @@ def test_two_scores_by_hand():
     assert reference < rate
     assert curve["probability"] == pytest.approx(1 - (1 - rate) * share, abs=1e-12)
     # So many rows as the two are worth, and Clopper & Pearson's limits for their part that came.
-    effective = (near + far) ** 2 / (near**2 + far**2)
+    effective = (near + distant) ** 2 / (near**2 + distant**2)
     assert curve["effective"] == pytest.approx(effective)
-    came, failed = effective * rate, effective * (1 - rate)
-    assert curve["low"] == pytest.approx(beta.ppf(0.05, came, failed + 1))
-    assert curve["high"] == pytest.approx(beta.ppf(0.95, came + 1, failed))
+    n_events, failed = effective * rate, effective * (1 - rate)
+    assert curve["low"] == pytest.approx(beta.ppf(0.05, n_events, failed + 1))
+    assert curve["high"] == pytest.approx(beta.ppf(0.95, n_events + 1, failed))
     assert curve["low"] < reference  # there 0 stays
     assert curve["probability_low"] == pytest.approx(curve["low"] * 0.4 / reference)
     assert curve["probability_high"] == pytest.approx(1 - (1 - curve["high"]) * share)
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("rule", ["silverman", "normal"])
-def test_it_is_the_curve_of_the_calibrator_kernel(scale, rule):
+@pytest.mark.parametrize("bandwidth", ["silverman", "normal"])
+def test_it_is_the_curve_of_the_calibrator_kernel(scale, bandwidth):
     rows = frame("recalibration/binary.csv")
     p, y = rows["p"], rows["y"]
-    map_ = KernelRule(rule, scale=scale, monotone=False).fit(
+    calibration_map = KernelRule(bandwidth, scale=scale, monotone=False).fit(
         np.stack([1 - p, p], axis=1), np.stack([1 - y, y], axis=1), np.ones(len(p))
     )
-    curve = part(ReliabilityCurve(bandwidth=rule, scale=scale)([View(p, y, name="positive")]))
+    curve = part(ReliabilityCurve(bandwidth=bandwidth, scale=scale)([View(p, y, name="positive")]))
     at = curve["score"][(curve["score"] >= p.min()) & (curve["score"] <= p.max())]
-    applied = map_.apply(np.stack([1 - at, at], axis=1))[:, 1]
+    applied = calibration_map.apply(np.stack([1 - at, at], axis=1))[:, 1]
     assert np.interp(at, curve["score"], curve["rate"]) == pytest.approx(applied, abs=1e-7)
 
 
@@ -171,8 +171,8 @@ def test_a_tally_draws_what_its_rows_draw(scale, band):
     preds = to.Predictions((rng.random(5000) < p**1.3).astype(int), p)
     # Stated probabilities of cells differ by a rounding, after which draws of labels are others.
     rows, cells = (
-        to.draw(each, "reliability_curve", scale=scale, band=band, simultaneous=band == "confidence")
-        for each in (preds, to.tally(preds))
+        to.draw(data, "reliability_curve", scale=scale, band=band, simultaneous=band == "confidence")
+        for data in (preds, to.tally(preds))
     )
     for name in ("score", "rate", "reference", "low", "high", "effective"):
         np.testing.assert_allclose(part(cells)[name], part(rows)[name], rtol=1e-9, atol=1e-12)
@@ -187,8 +187,8 @@ def test_the_order_of_the_rows_and_ties_are_irrelevant(scale):
     order = np.random.default_rng(1).permutation(60)
     for band in BANDS:
         recipe = ReliabilityCurve(band=band, scale=scale, simultaneous=True)
-        first, again = (recipe([View(p[rows], y[rows], name="positive")]) for rows in (slice(None), order))
-        assert first.to_dict() == again.to_dict()
+        first, reordered = (recipe([View(p[rows], y[rows], name="positive")]) for rows in (slice(None), order))
+        assert first.to_dict() == reordered.to_dict()
 
 
 def test_votes_vary_less_than_labels_and_the_limits_follow():
@@ -203,7 +203,7 @@ def test_votes_vary_less_than_labels_and_the_limits_follow():
 
 @pytest.mark.parametrize("band", BANDS)
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.parametrize(
     ("p", "y"),
     [
@@ -217,8 +217,8 @@ def test_votes_vary_less_than_labels_and_the_limits_follow():
         ([0.2, 0.4, 0.4, 0.9], [0.3, 0.5, 0.5, 1.0]),
     ],
 )
-def test_the_smallest_and_the_surest_data_have_a_finite_curve(p, y, scale, band, together):
-    recipe = ReliabilityCurve(band=band, scale=scale, simultaneous=together)
+def test_the_smallest_and_the_surest_data_have_a_finite_curve(p, y, scale, band, simultaneous):
+    recipe = ReliabilityCurve(band=band, scale=scale, simultaneous=simultaneous)
     diagram = recipe([View(p, y, name="positive")])
     curve = part(diagram)
     for name in ("rate", "reference", "probability", *(("low", "high") if band else ())):
@@ -286,20 +286,20 @@ def test_limits_of_one_probability_need_the_band_of_confidence():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("came", [0, 1])
-def test_where_all_came_alike_the_limits_hold_the_only_rate_that_was_seen(scale, came):
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_where_all_came_alike_the_limits_hold_the_only_rate_that_was_seen(scale, outcome):
     # A calibrated curve ends below the last score; freed of that, a limit of 0 would lie above the rate, which is 0.
     p = np.random.default_rng(0).random(500)
-    diagram = ReliabilityCurve(scale=scale)([View(p, np.full(500, came), name="positive")])
+    diagram = ReliabilityCurve(scale=scale)([View(p, np.full(500, outcome), name="positive")])
     curve = part(diagram)
-    ends = ("probability", "probability_low" if came == 0 else "probability_high")
+    ends = ("probability", "probability_low" if outcome == 0 else "probability_high")
     for name in ends:
-        assert (curve[name] == came).all()
+        assert (curve[name] == outcome).all()
     assert (curve["probability_low"] < curve["probability_high"]).all()
     got = diagram.at(0.9)
-    assert (got.probability, got.high if came else got.low) == (came, came)
-    said = diagram.finding.replace("\u00a0", " ")
-    assert ("it comes true 100 % [" if came else "it comes true 0 % [0 %, ") in said
+    assert (got.probability, got.high if outcome else got.low) == (outcome, outcome)
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert ("it comes true 100 % [" if outcome else "it comes true 0 % [0 %, ") in finding
 
 
 def test_where_next_to_nothing_came_little_is_worth_little_and_limits_have_a_width():
@@ -308,27 +308,27 @@ def test_where_next_to_nothing_came_little_is_worth_little_and_limits_have_a_wid
     diagram = ReliabilityCurve()([View(p, p == p.max(), name="positive")])
     curve = part(diagram)
     shift = np.abs(curve["score"] - curve["reference"])
-    few = (curve["rate"] < 1e-3) & (curve["score"] > 1e-3)
-    assert shift[few].max() > 0.05
+    rare = (curve["rate"] < 1e-3) & (curve["score"] > 1e-3)
+    assert shift[rare].max() > 0.05
     # The slope from 0 to the reference, where the score is up to half as large again.
-    assert (curve["probability"][few] < 2e-3).all()
-    assert (curve["probability_low"][few] < 1e-3).all()
+    assert (curve["probability"][rare] < 2e-3).all()
+    assert (curve["probability_low"][rare] < 1e-3).all()
     assert (curve["probability_high"] > curve["probability_low"]).all()
 
 
 def test_a_stated_0_or_1_leaves_the_limits_a_width():
     # Scores from 0 on: the reference at 0 is above all that came, and everything below it becomes 0.
     p = np.linspace(0, 0.2, 2000)
-    for said, came in ((p, 0), (1 - p, 1)):
-        diagram = ReliabilityCurve(scale="probability", bandwidth=0.05)([View(said, np.full(2000, came))])
-        got = diagram.at(float(came))
-        assert got.probability == came
+    for prob, outcome in ((p, 0), (1 - p, 1)):
+        diagram = ReliabilityCurve(scale="probability", bandwidth=0.05)([View(prob, np.full(2000, outcome))])
+        got = diagram.at(float(outcome))
+        assert got.probability == outcome
         assert 0.001 < got.high - got.low < 0.02
 
 
 def test_limits_in_words_have_as_many_decimals_as_each_other():
-    said = [alike(*of) for of in ((0.029, 0.0288, 0.07), (0.9, 0.85, 0.999), (0.0, 0.0, 0.012), (1e-6, 0.0, 0.5))]
-    assert [[each.replace("\u00a0", " ") for each in of] for of in said] == [
+    texts = [alike(*of) for of in ((0.029, 0.0288, 0.07), (0.9, 0.85, 0.999), (0.0, 0.0, 0.012), (1e-6, 0.0, 0.5))]
+    assert [[text.replace("\u00a0", " ") for text in of] for of in texts] == [
         ["2.9 %", "2.9 %", "7.0 %"],
         ["90.00 %", "85.00 %", "99.90 %"],
         ["0 %", "0 %", "1.2 %"],
@@ -367,37 +367,39 @@ def test_bands_hold_as_often_as_they_say(scale, sharp):
     failed, alone, null, null_alone = 0, [], 0, []
     for _ in range(sets):
         p = drawn(rng, n, sharp)
-        held, columns, glass, scores = limits(View(p, rng.random(n) < p**1.5), scale)
-        x = glass.on_scale(columns["score"])
-        truth = smoothed(x, glass.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, glass.h, glass.mirrored)[0]
-        low, high = held.confidence(0.9, 200, None)
+        band_limits, columns, smoother, scores = limits(View(p, rng.random(n) < p**1.5), scale)
+        x = smoother.on_scale(columns["score"])
+        truth = smoothed(
+            x, smoother.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, smoother.h, smoother.mirrored
+        )[0]
+        low, high = band_limits.confidence(0.9, 200, None)
         alone.append(((low <= truth) & (truth <= high)).mean())
-        low, high = held.confidence(0.9, 200, rng)
+        low, high = band_limits.confidence(0.9, 200, rng)
         failed += bool(((truth < low) | (truth > high)).any())
-        held, columns, _, _ = limits(View(p, rng.random(n) < p), scale)
-        low, high = held.consistency(0.9, 200, None)
+        band_limits, columns, _, _ = limits(View(p, rng.random(n) < p), scale)
+        low, high = band_limits.consistency(0.9, 200, None)
         null_alone.append(((low <= columns["rate"]) & (columns["rate"] <= high)).mean())
-        low, high = held.consistency(0.9, 200, rng)
+        low, high = band_limits.consistency(0.9, 200, rng)
         null += bool(((columns["rate"] < low) | (columns["rate"] > high)).any())
-    most = binom.ppf(0.999, sets, 0.1)
-    assert failed <= most
-    assert null <= most
+    upper_bound = binom.ppf(0.999, sets, 0.1)
+    assert failed <= upper_bound
+    assert null <= upper_bound
     assert np.mean(alone) > 0.8
     assert 0.8 < np.mean(null_alone) < 0.98  # and it is no wider than it must be
 
 
 def test_limits_that_hold_together_are_wider_and_levels_are_kept():
     widths = {}
-    for together in (False, True):
+    for simultaneous in (False, True):
         for level in (0.5, 0.9, 0.99):
             for band in ("confidence", "consistency"):
-                diagram = ReliabilityCurve(band=band, level=level, simultaneous=together)([view(name="positive")])
-                widths[band, together, level] = part(diagram)["high"] - part(diagram)["low"]
-                said = "all at once" if together else "at each score"
-                assert any(f"{100 * level:.4g}\u00a0%" in text and said in text for _, text in diagram.legend())
-    for (band, together, level), width in widths.items():
+                diagram = ReliabilityCurve(band=band, level=level, simultaneous=simultaneous)([view(name="positive")])
+                widths[band, simultaneous, level] = part(diagram)["high"] - part(diagram)["low"]
+                phrase = "all at once" if simultaneous else "at each score"
+                assert any(f"{100 * level:.4g}\u00a0%" in text and phrase in text for _, text in diagram.legend())
+    for (band, simultaneous, level), width in widths.items():
         assert (width <= widths[band, True, level] + 1e-12).all()
-        assert width.mean() <= widths[band, together, 0.99].mean()
+        assert width.mean() <= widths[band, simultaneous, 0.99].mean()
 
 
 def test_draws_are_seeded_and_only_bands_that_hold_together_draw():
@@ -410,9 +412,9 @@ def test_draws_are_seeded_and_only_bands_that_hold_together_draw():
 
 def test_many_rows_cost_what_their_grid_costs():
     rng = np.random.default_rng(0)
-    held, columns, *_ = limits(View(p := rng.random(100_000), rng.random(100_000) < p))
-    assert held.groups.n.sum() == 100_000
-    assert len(held.groups.at) < 1000
+    band_limits, columns, *_ = limits(View(p := rng.random(100_000), rng.random(100_000) < p))
+    assert band_limits.groups.n.sum() == 100_000
+    assert len(band_limits.groups.at) < 1000
     assert len(columns["score"]) < 1000
 
 
@@ -424,11 +426,11 @@ def test_where_it_is_off_is_told_in_words():
     p = rng.uniform(0.5, 0.95, 20_000)
     y = rng.random(20_000) < np.where(p > 0.72, p - 0.1, p)
     diagram = ReliabilityCurve(scale="probability")([View(p, y, name="confidence")])
-    said = diagram.finding.replace("\u00a0", " ")
-    assert said.startswith("Overconfident between 7")
-    at = diagram.at(round(float(said.split(": at ")[1].split(" %")[0]) / 100, 2))
-    assert f"it is right {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in said
-    assert f"{100 * diagram.panels['local_error'][0]:.1f} points" in said
+    finding = diagram.finding.replace("\u00a0", " ")
+    assert finding.startswith("Overconfident between 7")
+    at = diagram.at(round(float(finding.split(": at ")[1].split(" %")[0]) / 100, 2))
+    assert f"it is right {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in finding
+    assert f"{100 * diagram.panels['local_error'][0]:.1f} points" in finding
     other = ReliabilityCurve(scale="probability")([View(p, y, name="positive")]).finding
     assert other.startswith("It says too much between 7")
     assert "comes true" in other
@@ -509,8 +511,8 @@ def test_what_is_drawn_is_the_table(band, gap):
         np.testing.assert_array_equal(np.concatenate([line.get_xdata() for line in lines]), curve["score"])
         np.testing.assert_array_equal(np.concatenate([line.get_ydata() for line in lines]), curve[column])
         assert len(lines) == len(pieces)  # no line over a gap
-    off = np.concatenate([line.get_ydata() for line in marks(ax, "outside")] or [[]])
-    np.testing.assert_array_equal(off[np.isfinite(off)], curve["rate"][curve["outside"]])
+    outside = np.concatenate([line.get_ydata() for line in marks(ax, "outside")] or [[]])
+    np.testing.assert_array_equal(outside[np.isfinite(outside)], curve["rate"][curve["outside"]])
     assert (band is not None) == curve["outside"].any()
     shapes = marks(ax, "band")
     assert len(shapes) == (len(pieces) if band else 0)
@@ -524,7 +526,7 @@ def test_what_is_drawn_is_the_table(band, gap):
 
 
 @pytest.mark.parametrize(
-    ("layer", "said"),
+    ("layer", "legend_text"),
     [
         ("band", "90\u00a0% interval"),
         ("curve", "seen, smoothed"),
@@ -533,18 +535,18 @@ def test_what_is_drawn_is_the_table(band, gap):
         ("diagonal", "as stated"),
     ],
 )
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, said):
-    whole = ReliabilityCurve()([view(name="positive")])
-    less = whole.less(layer)
+def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, legend_text):
+    full = ReliabilityCurve()([view(name="positive")])
+    less = full.less(layer)
 
     def painted(diagram):
         ax = diagram.draw().axes[0]
-        return {name_of(each) for each in [*ax.get_children(), *ax.child_axes]}
+        return {name_of(artist) for artist in [*ax.get_children(), *ax.child_axes]}
 
-    assert layer in painted(whole)
+    assert layer in painted(full)
     assert layer not in painted(less)
-    assert any(said in text for _, text in whole.legend())
-    assert not any(said in text for _, text in less.legend())
+    assert any(legend_text in text for _, text in full.legend())
+    assert not any(legend_text in text for _, text in less.legend())
 
 
 def test_without_any_layer_it_still_draws():
@@ -554,9 +556,9 @@ def test_without_any_layer_it_still_draws():
 
 def colors(ax):
     """Of all marks in axes and in those within, transparency aside."""
-    for each in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in each.lines if len(line.get_xdata()))
-        for shape in each.collections:
+    for panel in [ax, *ax.child_axes]:
+        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
+        for shape in panel.collections:
             yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
 
 
@@ -568,9 +570,9 @@ def test_no_entry_of_the_legend_is_without_a_mark():
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, said in alone.legend():
+        for handle, label in alone.legend():
             own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {said}"
+            assert to_hex(own) in drawn, f"{layer}: {label}"
 
 
 def test_both_axes_have_the_same_scale():
@@ -599,9 +601,9 @@ def test_in_small_axes_a_legend_that_is_asked_for_holds_every_entry(band):
     legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert box.x0 <= legend.x0 < legend.x1 <= box.x1
     assert box.y0 <= legend.y0 < legend.y1 <= box.y1
-    said = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert len(said) == len(diagram.legend())  # none is left out
-    assert not band or any("90\u00a0%" in each for each in said)  # the level, too
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(texts) == len(diagram.legend())  # none is left out
+    assert not band or any("90\u00a0%" in text for text in texts)  # the level, too
 
 
 @pytest.mark.parametrize("band", BANDS)
@@ -612,10 +614,10 @@ def test_no_words_overlap_and_nothing_is_cut_off(band, count):
     figure.draw_without_rendering()
     inside(figure)
     texts = list(_words(figure))
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 @pytest.mark.parametrize("count", [1, 10])
@@ -638,13 +640,13 @@ def inside(figure):
 
 def test_sharp_networks_are_read_on_log_odds():
     # VGG16: 88 % of the confidences exceed .98, and nine tenths of its errors lie above .7.
-    found = data("plambda_cifar10_vgg16.npz")
-    diagram = to.draw(to.Predictions(found["labels"], found["probs"]), "reliability_curve")
+    dataset = data("plambda_cifar10_vgg16.npz")
+    diagram = to.draw(to.Predictions(dataset["labels"], dataset["probs"]), "reliability_curve")
     assert diagram.finding.startswith("Overconfident between 5")
     got = diagram.at(0.9)
-    top = found["probs"].max(axis=1)
+    top = dataset["probs"].max(axis=1)
     near = (top > 0.87) & (top < 0.93)
-    rate = (found["probs"].argmax(axis=1) == found["labels"])[near].mean()
+    rate = (dataset["probs"].argmax(axis=1) == dataset["labels"])[near].mean()
     assert got.low < rate < got.high
 
 

@@ -33,9 +33,14 @@ def test_the_curve_by_hand():
     view = View(p=[0.9] * 4 + [0.6] * 4, y=[1, 1, 1, 0, 0, 0, 0, 1], name="confidence")
     diagram = RiskOverCoverage(asked=16, resamples=99)([view])
     assert diagram.table["coverage"][-1] == 0.5
-    for coverage, risk, sure in ((0.125, 1 / 4, 0.9), (0.25, 1 / 4, 0.9), (0.375, 2.5 / 6, 0.6), (0.5, 1 / 2, 0.6)):
+    for coverage, risk, threshold in (
+        (0.125, 1 / 4, 0.9),
+        (0.25, 1 / 4, 0.9),
+        (0.375, 2.5 / 6, 0.6),
+        (0.5, 1 / 2, 0.6),
+    ):
         row = at(diagram, coverage)
-        assert (row["coverage"], row["risk"], row["threshold"]) == pytest.approx((coverage, risk, sure), rel=1e-12)
+        assert (row["coverage"], row["risk"], row["threshold"]) == pytest.approx((coverage, risk, threshold), rel=1e-12)
     # AURC: four of 1/4, then (1 + 3j/4)/(4 + j) for j = 1 to 4, over 8
     aurc = (4 * 0.25 + sum((1 + 0.75 * j) / (4 + j) for j in range(1, 5))) / 8
     assert diagram.panels["aurc"].item() == pytest.approx(aurc, rel=1e-12)
@@ -113,10 +118,10 @@ def test_other_claims_and_settings_out_of_range_are_refused():
 def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer():
     diagram = to.draw(answers(), "selective_risk", asked=400, level=0.9)
     (ax,) = diagram.draw().axes
-    painted = {name_of(each) for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+    painted = {name_of(artist) for artist in [*ax.lines, *ax.collections, *ax.child_axes]}
     assert {"curve", "band", "random", "unanswered", "rail"} <= painted
-    said = [label for _, label in diagram.legend()]
-    assert said == [
+    labels = [label for _, label in diagram.legend()]
+    assert labels == [
         "surest answers first", "90\u00a0% range, each coverage by itself",
         f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no answer",
     ]  # fmt: skip
@@ -124,7 +129,7 @@ def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer()
     np.testing.assert_array_equal(curve.get_xydata()[:, 1], diagram.table["risk"])
     bare = diagram.less(*diagram.layers)
     (ax,) = bare.draw().axes
-    assert not painted & {name_of(each) for each in [*ax.lines, *ax.collections, *ax.child_axes]}
+    assert not painted & {name_of(artist) for artist in [*ax.lines, *ax.collections, *ax.child_axes]}
 
 
 def test_without_abstentions_no_question_is_hatched():
@@ -141,8 +146,8 @@ def test_few_rows_are_drawn_too_and_no_words_meet(preds):
     figure.draw_without_rendering()
     low, high = ax.get_ylim()
     assert low < 0 < diagram.table["risk"].max() + 0.01 <= high
-    (rail,) = [each for each in ax.child_axes if name_of(each) == "rail"]
-    boxes = sorted((text.get_window_extent() for text in rail.texts), key=lambda box: box.x0)
+    (axis_strip,) = [child for child in ax.child_axes if name_of(child) == "rail"]
+    boxes = sorted((text.get_window_extent() for text in axis_strip.texts), key=lambda box: box.x0)
     assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
 
 
@@ -155,7 +160,7 @@ def test_views_alone_are_taken_as_independent_rows():
 def test_a_confidence_below_one_is_not_called_certain():
     c = np.repeat([1.0, 0.99998, 0.9999999, 0.7], 50)
     figure = to.draw(to.Predictions.from_confidence(c, np.ones(200)), "selective_risk").draw()
-    (rail,) = [each for each in figure.axes[0].child_axes if name_of(each) == "rail"]
-    said = [text.get_text().replace("\u00a0", " ") for text in rail.texts[1:]]
-    assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(said)
-    assert said.count("100 %") <= 2
+    (axis_strip,) = [child for child in figure.axes[0].child_axes if name_of(child) == "rail"]
+    texts = [text.get_text().replace("\u00a0", " ") for text in axis_strip.texts[1:]]
+    assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(texts)
+    assert texts.count("100 %") <= 2

@@ -106,9 +106,9 @@ def test_the_leaves_of_a_tree_fill_the_triangle_and_hold_their_rows():
     low, high = numbered(diagram, "low"), numbered(diagram, "high")
     areas = [area(geometry.outline(a, b)) for a, b in zip(low, high, strict=True)]
     assert sum(areas) == pytest.approx(area(np.eye(3)))
-    whole = View(rows.P, np.eye(3)[rows.y], name="canonical")
-    frozen = MedianVariance(40).freeze(whole)
-    place = frozen.index(whole.at)
+    view = View(rows.P, np.eye(3)[rows.y], name="canonical")
+    frozen = MedianVariance(40).freeze(view)
+    place = frozen.index(view.at)
     assert ((rows.P >= low[place]) & (rows.P <= high[place])).all()
 
 
@@ -216,10 +216,10 @@ def test_votes_are_judged_by_their_spread():
     for _ in range(400):
         P = rng.dirichlet(np.full(3, 5.0), 60)
         leaning = np.stack([rng.dirichlet(2 * p) for p in P])
-        Y = np.stack([rng.multinomial(10, each) for each in leaning]) / 10
-        found = judged(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
-        assert found.law.tolist() == ["votes"]
-        small += np.exp(found.log_p[0]) <= 0.05
+        Y = np.stack([rng.multinomial(10, probs) for probs in leaning]) / 10
+        result = judged(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
+        assert result.law.tolist() == ["votes"]
+        small += np.exp(result.log_p[0]) <= 0.05
     # 400 tests at 5 %: within the central 99.9 % of Binomial(400, .05).
     assert binom.ppf(0.0005, 400, 0.05) <= small <= binom.ppf(0.9995, 400, 0.05)
 
@@ -246,10 +246,10 @@ def test_a_head_lies_outside_its_ellipse_where_the_cell_strays():
 
 def test_holm_over_all_cells_of_the_diagram_decides_unless_each_stands_alone():
     rows = preds(3000, power=0.8)
-    together, alone = to.draw(rows, "simplex"), to.draw(rows, "simplex", simultaneous=False)
-    assert (together.table["beyond"] == (together.table["holm"] <= 0.05)).all()
+    simultaneous, alone = to.draw(rows, "simplex"), to.draw(rows, "simplex", simultaneous=False)
+    assert (simultaneous.table["beyond"] == (simultaneous.table["holm"] <= 0.05)).all()
     assert (alone.table["beyond"] == (alone.table["pvalue"] <= 0.05)).all()
-    assert alone.table["beyond"].sum() > together.table["beyond"].sum()
+    assert alone.table["beyond"].sum() > simultaneous.table["beyond"].sum()
     assert "TN246" in [note.code for note in alone.notes]
 
 
@@ -357,10 +357,10 @@ def test_units_are_equal_and_the_legend_meets_nothing_in_axes_that_are_given(siz
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
             assert a.x1 <= b.x0 or b.x1 <= a.x0 or a.y1 <= b.y0 or b.y1 <= a.y0
-    whole = figure.get_tightbbox()
-    assert min(whole.x0, whole.y0) >= 0
-    assert whole.x1 <= size[0]
-    assert whole.y1 <= size[1]
+    bounds = figure.get_tightbbox()
+    assert min(bounds.x0, bounds.y0) >= 0
+    assert bounds.x1 <= size[0]
+    assert bounds.y1 <= size[1]
 
 
 def test_a_cell_without_area_is_a_dot():
@@ -388,9 +388,9 @@ def test_a_single_row_can_be_drawn(P):
 
 def test_settings_are_read_back_and_the_table_is_strict_json():
     diagram = to.draw(preds(), "simplex", bins=4, level=0.8, ellipses=True)
-    told = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
-    assert told["settings"]["level"] == 0.8
-    assert told["settings"]["partition"] == "uniform 4"
+    document = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
+    assert document["settings"]["level"] == 0.8
+    assert document["settings"]["partition"] == "uniform 4"
     assert str(diagram).startswith("simplex · 16 cells · n=600")
 
 

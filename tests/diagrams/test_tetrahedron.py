@@ -44,8 +44,8 @@ def test_the_grid_has_as_many_cells_as_its_formula_says():
     diagram = Tetrahedron(Uniform(5))([rows])
     assert diagram.panels["cells"][0] == known["m4_k5"] == 65
     low, high = numbered(diagram, "low", 4), numbered(diagram, "high", 4)
-    said = numbered(diagram, "mean_prediction", 4)
-    assert ((said >= low) & (said <= high)).all()
+    predicted = numbered(diagram, "mean_prediction", 4)
+    assert ((predicted >= low) & (predicted <= high)).all()
 
 
 def test_four_classes_of_a_recalibration_set_and_four_groups_of_ten():
@@ -53,13 +53,13 @@ def test_four_classes_of_a_recalibration_set_and_four_groups_of_ten():
     rows = to.Predictions(table["y"].astype(int), reference.columns(table))
     diagram = to.draw(rows, "tetrahedron")
     assert diagram.table["n"].sum() == rows.n
-    share, said, seen = (
+    share, predicted, observed = (
         diagram.table["share"],
         numbered(diagram, "mean_prediction", 4),
         numbered(diagram, "outcome_frequency", 4),
     )
-    np.testing.assert_allclose(share @ said, rows.P.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(share @ seen, np.bincount(rows.y, minlength=4) / rows.n, rtol=1e-12)
+    np.testing.assert_allclose(share @ predicted, rows.P.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(share @ observed, np.bincount(rows.y, minlength=4) / rows.n, rtol=1e-12)
     ten = preds(500, k=10)
     grouped = to.draw(ten, "tetrahedron", lens="groups:[[0,1],[2,3],[4,5],[6,7,8,9]]")
     assert [grouped.panels[f"corner_{k}"][0] for k in (0, 3)] == ["0 + 1", "6 + 7 + 8 + 9"]
@@ -72,9 +72,9 @@ def test_a_tally_draws_what_its_rows_draw():
         np.testing.assert_allclose(tallied.table[name], exact.table[name], rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize(("k", "said"), [(2, "reliability"), (3, "simplex"), (5, "simplex")])
-def test_another_number_of_outcomes_is_refused(k, said):
-    with pytest.raises(InputError, match=rf"TO704.*{said}"):
+@pytest.mark.parametrize(("k", "suggestion"), [(2, "reliability"), (3, "simplex"), (5, "simplex")])
+def test_another_number_of_outcomes_is_refused(k, suggestion):
+    with pytest.raises(InputError, match=rf"TO704.*{suggestion}"):
         to.draw(preds(50, k=k), "tetrahedron", lens="canonical")
 
 
@@ -89,10 +89,10 @@ def test_a_setting_without_meaning_is_refused(wrong):
 
 @pytest.mark.parametrize(("azimuth", "elevation"), [(0, 0), (40, 18), (-120, -60), (77, 90)])
 def test_turning_changes_no_distance(azimuth, elevation):
-    seen = geometry.turned(azimuth, elevation)
-    lengths = [np.linalg.norm(seen[a] - seen[b]) for a, b in geometry.EDGES]
+    vertices = geometry.turned(azimuth, elevation)
+    lengths = [np.linalg.norm(vertices[a] - vertices[b]) for a, b in geometry.EDGES]
     np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
-    assert np.linalg.det(seen[:3] - seen[3]) == pytest.approx(
+    assert np.linalg.det(vertices[:3] - vertices[3]) == pytest.approx(
         np.linalg.det(geometry.TETRAHEDRON[:3] - geometry.TETRAHEDRON[3])
     )
 
@@ -118,8 +118,8 @@ def test_edges_behind_the_body_are_hidden():
 def test_what_is_drawn_is_the_table_turned():
     diagram = four(azimuth=-30, elevation=25)
     ax = diagram.draw().axes[0]
-    seen, t = geometry.turned(-30, 25), diagram.table
-    tail, head = (numbered(diagram, name, 4) @ seen for name in ("mean_prediction", "outcome_frequency"))
+    vertices, t = geometry.turned(-30, 25), diagram.table
+    tail, head = (numbered(diagram, name, 4) @ vertices for name in ("mean_prediction", "outcome_frequency"))
     for kind, which in (("beyond", t["beyond"]), ("faded", ~t["beyond"])):
         (arrows,) = marks(ax, kind)
         order = np.argsort(tail[which, 2], kind="stable")
@@ -127,8 +127,8 @@ def test_what_is_drawn_is_the_table_turned():
         np.testing.assert_allclose(np.stack([arrows.U, arrows.V], axis=1), (head - tail)[which][order, :2])
     (dots,) = marks(ax, "cells")
     np.testing.assert_allclose(dots.get_offsets(), tail[np.argsort(tail[:, 2], kind="stable"), :2])
-    assert len(marks(ax, "hidden edge")) == sum(geometry.hidden(seen))
-    assert len(marks(ax, "edge")) == 6 - sum(geometry.hidden(seen))
+    assert len(marks(ax, "hidden edge")) == sum(geometry.hidden(vertices))
+    assert len(marks(ax, "edge")) == 6 - sum(geometry.hidden(vertices))
     assert all(line.get_linestyle() == "--" for line in marks(ax, "hidden edge"))
 
 
@@ -191,18 +191,18 @@ def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
     fragment = diagram.turning(script=False)
     assert turning.script() not in fragment
     assert turning.script() in diagram.turning()
-    seen = turning.SCALE * geometry.turned(10, 30)
+    vertices = turning.SCALE * geometry.turned(10, 30)
     lines = re.findall(r'class="edge" x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)"', fragment)
-    want = [[seen[a, 0], -seen[a, 1], seen[b, 0], -seen[b, 1]] for a, b in geometry.EDGES]
+    want = [[vertices[a, 0], -vertices[a, 1], vertices[b, 0], -vertices[b, 1]] for a, b in geometry.EDGES]
     np.testing.assert_allclose(np.array(lines, dtype=float), want, atol=0.006)
-    assert fragment.count('stroke-dasharray="5 4"') == sum(geometry.hidden(seen))
+    assert fragment.count('stroke-dasharray="5 4"') == sum(geometry.hidden(vertices))
 
 
 def test_it_can_be_reached_by_keyboard_and_is_told_to_those_who_cannot_see_it():
     fragment = four().turning(script=False)
     assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="Do the four outcomes come as often', fragment)
-    for said in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):
-        assert said in turning.script()
+    for token in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):
+        assert token in turning.script()
 
 
 def test_a_layer_that_is_left_out_is_left_out_of_the_page():

@@ -30,8 +30,8 @@ def digits(epochs=4, runs=1):
     """A small net's predictions of other digits after each epoch."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
-    fit, judge = order[:600], order[600:]
-    found = {}
+    fit, held_out = order[:600], order[600:]
+    predictions = {}
     for r in range(runs):
         net = MLPClassifier((32,), random_state=r, learning_rate_init=0.01, batch_size=50)
         for epoch in range(1, epochs + 1):
@@ -39,8 +39,8 @@ def digits(epochs=4, runs=1):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 net.partial_fit(X[fit] / 16, y[fit], classes=np.arange(10))
             name = f"{'abcdefgh'[r]}/{epoch}" if runs > 1 else str(epoch)
-            found[name] = to.Predictions(y[judge], net.predict_proba(X[judge] / 16))
-    return found
+            predictions[name] = to.Predictions(y[held_out], net.predict_proba(X[held_out] / 16))
+    return predictions
 
 
 def parts(ax):
@@ -144,13 +144,13 @@ def test_the_finding_says_whether_the_best_epoch_is_calibrated():
     p = rng.random(2000)
     y = (rng.random(2000) < p).astype(int)
     fine, sharp = to.Predictions(y, p), to.Predictions(y, p**3 / (p**3 + (1 - p) ** 3))
-    said = to.draw({"1": sharp, "2": fine}, "training").finding
-    assert said.startswith("The log loss is lowest at epoch 2, where chance explains the ECE:")
+    finding = to.draw({"1": sharp, "2": fine}, "training").finding
+    assert finding.startswith("The log loss is lowest at epoch 2, where chance explains the ECE:")
     assert "epoch 1, where the ECE is more than chance explains" in to.draw({"1": sharp}, "training").finding
     runs = {"a/1": sharp, "b/1": fine, "c/1": sharp}
     # Three runs at 5 % each: .15 of them by chance.
-    said = to.draw(runs, "training").finding.replace("\u00a0", " ")
-    assert said == (
+    finding = to.draw(runs, "training").finding.replace("\u00a0", " ")
+    assert finding == (
         "At its lowest log loss 2 of 3 runs are miscalibrated beyond chance (p ≤ 5 %); "
         "chance would do that to about 0.15."
     )
@@ -192,10 +192,10 @@ def test_any_lens_is_one_row_for_each_epoch(lens):
 
 def test_confidences_labels_apart_and_votes_are_drawn():
     rng = np.random.default_rng(1)
-    sure = to.Predictions.from_confidence(rng.random(60), rng.integers(0, 2, 60))
-    apart = to.Predictions.from_multilabel(rng.integers(0, 2, (60, 3)), rng.random((60, 3)))
+    confidences = to.Predictions.from_confidence(rng.random(60), rng.integers(0, 2, 60))
+    multilabel = to.Predictions.from_multilabel(rng.integers(0, 2, (60, 3)), rng.random((60, 3)))
     votes = to.Predictions(rng.multinomial(5, [0.2, 0.3, 0.5], 60), rng.dirichlet(np.ones(3), 60))
-    for preds in (sure, apart, votes):
+    for preds in (confidences, multilabel, votes):
         diagram = to.draw({"1": preds, "2": preds}, "training", resamples=19)
         assert diagram.table["log_loss"][0] == pytest.approx(to.measure(preds, "log_loss", interval=None).value)
         assert np.isnan(diagram.table["accuracy"]).all() == (preds.kind == "multilabel")
@@ -204,7 +204,7 @@ def test_confidences_labels_apart_and_votes_are_drawn():
 
 def test_a_tally_is_drawn_as_its_rows_are():
     preds = digits()["3"]
-    rows, cells = (to.draw({"1": each}, "training").table for each in (preds, to.tally(preds)))
+    rows, cells = (to.draw({"1": data}, "training").table for data in (preds, to.tally(preds)))
     for name in ("log_loss", "log_loss_low", "accuracy", "accuracy_low", "ece", "n"):
         np.testing.assert_allclose(rows[name].astype(float), cells[name].astype(float), rtol=1e-9)
 
@@ -237,8 +237,8 @@ def test_what_is_drawn_is_the_table():
         (star,) = marks(ax, "best")
         np.testing.assert_array_equal(star.get_xydata(), [[t["epoch"][t["best"]][0], t[name][t["best"]][0]]])
         assert len(marks(ax, "interval")) == (name in ("log_loss", "accuracy"))
-    (floor,) = marks(drawn["ece"], "floor")
-    np.testing.assert_array_equal(floor.get_ydata(), t["ece_floor"])
+    (noise_floor,) = marks(drawn["ece"], "floor")
+    np.testing.assert_array_equal(noise_floor.get_ydata(), t["ece_floor"])
     (threshold,) = marks(drawn["pvalue"], "threshold")
     assert threshold.get_ydata()[0] == pytest.approx(0.05)
     assert len({ax.get_xlim() for ax in drawn.values()}) == 1
@@ -250,12 +250,12 @@ def test_what_is_drawn_is_the_table():
 def test_a_layer_left_out_is_neither_drawn_nor_in_the_legend(layer, label):
     diagram = to.draw(digits(), "training", resamples=9)
 
-    def seen(each):
-        ax = each.draw().axes[0]
+    def marks_and_texts(shown):
+        ax = shown.draw().axes[0]
         return [mark for part in ax.child_axes for mark in marks(part, label)], legend_of(ax).get_texts()
 
-    (whole, entries), (less, fewer) = seen(diagram), seen(diagram.less(layer))
-    assert whole
+    (all_marks, entries), (less, fewer) = marks_and_texts(diagram), marks_and_texts(diagram.less(layer))
+    assert all_marks
     assert not less
     assert len(fewer) == len(entries) - 1
     assert legend_of(diagram.less(*diagram.layers).draw().axes[0])
@@ -263,9 +263,9 @@ def test_a_layer_left_out_is_neither_drawn_nor_in_the_legend(layer, label):
 
 def test_runs_are_named_up_to_six_and_counted_beyond():
     preds = digits()["1"]
-    few = to.draw({f"{run}/1": preds for run in "abc"}, "training", resamples=9)
+    diagram = to.draw({f"{run}/1": preds for run in "abc"}, "training", resamples=9)
     many = to.draw({f"{run}/1": preds for run in "abcdefgh"}, "training", resamples=9)
-    assert [text.get_text() for text in legend_of(few.draw().axes[0]).get_texts()][:3] == ["a", "b", "c"]
+    assert [text.get_text() for text in legend_of(diagram.draw().axes[0]).get_texts()][:3] == ["a", "b", "c"]
     assert legend_of(many.draw().axes[0]).get_texts()[0].get_text() == "8 runs"
 
 
@@ -295,10 +295,10 @@ def test_no_words_overlap(runs):
     figure.canvas.draw()
     texts = list(_words(figure))
     assert len(texts) > 12
-    for i, (said, a) in enumerate(texts):
+    for i, (label, a) in enumerate(texts):
         for other, b in texts[:i]:
-            apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert apart, f"{said!r} meets {other!r}"
+            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+            assert disjoint, f"{label!r} meets {other!r}"
 
 
 def test_fixed_bins_are_read_back():
@@ -324,6 +324,6 @@ def test_the_name_of_a_run_may_be_long_and_have_lines():
     usual.get_figure().draw_without_rendering()
     assert ax.get_position().width == pytest.approx(usual.get_position().width, rel=0.1)
     assert ax.get_position().height == pytest.approx(usual.get_position().height, rel=0.1)
-    said = [text.get_text() for text in legend_of(ax).get_texts()]
-    assert said[0].endswith("x…")
-    assert said[1] == r"$a$\n_b"
+    texts = [text.get_text() for text in legend_of(ax).get_texts()]
+    assert texts[0].endswith("x…")
+    assert texts[1] == r"$a$\n_b"

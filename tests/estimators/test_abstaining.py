@@ -43,24 +43,24 @@ def test_the_noise_floor_is_the_mean_of_calibrated_data() -> None:
     # Over 400 data sets of 100 rows: the mean's standard error is the sd of one over √400; 4 of them.
     rng = np.random.default_rng(1)
     c = rng.uniform(0, 0.99, 100)
-    found = [AnswerOrAbstain().value(View(c, rng.random(100) < c)) for _ in range(400)]
-    assert abs(np.mean(found) - AnswerOrAbstain().expected(View(c, c > 0.5))) < 4 * np.std(found) / 20
+    values = [AnswerOrAbstain().value(View(c, rng.random(100) < c)) for _ in range(400)]
+    assert abs(np.mean(values) - AnswerOrAbstain().expected(View(c, c > 0.5))) < 4 * np.std(values) / 20
 
 
 def test_too_much_confidence_costs_more_than_too_little() -> None:
     q = np.full(1, 0.5)
-    over, under = (AnswerOrAbstain().value(View([c], q)) for c in (0.9, 0.1))
-    assert over < under < AnswerOrAbstain().value(View(q, q))
+    overconfident, underconfident = (AnswerOrAbstain().value(View([c], q)) for c in (0.9, 0.1))
+    assert overconfident < underconfident < AnswerOrAbstain().value(View(q, q))
 
 
 def test_one_wrong_answer_that_was_called_certain_is_evidence_and_kept() -> None:
     preds = to.Predictions.from_confidence([1.0, 1.0, 0.5], [1, 0, 1])
-    found = to.measure(preds, "bas")
-    assert found.value == -math.inf
-    assert [note.code for note in found.notes] == ["TN104", "TN201"]  # and no interval
-    assert found.notes[0].text.startswith("1 answer called certain turned out wrong")
-    assert "−∞; floor=0.01 assumes" in found.notes[0].text
-    assert found.to_dict()["value"] is None
+    estimate = to.measure(preds, "bas")
+    assert estimate.value == -math.inf
+    assert [note.code for note in estimate.notes] == ["TN104", "TN201"]  # and no interval
+    assert estimate.notes[0].text.startswith("1 answer called certain turned out wrong")
+    assert "−∞; floor=0.01 assumes" in estimate.notes[0].text
+    assert estimate.to_dict()["value"] is None
     floored = to.measure(preds, "bas", floor=0.01)
     assert floored.value == pytest.approx((1 + 1 + math.log(0.01) + 0.5) / 3, rel=1e-14)
     assert [note.code for note in floored.notes] == ["TN104", "TN106"]
@@ -71,8 +71,8 @@ def test_one_wrong_answer_that_was_called_certain_is_evidence_and_kept() -> None
 
 def test_the_confidence_in_the_predicted_class_is_the_default() -> None:
     P, y = [[0.2, 0.7, 0.1], [0.4, 0.3, 0.3]], [1, 2]
-    found = to.measure(to.Predictions(y, P), "bas", interval=None)
-    assert (found.lens, found.value) == ("confidence", pytest.approx((0.7 + 0.4 + math.log(0.6)) / 2, rel=1e-14))
+    estimate = to.measure(to.Predictions(y, P), "bas", interval=None)
+    assert (estimate.lens, estimate.value) == ("confidence", pytest.approx((0.7 + 0.4 + math.log(0.6)) / 2, rel=1e-14))
 
 
 def test_more_is_better_for_scorers_and_comparisons() -> None:
@@ -85,8 +85,8 @@ def test_more_is_better_for_scorers_and_comparisons() -> None:
 
 
 def test_settings_and_lenses_without_meaning_are_refused() -> None:
-    for floor in (-0.1, 1, "a", True):
+    for min_prob in (-0.1, 1, "a", True):
         with refused("TO203"):
-            AnswerOrAbstain(floor=floor)
+            AnswerOrAbstain(floor=min_prob)
     with refused("TO205"):
         to.measure(to.Predictions([0, 1, 2], np.full((3, 3), 1 / 3)), "bas", lens="canonical")

@@ -94,7 +94,7 @@ def test_one_k_th_is_the_threshold_of_the_problem_behind_the_lens() -> None:
         ("b.classwise_ece_threshold_1_over_K.ew15", "b", "classwise", ThresholdedError(Uniform(15), "1/K")),
         ("c.ace_netcal_unweighted.ew15", "c", "positive", AverageError()),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda param: param if isinstance(param, str) else "",
 )
 def test_a_reference_number(key: str, name: str, lens: str, estimator: Estimator) -> None:
     assert over(estimator, name, lens) == pytest.approx(golden()[key]["value"], rel=1e-10)
@@ -113,8 +113,8 @@ def test_the_paper_s_average_over_ranges_cut_by_rank() -> None:
 
 def of_the_authors_code(view: View, ranges: int, threshold: float) -> float:
     """What the docstrings say of it: range r starts at the kept score of rank round(rn/R), closed on the left."""
-    kept = view.p > threshold
-    p, y = view.p[kept], view.y[kept]
+    mask = view.p > threshold
+    p, y = view.p[mask], view.y[mask]
     starts = np.sort(p)[[round(r * len(p) / ranges) for r in range(ranges)]]
     place = np.digitize(p, starts)
     return float(sum(abs((p - y)[place == r].sum()) for r in range(1, ranges + 1)) / len(p))
@@ -152,7 +152,7 @@ def test_an_empty_bin_is_absent_and_never_a_gap_of_zero() -> None:
     assert AverageError(Uniform(1000)).value(View([0.25], [1])) == 0.75
 
 
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
 def test_ties_do_not_depend_on_the_order_of_rows(estimator: Estimator) -> None:
     # torch-uncertainty: adaptive ECE from .05 to .37 by the order within ties
     rng = np.random.default_rng(3)
@@ -161,7 +161,7 @@ def test_ties_do_not_depend_on_the_order_of_rows(estimator: Estimator) -> None:
     assert len(values) == 1
 
 
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
 def test_fewer_rows_than_bins_give_the_mean_distance(estimator: Estimator) -> None:
     # torch-uncertainty: NaN. Each row is a bin of its own: (.2 + .7)/2.
     assert estimator.value(View([0.2, 0.3], [0, 1])) == pytest.approx(0.45, rel=1e-14)
@@ -169,13 +169,13 @@ def test_fewer_rows_than_bins_give_the_mean_distance(estimator: Estimator) -> No
 
 def test_an_absent_class_counts() -> None:
     # probmetrics: absent classes dropped
-    found = to.measure(Predictions([0, 1], [[0.6, 0.1, 0.3], [0.2, 0.5, 0.3]]), "sce", interval=None)
-    assert found.parts["class:2"] == pytest.approx(0.3)
-    assert found.value == pytest.approx((0.3 + 0.3 + 0.3) / 3)
+    estimate = to.measure(Predictions([0, 1], [[0.6, 0.1, 0.3], [0.2, 0.5, 0.3]]), "sce", interval=None)
+    assert estimate.parts["class:2"] == pytest.approx(0.3)
+    assert estimate.value == pytest.approx((0.3 + 0.3 + 0.3) / 3)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
 def test_many_narrow_floats_are_summed_widely(estimator: Estimator, dtype: Any) -> None:
     # torchmetrics: float16 with n > 65,504 gives exactly 0.0
     n = 70_000
@@ -204,10 +204,10 @@ def test_the_average_lies_between_none_and_the_worst() -> None:
 
 def absolute_sum(p: Array) -> float:
     """E|Σ(y − p)| for independent y, exactly: the law of the count by convolution."""
-    law = np.ones(1)
-    for each in p:
-        law = np.convolve(law, [1 - each, each])
-    return float(law @ np.abs(np.arange(len(law)) - p.sum()))
+    pmf = np.ones(1)
+    for prob in p:
+        pmf = np.convolve(pmf, [1 - prob, prob])
+    return float(pmf @ np.abs(np.arange(len(pmf)) - p.sum()))
 
 
 @pytest.mark.parametrize("name", ["ace", "average_ce", "tace"])
@@ -217,14 +217,14 @@ def test_the_noise_floor_is_the_exact_mean_of_a_calibrated_model(name: str) -> N
     # leave one failure in 1e5 (and the seed is fixed).
     rng = np.random.default_rng(6)
     p = np.sort(rng.beta(0.5, 0.5, 400))
-    kept = p[p > 0.01] if name == "tace" else p
-    index = (Uniform(8) if name == "average_ce" else EqualMass(8)).freeze(View(kept, kept)).index(kept)
-    bins = [kept[index == b] for b in range(8)]
-    share = [1 / len(kept) if name == "tace" else 1 / (8 * len(each)) for each in bins]
-    exact = sum(c * absolute_sum(each) for c, each in zip(share, bins, strict=True))
-    error = sum(c**2 * (each * (1 - each)).sum() for c, each in zip(share, bins, strict=True)) / 999
-    found = to.measure(Predictions(rng.random(400) < p, p), name, bins=8, lens="positive", resamples=50)
-    assert found.noise_floor == pytest.approx(exact, abs=4.5 * error**0.5)
+    selected = p[p > 0.01] if name == "tace" else p
+    index = (Uniform(8) if name == "average_ce" else EqualMass(8)).freeze(View(selected, selected)).index(selected)
+    bins = [selected[index == b] for b in range(8)]
+    share = [1 / len(selected) if name == "tace" else 1 / (8 * len(scores)) for scores in bins]
+    exact = sum(c * absolute_sum(scores) for c, scores in zip(share, bins, strict=True))
+    error = sum(c**2 * (scores * (1 - scores)).sum() for c, scores in zip(share, bins, strict=True)) / 999
+    estimate = to.measure(Predictions(rng.random(400) < p, p), name, bins=8, lens="positive", resamples=50)
+    assert estimate.noise_floor == pytest.approx(exact, abs=4.5 * error**0.5)
     assert 4.5 * error**0.5 < exact / 10  # narrow enough to tell
 
 
@@ -241,9 +241,9 @@ def test_draws_see_the_same_statistic_as_the_value() -> None:
         assert one.statistic(w[None], wp[None], drawn) == pytest.approx(
             [estimator.value(view.with_y(y)) for y in other], rel=1e-12
         )
-        spread = one.spread(w, wp, wy, (w[None], wp[None], drawn))
-        assert spread is not None
-        assert (np.abs(one.statistic(w[None], wp[None], drawn) - estimator.value(view)) <= spread + 1e-12).all()
+        norms = one.spread(w, wp, wy, (w[None], wp[None], drawn))
+        assert norms is not None
+        assert (np.abs(one.statistic(w[None], wp[None], drawn) - estimator.value(view)) <= norms + 1e-12).all()
 
 
 def test_a_weight_of_two_is_two_rows_and_zero_is_none() -> None:
@@ -270,10 +270,10 @@ def test_bins_alone_are_equal_mass_and_classwise_is_the_lens() -> None:
     for name in ("sce", "ace", "tace"):
         assert to.measure(data, name, interval=None).lens == "classwise"
     assert to.measure(data, "average_ce", interval=None).lens == "confidence"
-    found = to.measure(data, "tace", resamples=50)
-    assert found.interval is not None
-    assert found.interval.low <= found.value <= found.interval.high
-    assert (found.settings["threshold"], found.settings["normalize"]) == (0.01, "kept")
+    estimate = to.measure(data, "tace", resamples=50)
+    assert estimate.interval is not None
+    assert estimate.interval.low <= estimate.value <= estimate.interval.high
+    assert (estimate.settings["threshold"], estimate.settings["normalize"]) == (0.01, "kept")
 
 
 def test_a_class_without_a_kept_score_adds_nothing_and_is_named() -> None:
@@ -283,17 +283,17 @@ def test_a_class_without_a_kept_score_adds_nothing_and_is_named() -> None:
     assert [note.code for note in answer.notes] == ["TN111"]
     assert "class:7" in answer.notes[0].text
     P = np.array([[0.995, 0.005, 0.0], [0.992, 0.008, 0.0]] * 20)
-    found = to.measure(Predictions([0, 0] * 20, P), "tace", resamples=50)
-    assert found.value == pytest.approx((0.0065 + 0 + 0) / 3)
-    (note,) = [note for note in found.notes if note.code == "TN111"]
+    estimate = to.measure(Predictions([0, 0] * 20, P), "tace", resamples=50)
+    assert estimate.value == pytest.approx((0.0065 + 0 + 0) / 3)
+    (note,) = [note for note in estimate.notes if note.code == "TN111"]
     assert "2 of 3 views" in note.text
 
 
 @pytest.mark.parametrize("partition", ["uniform", "equal-mass", "mass:2", "sweep", "distinct", "median-variance"])
 def test_a_class_without_a_kept_score_adds_nothing_in_any_partition(partition: str) -> None:
-    few = Predictions([0, 1, 0, 1], [[0.8, 0.2, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
-    found = to.measure(few, "tace", lens="classwise", partition=partition, interval=None)
-    assert found.parts["class:2"] == 0
+    preds = Predictions([0, 1, 0, 1], [[0.8, 0.2, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]])
+    estimate = to.measure(preds, "tace", lens="classwise", partition=partition, interval=None)
+    assert estimate.parts["class:2"] == 0
 
 
 def test_a_tally_gives_the_average_error_of_its_rows() -> None:
@@ -309,7 +309,7 @@ def test_a_tally_gives_the_average_error_of_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "settings"),
+    ("estimator_type", "settings"),
     [
         (ThresholdedError, {"threshold": 1.0}),
         (ThresholdedError, {"threshold": -0.1}),
@@ -321,9 +321,9 @@ def test_a_tally_gives_the_average_error_of_its_rows() -> None:
         (AverageError, {"order": 0.5}),
     ],
 )
-def test_settings_that_are_none_are_refused(member: Any, settings: dict[str, Any]) -> None:
+def test_settings_that_are_none_are_refused(estimator_type: Any, settings: dict[str, Any]) -> None:
     with refused("TO203"):
-        member(**settings)
+        estimator_type(**settings)
 
 
 def test_what_has_no_meaning_together_is_refused() -> None:
@@ -336,5 +336,5 @@ def test_what_has_no_meaning_together_is_refused() -> None:
 
 
 def test_ranges_that_the_labels_choose_have_no_draws_on_fixed_bins() -> None:
-    for member in (AdaptiveError, ThresholdedError, AverageError):
-        assert member(Sweep()).linear(View([0.1, 0.9], [0, 1])) is None
+    for estimator_type in (AdaptiveError, ThresholdedError, AverageError):
+        assert estimator_type(Sweep()).linear(View([0.1, 0.9], [0, 1])) is None

@@ -120,7 +120,7 @@ TABLE: list[tuple[str, str, str, BinnedError]] = [
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("key", "name", "lens", "estimator"), TABLE, ids=lambda each: each if isinstance(each, str) else ""
+    ("key", "name", "lens", "estimator"), TABLE, ids=lambda param: param if isinstance(param, str) else ""
 )
 def test_a_reference_number(key: str, name: str, lens: str, estimator: BinnedError) -> None:
     assert value(name, lens, estimator) == pytest.approx(golden()[key]["value"], rel=1e-10)
@@ -162,8 +162,8 @@ def test_a_classwise_reference_number(key: str, estimator: BinnedError) -> None:
 @pytest.mark.reference
 def test_the_classwise_root_mean_square_of_the_reference_has_one_root_over_all_classes() -> None:
     _, parts = measured(RootMeanSquareError(), as_lens("classwise").views(preds("b")))
-    over_all = np.mean(np.square(list(parts.values()))) ** 0.5
-    assert over_all == pytest.approx(golden()["b.marginal_l2_mean.ew15"]["value"], rel=1e-10)
+    overall = np.mean(np.square(list(parts.values()))) ** 0.5
+    assert overall == pytest.approx(golden()["b.marginal_l2_mean.ew15"]["value"], rel=1e-10)
 
 
 # Peers' faults
@@ -237,7 +237,7 @@ def test_rows_that_share_one_bin_are_noted() -> None:
         [note.code for note in to.measure(Predictions(y, x), "rmsce", partition="mass:100").notes]
         for x in (p, p * 0 + 0.5)
     ]
-    assert ["TN109" in each for each in notes] == [True, False]  # equal predictions have no second bin to go to
+    assert ["TN109" in codes for codes in notes] == [True, False]  # equal predictions have no second bin to go to
     assert "TN109" not in [note.code for note in to.measure(Predictions(y, p), "rmsce", partition="mass:50").notes]
     assert "TN109" in [note.code for note in to.measure(Predictions(y, p), "debiased_l2", bins=1).notes]
 
@@ -262,7 +262,7 @@ def test_kl_of_a_bin_where_the_impossible_came_is_infinite() -> None:
 
 def test_an_own_distance_measures() -> None:
     view = as_lens("canonical").views(Predictions([0, 2], [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]]))[0]
-    own = BinnedError(MedianVariance(1), lambda said, seen: float(abs(said - seen).sum() / 2))
+    own = BinnedError(MedianVariance(1), lambda predicted, observed: float(abs(predicted - observed).sum() / 2))
     assert float(own(view)) == pytest.approx(float(BinnedError(MedianVariance(1))(view)), rel=1e-14)
 
 
@@ -271,8 +271,13 @@ def test_settings_are_read_back_from_what_ran() -> None:
     assert BinnedError()(view).settings == {
         "partition": "uniform 15", "distance": "tv", "order": 1.0, "occupied_bins": 2, "smallest_bin": 1,
     }  # fmt: skip
-    said = MaxError(EqualMass(2), "lp", min_count=1)(view).settings
-    assert (said["partition"], said["distance"], said["order"], said["min_count"]) == ("equal-mass 2", "max", "inf", 1)
+    settings = MaxError(EqualMass(2), "lp", min_count=1)(view).settings
+    assert (settings["partition"], settings["distance"], settings["order"], settings["min_count"]) == (
+        "equal-mass 2",
+        "max",
+        "inf",
+        1,
+    )
     joint = View([[0.9, 0.1, 0.0]] * 30, [[1, 0, 0]] * 30)
     assert BinnedError()(joint).settings["partition"] == "median-variance min 10"
 
@@ -354,10 +359,10 @@ def test_one_view_has_no_parts() -> None:
 
 def absolute_sum(p: Array) -> float:
     """E|Σ(y − p)| for independent y, exactly: the law of the count by convolution."""
-    law = np.ones(1)
-    for each in p:
-        law = np.convolve(law, [1 - each, each])
-    return float(law @ np.abs(np.arange(len(law)) - p.sum()))
+    pmf = np.ones(1)
+    for prob in p:
+        pmf = np.convolve(pmf, [1 - prob, prob])
+    return float(pmf @ np.abs(np.arange(len(pmf)) - p.sum()))
 
 
 def test_the_mean_error_of_a_calibrated_model_is_its_exact_noise_floor() -> None:
@@ -367,11 +372,11 @@ def test_the_mean_error_of_a_calibrated_model_is_its_exact_noise_floor() -> None
     n, k, draws = 400, 10, 300
     p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
     index = Uniform(k).freeze(View(p, p)).index(p)
-    floor = sum(absolute_sum(p[index == b]) for b in range(k)) / n
+    noise_floor = sum(absolute_sum(p[index == b]) for b in range(k)) / n
     values = [BinnedError(Uniform(k)).value(View(p, (rng.random(n) < p).astype(float))) for _ in range(draws)]
-    assert np.mean(values) == pytest.approx(floor, abs=4.5 * np.std(values) / draws**0.5)
+    assert np.mean(values) == pytest.approx(noise_floor, abs=4.5 * np.std(values) / draws**0.5)
     # and the rule of thumb of the docstring, .3 sqrt(k/n) = .047, is of the right size
-    assert 0.5 < floor / (0.3 * (k / n) ** 0.5) < 1.5
+    assert 0.5 < noise_floor / (0.3 * (k / n) ** 0.5) < 1.5
 
 
 def test_a_known_error_is_found_and_overstated_at_small_n() -> None:

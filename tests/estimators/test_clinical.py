@@ -92,16 +92,16 @@ def test_a_parabola_by_hand() -> None:
 def test_the_isotonic_curve_by_hand() -> None:
     # .2 came, .4 did not, .8 came: rates 1/2, 1/2, 1, so the distances are .3, .1, .2.
     view = View([0.4, 0.8, 0.2], [0, 1, 1])
-    wanted = (0.2, 0.2, 0.2 + 0.8 * 0.1, 0.3)  # type 7: rank .9 · 2 = 1.8, between .2 and .3
-    for member, number in zip(FAMILY, wanted, strict=True):
-        assert member(smoother="isotonic").value(view) == pytest.approx(number, rel=1e-14)
+    expected = (0.2, 0.2, 0.2 + 0.8 * 0.1, 0.3)  # type 7: rank .9 · 2 = 1.8, between .2 and .3
+    for estimator_type, number in zip(FAMILY, expected, strict=True):
+        assert estimator_type(smoother="isotonic").value(view) == pytest.approx(number, rel=1e-14)
 
 
 def test_observed_over_expected_by_hand() -> None:
     # 1 + 2·1 came of weight 4; .5 + 2·.9 + .1 = 2.4 were expected.
-    found = ObservedExpected()(View([0.5, 0.9, 0.1], [1, 1, 0], [1, 2, 1]))
-    assert found.value == pytest.approx(3 / 2.4, rel=1e-14)
-    assert found.parts == pytest.approx({"observed": 0.75, "expected": 0.6}, rel=1e-14)
+    estimate = ObservedExpected()(View([0.5, 0.9, 0.1], [1, 1, 0], [1, 2, 1]))
+    assert estimate.value == pytest.approx(3 / 2.4, rel=1e-14)
+    assert estimate.parts == pytest.approx({"observed": 0.75, "expected": 0.6}, rel=1e-14)
 
 
 # By reference
@@ -111,10 +111,10 @@ def test_observed_over_expected_by_hand() -> None:
 @pytest.mark.parametrize("name", ["hockey_x", "hockey_rand", "g2_300", "foreclosure"])
 def test_val_prob_gives_the_same_eavg_e90_and_emax(name: str) -> None:
     # R 4.2.2, rms 6.5-0, val.prob: lowess(p, y, iter = 0), its step of 1 % of the range included.
-    wanted = reference.golden("anchors/golden.json")["r_packages"]["val_prob"][name]
+    expected = reference.golden("anchors/golden.json")["r_packages"]["val_prob"][name]
     view = View(*reference_rows(name))
-    for key, member in (("Eavg", IntegratedIndex), ("E90", NinthDecile), ("Emax", WorstDistance)):
-        assert member(smoother="lowess").value(view) == pytest.approx(wanted[key], rel=1e-10), key
+    for key, estimator_type in (("Eavg", IntegratedIndex), ("E90", NinthDecile), ("Emax", WorstDistance)):
+        assert estimator_type(smoother="lowess").value(view) == pytest.approx(expected[key], rel=1e-10), key
 
 
 # Cleveland & Grosse's Fortran by way of scikit-misc 0.5.3: loess(p, y, span=.75, degree=2, surface="direct"); mean,
@@ -132,16 +132,16 @@ DIRECT = {
 def test_loess_computed_at_every_score_is_clevelands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_fit, "EVALUATED", 10**6)
     view = View(*reference_rows(name))
-    for member, wanted in zip(FAMILY, DIRECT[name], strict=True):
-        assert member().value(view) == pytest.approx(wanted, rel=1e-7)
+    for estimator_type, expected in zip(FAMILY, DIRECT[name], strict=True):
+        assert estimator_type().value(view) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.reference
 def test_straight_lines_between_two_hundred_scores_move_the_fourth_digit_at_most() -> None:
     for name in ("c", "hockey_x"):
         view = View(*reference_rows(name))
-        for member, wanted in zip(FAMILY, DIRECT[name], strict=True):
-            assert member().value(view) == pytest.approx(wanted, abs=1e-4)
+        for estimator_type, expected in zip(FAMILY, DIRECT[name], strict=True):
+            assert estimator_type().value(view) == pytest.approx(expected, abs=1e-4)
     assert IntegratedIndex().value(View(*reference_rows("c2"))) == pytest.approx(DIRECT["c2"][0], rel=1e-7)
 
 
@@ -173,40 +173,40 @@ def test_loess_reproduces_parabolas() -> None:
 def test_ici_and_emax_are_norms_of_the_residuals(name: str) -> None:
     rng = np.random.default_rng(0)
     p, y = some()
-    for member in (IntegratedIndex(name), WorstDistance(name)):
-        assert member.norm
-        linear = member.linear(View(p, y))
+    for estimator in (IntegratedIndex(name), WorstDistance(name)):
+        assert estimator.norm
+        linear = estimator.linear(View(p, y))
         w = wp = np.zeros(linear.size)
         a, b = rng.normal(size=(2, 30, linear.size))
-        whole, one, other = (linear.reader(w, wp, each) for each in (a + b, a, b))
-        assert (whole <= one + other + 1e-12).all()
+        combined, one, other = (linear.reader(w, wp, wy) for wy in (a + b, a, b))
+        assert (combined <= one + other + 1e-12).all()
         assert linear.reader(w, wp, -3 * a) == pytest.approx(3 * one, rel=1e-12)
 
 
 @pytest.mark.parametrize("smoother", SMOOTH)
-@pytest.mark.parametrize("member", FAMILY)
-def test_the_value_is_that_of_its_own_draws(member: type[IntegratedIndex], smoother: str) -> None:
+@pytest.mark.parametrize("estimator_type", FAMILY)
+def test_the_value_is_that_of_its_own_draws(estimator_type: type[IntegratedIndex], smoother: str) -> None:
     p, y = some()
     p = p.round(1)
     w = np.random.default_rng(2).integers(0, 3, len(p)).astype(float)
     view = View(p, y, w)
-    linear = member(smoother).linear(view)
-    sums = [np.bincount(linear.index, each, linear.size)[None] for each in (w, w * p, w * y)]
-    assert linear.statistic(*sums) == pytest.approx([member(smoother).value(view)], rel=1e-12)
+    linear = estimator_type(smoother).linear(view)
+    sums = [np.bincount(linear.index, weights, linear.size)[None] for weights in (w, w * p, w * y)]
+    assert linear.statistic(*sums) == pytest.approx([estimator_type(smoother).value(view)], rel=1e-12)
     wy = np.repeat(sums[2], 3, axis=0) * [[1], [0.5], [0]]
-    wanted = [member(smoother).value(view.with_y(y * c)) for c in (1, 0.5, 0)]
-    assert linear.statistic(sums[0], sums[1], wy) == pytest.approx(wanted, rel=1e-12)
+    expected = [estimator_type(smoother).value(view.with_y(y * c)) for c in (1, 0.5, 0)]
+    assert linear.statistic(sums[0], sums[1], wy) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("smoother", SMOOTH)
-@pytest.mark.parametrize("member", FAMILY)
-def test_one_score_has_the_distance_of_a_mean(member: type[IntegratedIndex], smoother: str) -> None:
+@pytest.mark.parametrize("estimator_type", FAMILY)
+def test_one_score_has_the_distance_of_a_mean(estimator_type: type[IntegratedIndex], smoother: str) -> None:
     # With one score every summary of every curve is |ȳ − p|.
     n, p = 20, 0.3
-    linear = member(smoother).linear(View([p] * n, [0.0] * n))
+    linear = estimator_type(smoother).linear(View([p] * n, [0.0] * n))
     k = np.arange(n + 1)
-    found = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), k[:, None].astype(float))
-    assert found == pytest.approx(np.abs(k / n - p), abs=1e-14)
+    values = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), k[:, None].astype(float))
+    assert values == pytest.approx(np.abs(k / n - p), abs=1e-14)
 
 
 def test_the_noise_floor_of_loess_is_that_of_its_weights() -> None:
@@ -218,11 +218,11 @@ def test_the_noise_floor_of_loess_is_that_of_its_weights() -> None:
     linear = IntegratedIndex().linear(View(p, np.zeros(400)))
     s = np.sort(p)
     draws = (rng.random((4000, 400)) < s).astype(float)
-    found = linear.statistic(np.ones((1, 400)), s[None], draws).mean()
+    mean = linear.statistic(np.ones((1, 400)), s[None], draws).mean()
     fit, _ = curve("loess", p)
     weights = fit(np.eye(400))  # row j: what the outcome at score j adds to the curve
     sd = np.sqrt((weights**2 * (s * (1 - s))[:, None]).sum(axis=0)) / 400
-    assert found == pytest.approx(np.sqrt(2 / np.pi) * sd.mean(), rel=0.05)
+    assert mean == pytest.approx(np.sqrt(2 / np.pi) * sd.mean(), rel=0.05)
 
 
 def test_the_noise_floor_of_observed_over_expected_is_one() -> None:
@@ -230,10 +230,10 @@ def test_the_noise_floor_of_observed_over_expected_is_one() -> None:
     p, y = some(500)
     linear = ObservedExpected().linear(View(p, y))
     draws = (np.random.default_rng(5).random((4000, 500)) < p).sum(axis=1, dtype=float)
-    found = linear.statistic(np.full((1, 1), 500.0), p.sum()[None, None], draws[:, None])
+    values = linear.statistic(np.full((1, 1), 500.0), p.sum()[None, None], draws[:, None])
     sd = np.sqrt((p * (1 - p)).sum()) / p.sum()
-    assert found.mean() == pytest.approx(1, abs=4 * sd / np.sqrt(4000))
-    assert found.std() == pytest.approx(sd, rel=0.05)  # relative standard error 1/√8000 = 1.1 %
+    assert values.mean() == pytest.approx(1, abs=4 * sd / np.sqrt(4000))
+    assert values.std() == pytest.approx(sd, rel=0.05)  # relative standard error 1/√8000 = 1.1 %
     assert ObservedExpected().expected(View(p, y)) == 1
 
 
@@ -245,9 +245,12 @@ def test_whole_weights_count_rows_in_windows_and_quantiles() -> None:
     w = np.random.default_rng(1).integers(0, 4, 40).astype(float)
     many = np.repeat(np.arange(40), w.astype(int))
     for smoother in SMOOTH:
-        for member in FAMILY:
-            once, again = member(smoother).value(View(p, y, w)), member(smoother).value(View(p[many], y[many]))
-            assert once == pytest.approx(again, rel=1e-12)
+        for estimator_type in FAMILY:
+            once, repeated = (
+                estimator_type(smoother).value(View(p, y, w)),
+                estimator_type(smoother).value(View(p[many], y[many])),
+            )
+            assert once == pytest.approx(repeated, rel=1e-12)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
@@ -256,8 +259,8 @@ def test_a_weighted_quantile_of_whole_weights_is_that_of_the_repeated_rows(level
     for _ in range(50):
         x, w = rng.integers(0, 9, (3, 12)) / 8, rng.integers(0, 4, 12).astype(float)
         w[0] += 1
-        found = weighted_quantile(x, w / w.sum(), level, 1 / w.sum())
-        assert found == pytest.approx(np.quantile(np.repeat(x, w.astype(int), axis=1), level, axis=1), abs=1e-12)
+        quantile = weighted_quantile(x, w / w.sum(), level, 1 / w.sum())
+        assert quantile == pytest.approx(np.quantile(np.repeat(x, w.astype(int), axis=1), level, axis=1), abs=1e-12)
 
 
 def test_a_weighted_quantile_of_other_weights_is_the_inverse_of_the_law() -> None:
@@ -272,7 +275,7 @@ def test_a_weighted_quantile_of_other_weights_is_the_inverse_of_the_law() -> Non
 def test_the_median_lies_below_the_ninth_decile_and_that_below_the_worst(smoother: str) -> None:
     for seed in range(10):
         view = View(*some(30, seed))
-        mean, median, decile, worst = (member(smoother).value(view) for member in FAMILY)
+        mean, median, decile, worst = (estimator_type(smoother).value(view) for estimator_type in FAMILY)
         assert 0 <= median <= decile <= worst
         assert mean <= worst
 
@@ -296,11 +299,11 @@ def test_ties_everywhere_make_the_curve_the_rates(smoother: str) -> None:
 
 
 @pytest.mark.parametrize("smoother", SMOOTH)
-@pytest.mark.parametrize("member", FAMILY)
-def test_scores_an_ulp_apart_are_finite(member: type[IntegratedIndex], smoother: str) -> None:
+@pytest.mark.parametrize("estimator_type", FAMILY)
+def test_scores_an_ulp_apart_are_finite(estimator_type: type[IntegratedIndex], smoother: str) -> None:
     p = 0.3 + np.arange(20) * np.spacing(0.3)
-    found = member(smoother).value(View(p, np.arange(20) % 2))
-    assert 0 <= found <= 1
+    value = estimator_type(smoother).value(View(p, np.arange(20) % 2))
+    assert 0 <= value <= 1
 
 
 def test_few_outcomes_of_one_kind_are_noted() -> None:
@@ -312,11 +315,11 @@ def test_few_outcomes_of_one_kind_are_noted() -> None:
 
 
 def test_nothing_expected_is_infinite_or_undefined_and_says_so() -> None:
-    for y, wanted in (([1, 0], np.inf), ([0, 0], np.nan)):
-        found = ObservedExpected()(View([0.0, 0.0], y))
-        assert found.value == pytest.approx(wanted, nan_ok=True)
-        assert [note.code for note in found.notes] == ["TN125"] + ["TN155"] * math.isnan(wanted)
-        assert found.to_dict()["value"] is None
+    for y, expected in (([1, 0], np.inf), ([0, 0], np.nan)):
+        estimate = ObservedExpected()(View([0.0, 0.0], y))
+        assert estimate.value == pytest.approx(expected, nan_ok=True)
+        assert [note.code for note in estimate.notes] == ["TN125"] + ["TN155"] * math.isnan(expected)
+        assert estimate.to_dict()["value"] is None
         full = to.measure(Predictions(y, [0.0, 0.0]), "o_e", resamples=20)
         assert full.interval is None
 
@@ -340,11 +343,11 @@ def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], got: s
         IntegratedIndex(**settings)
 
 
-@pytest.mark.parametrize("member", [*FAMILY, ObservedExpected])
-def test_a_vector_per_row_is_refused(member: Callable[[], IntegratedIndex]) -> None:
+@pytest.mark.parametrize("estimator_type", [*FAMILY, ObservedExpected])
+def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedIndex]) -> None:
     P = np.eye(3)[[0, 1, 2]] * 0.7 + 0.1
     with refused("TO205", fix="classwise"):
-        member().value(View(P, np.eye(3), name="canonical"))
+        estimator_type().value(View(P, np.eye(3), name="canonical"))
 
 
 # The full answer
@@ -367,26 +370,26 @@ def test_a_full_answer_has_an_interval_around_the_truth(name: str, settings: dic
     rng = np.random.default_rng(8)
     p = rng.random(4500)  # more scores than draws tell apart
     preds = Predictions((rng.random(4500) < p**2).astype(int), p)
-    found = to.measure(preds, name, resamples=200, level=0.999, **settings)
+    estimate = to.measure(preds, name, resamples=200, level=0.999, **settings)
     truth = {"ici": 1 / 6, "e50": 3 / 16, "e90": 0.2475, "emax": 0.25, "o_e": 2 / 3}[name]
-    assert found.interval is not None
-    assert found.interval.method == method
-    assert found.interval.low < truth < found.interval.high
-    assert found.noise_floor is not None
+    assert estimate.interval is not None
+    assert estimate.interval.method == method
+    assert estimate.interval.low < truth < estimate.interval.high
+    assert estimate.noise_floor is not None
     if name == "o_e":
-        assert found.noise_floor == 1
-        assert found.debiased is None
+        assert estimate.noise_floor == 1
+        assert estimate.debiased is None
     else:
-        assert 0 < found.noise_floor < 0.2 * found.value
-        assert found.settings["smoother"] == settings.get("smoother", "loess")
+        assert 0 < estimate.noise_floor < 0.2 * estimate.value
+        assert estimate.settings["smoother"] == settings.get("smoother", "loess")
 
 
 def test_the_isotonic_median_has_no_interval_and_says_why() -> None:
     p, y = some(100)
-    found = to.measure(Predictions(y.astype(int), p), "e50", smoother="isotonic", resamples=20)
-    assert found.interval is None
-    assert "TN201" in [note.code for note in found.notes]
-    assert found.noise_floor is not None
+    estimate = to.measure(Predictions(y.astype(int), p), "e50", smoother="isotonic", resamples=20)
+    assert estimate.interval is None
+    assert "TN201" in [note.code for note in estimate.notes]
+    assert estimate.noise_floor is not None
 
 
 def test_isotonic_ici_is_the_mean_distance_to_isotonic_regression() -> None:

@@ -40,8 +40,8 @@ def r_view(name: str) -> View:
         file = "precip_Niamey_2016" if name.startswith("precip") else "hockey"
         with reference.path(f"golden/anchors/{file}.csv").open() as lines:
             rows = list(csv.DictReader(lines))
-        said, seen = name.split("_", 1)[1], "obs" if file.startswith("precip") else "y"
-        return View([float(row[said]) for row in rows], [float(row[seen]) for row in rows])
+        prob_column, outcome_column = name.split("_", 1)[1], "obs" if file.startswith("precip") else "y"
+        return View([float(row[prob_column]) for row in rows], [float(row[outcome_column]) for row in rows])
     table = reference.frame(f"anchors/{'' if name == 'foreclosure' else 'synthetic/'}{name}.csv")
     return View(table["x" if name == "foreclosure" else "p"], table["y"])
 
@@ -63,11 +63,11 @@ def test_two_violators_by_hand() -> None:
     parts = Corp().parts(View([0.4, 0.8, 0.2], [0, 1, 1]))
     assert parts == pytest.approx({"mcb": 0.28 - 1 / 6, "dsc": 2 / 9 - 1 / 6, "unc": 2 / 9, "score": 0.28}, rel=1e-14)
     # Log loss: S(p) = −(log .2 + log .6 + log .8)/3, S(r) = 2/3 log 2, UNC = −(2/3 log 2/3 + 1/3 log 1/3).
-    said, fitted = -np.log(0.2 * 0.6 * 0.8) / 3, np.log(2) * 2 / 3
+    score, recalibrated = -np.log(0.2 * 0.6 * 0.8) / 3, np.log(2) * 2 / 3
     unc = np.log(3) - 2 / 3 * np.log(2)
     parts = Corp("log_loss").parts(View([0.4, 0.8, 0.2], [0, 1, 1]))
-    wanted = {"mcb": said - fitted, "dsc": unc - fitted, "unc": unc, "score": said}
-    assert parts == pytest.approx(wanted, rel=1e-13)
+    expected = {"mcb": score - recalibrated, "dsc": unc - recalibrated, "unc": unc, "score": score}
+    assert parts == pytest.approx(expected, rel=1e-13)
 
 
 def test_tied_scores_are_pooled_before_the_fit_in_whatever_order_they_come() -> None:
@@ -83,15 +83,15 @@ def test_tied_scores_are_pooled_before_the_fit_in_whatever_order_they_come() -> 
 @pytest.mark.reference
 @pytest.mark.parametrize(("key", "score"), [("c", "brier"), ("c", "log"), ("c2", "brier"), ("b_conf", "brier")])
 def test_the_parts_are_the_reference_numbers(key: str, score: str) -> None:
-    wanted = reference.estimators()[f"{key}.corp_{score}"]["value"]
+    expected = reference.estimators()[f"{key}.corp_{score}"]["value"]
     view = golden_view(key)
     corp = Corp("log_loss" if score == "log" else score)
     for part, number in corp.parts(view).items():
-        assert number == pytest.approx(wanted[part], rel=1e-10), part
+        assert number == pytest.approx(expected[part], rel=1e-10), part
     assert corp.value(view) == corp.parts(view)["mcb"]
     s = np.unique(view.p, return_inverse=True)[1]
     fit = isotonic_fit(np.bincount(s, view.w), np.bincount(s, view.w * view.y))
-    assert len(np.unique(fit)) == wanted["n_blocks"]
+    assert len(np.unique(fit)) == expected["n_blocks"]
 
 
 @pytest.mark.reference
@@ -101,11 +101,11 @@ def test_the_parts_are_the_reference_numbers(key: str, score: str) -> None:
 )  # fmt: skip
 def test_reliabilitydiag_gives_the_same_decomposition(name: str) -> None:
     # R 4.2.2, reliabilitydiag 0.2.1.9000, summary() with the Brier and the log score.
-    wanted = reference.golden("anchors/golden.json")["r_packages"]["corp"][name]
+    expected = reference.golden("anchors/golden.json")["r_packages"]["corp"][name]
     for ours, theirs in (("brier", "brier"), ("log_loss", "log")):
         parts = Corp(ours).parts(r_view(name))
         for part, number in (("score", "mean_score"), ("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC")):
-            stored = wanted[theirs][number]
+            stored = expected[theirs][number]
             assert parts[part] == pytest.approx(np.inf if stored is None else stored, rel=1e-10), (ours, part)
 
 
@@ -138,15 +138,15 @@ def test_every_draw_is_refitted(score: str) -> None:
         y = (rng.random((25, len(view.p))) < view.p).astype(float)
         w, wp = (np.bincount(linear.index, x, linear.size) for x in (view.w, view.w * view.p))
         wy = np.stack([np.bincount(linear.index, view.w * one, linear.size) for one in y])
-        wanted = [Corp(score).value(view.with_y(one)) for one in y]
-        assert linear.statistic(w[None], wp[None], wy) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
+        expected = [Corp(score).value(view.with_y(one)) for one in y]
+        assert linear.statistic(w[None], wp[None], wy) == pytest.approx(expected, rel=1e-12, abs=1e-15)
         rows = rng.integers(0, len(view.p), (25, len(view.p)))  # resamples leave scores without weight
         w, wp, wy = (
             np.stack([np.bincount(linear.index[r], x[r], linear.size) for r in rows])
             for x in (view.w, view.w * view.p, view.w * view.y)
         )
-        wanted = [Corp(score).value(view.take(r)) for r in rows]
-        assert linear.statistic(w, wp, wy) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
+        expected = [Corp(score).value(view.take(r)) for r in rows]
+        assert linear.statistic(w, wp, wy) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 def test_one_score_has_the_miscalibration_of_a_mean() -> None:
@@ -154,10 +154,10 @@ def test_one_score_has_the_miscalibration_of_a_mean() -> None:
     # an excess of order 1/n³; the mean of 20,000 draws stays within 4.5 standard errors.
     n, p, draws = 100, 0.3, 20_000
     linear = Corp().linear(View([p] * n, [0.0] * n))
-    came = np.random.default_rng(0).binomial(n, p, draws).astype(float)
-    found = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), came[:, None])
+    counts = np.random.default_rng(0).binomial(n, p, draws).astype(float)
+    values = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), counts[:, None])
     variance = p * (1 - p) / n
-    assert found.mean() == pytest.approx(variance, abs=4.5 * variance * np.sqrt(2.1 / draws))
+    assert values.mean() == pytest.approx(variance, abs=4.5 * variance * np.sqrt(2.1 / draws))
 
 
 def test_the_noise_floor_shrinks_with_the_two_thirds_power_of_n() -> None:
@@ -179,12 +179,12 @@ def test_the_noise_floor_shrinks_with_the_two_thirds_power_of_n() -> None:
 
 
 def test_an_impossible_outcome_makes_the_log_score_infinite_and_says_so() -> None:
-    found = Corp("log_loss")(View([0.0, 0.2, 1.0, 0.9], [1, 0, 1, 1]))
-    assert found.value == np.inf
-    assert found.parts["mcb"] == found.parts["score"] == np.inf
-    assert np.isfinite([found.parts["dsc"], found.parts["unc"]]).all()
-    assert [note.code for note in found.notes] == ["TN124"]
-    assert found.to_dict()["value"] is None
+    estimate = Corp("log_loss")(View([0.0, 0.2, 1.0, 0.9], [1, 0, 1, 1]))
+    assert estimate.value == np.inf
+    assert estimate.parts["mcb"] == estimate.parts["score"] == np.inf
+    assert np.isfinite([estimate.parts["dsc"], estimate.parts["unc"]]).all()
+    assert [note.code for note in estimate.notes] == ["TN124"]
+    assert estimate.to_dict()["value"] is None
     measured = to.measure(Predictions([1, 0, 1, 1], [0.0, 0.2, 1.0, 0.9]), "corp", score="log_loss", resamples=20)
     assert measured.interval is None
     assert not Corp()(View([0.0, 0.2], [1, 0])).notes
@@ -202,8 +202,8 @@ def test_rounded_sums_of_weights_are_no_impossible_outcomes() -> None:
     linear = Corp("log_loss").linear(View([1.0, 1.0, 1.0, 0.5], [1, 1, 1, 1], [0.1, 0.2, 0.3, 1.0]))
     w, wy = np.array([[1.0, 0.1 + 0.2 + 0.3]]), np.array([[1.0, 0.3 + 0.2 + 0.1]])
     assert (w != wy).any()
-    found = linear.statistic(w, w * [0.5, 1.0], wy)
-    assert found == pytest.approx([np.log(2) / 1.6], rel=1e-12)
+    values = linear.statistic(w, w * [0.5, 1.0], wy)
+    assert values == pytest.approx([np.log(2) / 1.6], rel=1e-12)
 
 
 def test_a_vector_per_row_is_refused_and_classwise_is_advised() -> None:
@@ -224,15 +224,15 @@ def test_a_full_answer_carries_interval_floor_and_parts() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(6000)
     preds = Predictions((rng.random(6000) < p**2).astype(int), p)  # 6,000 scores, more than draws tell apart
-    found = to.measure(preds, "corp", resamples=200)
+    estimate = to.measure(preds, "corp", resamples=200)
     # The truth is the mean of (p − p²)² over uniform p, 1/3 − 1/2 + 1/5 = 1/30.
-    assert found.interval is not None
-    assert found.interval.method == "floor-bounds"
-    assert found.interval.low < 1 / 30 < found.interval.high
-    assert found.noise_floor is not None
-    assert 0 < found.noise_floor < 0.1 * found.value
-    assert set(found.parts) == {"mcb", "dsc", "unc", "score"}
-    assert found.settings["score"] == "brier"
+    assert estimate.interval is not None
+    assert estimate.interval.method == "floor-bounds"
+    assert estimate.interval.low < 1 / 30 < estimate.interval.high
+    assert estimate.noise_floor is not None
+    assert 0 < estimate.noise_floor < 0.1 * estimate.value
+    assert set(estimate.parts) == {"mcb", "dsc", "unc", "score"}
+    assert estimate.settings["score"] == "brier"
 
 
 # The fit
@@ -244,8 +244,8 @@ def test_the_fit_is_isotonic_regression_for_all_draws_at_once() -> None:
     fit = isotonic_fit(w, w * y)
     for a in range(3):
         for b in range(4):
-            wanted = isotonic_regression(y[a, b], weights=w[a, 0]).x
-            assert fit[a, b] == pytest.approx(wanted, rel=1e-12, abs=1e-14)
+            expected = isotonic_regression(y[a, b], weights=w[a, 0]).x
+            assert fit[a, b] == pytest.approx(expected, rel=1e-12, abs=1e-14)
     one = isotonic_fit(w[0], w[0] * y[0])
     assert (one == fit[0]).all()
     assert isotonic_fit(w[0, 0], w[0, 0] * y[0, 0]).shape == (30,)
@@ -259,7 +259,7 @@ def test_cells_without_weight_take_no_part_and_show_a_neighbor() -> None:
         y = rng.random(12)
         fit = isotonic_fit(w, w * y)
         assert fit[w > 0] == pytest.approx(isotonic_regression(y[w > 0], weights=w[w > 0]).x, rel=1e-12)
-        kept = np.flatnonzero(w > 0)
-        lower = kept[np.maximum(np.searchsorted(kept, np.arange(12), "right") - 1, 0)]
+        occupied = np.flatnonzero(w > 0)
+        lower = occupied[np.maximum(np.searchsorted(occupied, np.arange(12), "right") - 1, 0)]
         assert (fit == fit[lower]).all()
     assert np.isnan(isotonic_fit(np.zeros(3), np.zeros(3))).all()

@@ -37,13 +37,13 @@ def halves(n: int) -> Array:
 def test_over_and_under_confidence_by_hand() -> None:
     # The first half fits one rate for all, .5. Of the second half those who said .9 are told less and came once in two
     # (−(1 − .9) + .9 = .8), those who said .2 are told more and came both times (.8 + .8): (.8 + 1.6)/4 = .6.
-    judged = halves(8)
+    out_of_fold = halves(8)
     p, y = np.empty(8), np.empty(8)
-    p[~judged], y[~judged] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 0]
-    p[judged], y[judged] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 1]
-    found = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)(View(p, y))
-    assert found.value == pytest.approx(0.6, rel=1e-12)
-    assert dict(found.parts) == pytest.approx({"over": 0.2, "under": 0.4})
+    p[~out_of_fold], y[~out_of_fold] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 0]
+    p[out_of_fold], y[out_of_fold] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 1]
+    estimate = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)(View(p, y))
+    assert estimate.value == pytest.approx(0.6, rel=1e-12)
+    assert dict(estimate.parts) == pytest.approx({"over": 0.2, "under": 0.4})
     # On others, the first half is judged too, by a rate of 3/4: .9 down (−.1 + .9), .2 up (.8 − .2): 1.4 more of 8.
     both = CrossFitted(calibrator=HistogramRule(bins=1), folds=2, fit_on="others").value(View(p, y))
     assert both == pytest.approx((2.4 + 1.4) / 8, rel=1e-12)
@@ -66,8 +66,8 @@ def test_distances_scale_a_score_as_a_vector_of_two() -> None:
 
 
 @pytest.mark.parametrize("fit_on", FIT_ON)
-@pytest.mark.parametrize("rule", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=4)], ids=lambda r: r.name)
-def test_the_value_is_the_mean_of_signed_residuals(rule: Any, fit_on: str) -> None:
+@pytest.mark.parametrize("spec", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=4)], ids=lambda r: r.name)
+def test_the_value_is_the_mean_of_signed_residuals(spec: Any, fit_on: str) -> None:
     rng = np.random.default_rng(2)
     p, y, w = rng.random(50), rng.integers(0, 2, 50), rng.random(50)
     fold = np.random.default_rng(7).permutation(50) % 4
@@ -76,10 +76,10 @@ def test_the_value_is_the_mean_of_signed_residuals(rule: Any, fit_on: str) -> No
     for i in range(50):
         fit = fold < fold[i] if fit_on == "earlier" else fold != fold[i]
         if fit.any():
-            r = rule.fit(P[fit], Y[fit], w[fit]).apply(P[i : i + 1])[0, 1]
+            r = spec.fit(P[fit], Y[fit], w[fit]).apply(P[i : i + 1])[0, 1]
             total += w[i] * np.sign(r - p[i]) * (y[i] - p[i])
             weight += w[i]
-    error = CrossFitted(calibrator=rule, folds=4, fit_on=fit_on, rng=7)
+    error = CrossFitted(calibrator=spec, folds=4, fit_on=fit_on, rng=7)
     assert error.value(View(p, y, w)) == pytest.approx(total / weight, rel=1e-10)
 
 
@@ -103,11 +103,11 @@ def test_the_direction_has_dual_norm_one_and_reaches_the_distance(distance: str,
 
 
 @pytest.mark.parametrize("fit_on", FIT_ON)
-@pytest.mark.parametrize("rule", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=2)], ids=lambda r: r.name)
-def test_of_a_calibrated_model_nothing_is_recovered_in_expectation(rule: Any, fit_on: str) -> None:
+@pytest.mark.parametrize("spec", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=2)], ids=lambda r: r.name)
+def test_of_a_calibrated_model_nothing_is_recovered_in_expectation(spec: Any, fit_on: str) -> None:
     # Every outcome of seven rows with its probability: the expectation is 0 exactly, ties and all.
     p = np.array([0.1, 0.3, 0.3, 0.5, 0.6, 0.8, 0.8])
-    error = CrossFitted(calibrator=rule, folds=3, fit_on=fit_on)
+    error = CrossFitted(calibrator=spec, folds=3, fit_on=fit_on)
     mean = size = 0.0
     for y in product((0, 1), repeat=7):
         chance = float(np.prod(np.where(y, p, 1 - p)))
@@ -136,16 +136,16 @@ def test_folds_take_no_notice_of_the_labels() -> None:
     # value would be the overall gap, as biased as ECE.
     p = np.full(40, 0.5)
     error = CrossFitted(calibrator=HistogramRule(bins=1))
-    judged = [error.judged(View(p, y)).row.tolist() for y in (np.arange(40) % 2, np.arange(40) < 10)]
-    assert judged[0] == judged[1]
+    out_of_fold = [error.judged(View(p, y)).row.tolist() for y in (np.arange(40) % 2, np.arange(40) < 10)]
+    assert out_of_fold[0] == out_of_fold[1]
 
 
 def test_what_is_recovered_is_at_most_the_error() -> None:
     # True rates p², so the error is E|p² − p| = 1/6; a mean of 4,000 terms of size at most 1 is within 4/√4000 of it.
     rng = np.random.default_rng(4)
     p = rng.random(4000)
-    found = CrossFitted().value(View(p, rng.random(4000) < p**2))
-    assert 1 / 6 - 4 * 4000**-0.5 < found < 1 / 6 + 4 * 4000**-0.5
+    value = CrossFitted().value(View(p, rng.random(4000) < p**2))
+    assert 1 / 6 - 4 * 4000**-0.5 < value < 1 / 6 + 4 * 4000**-0.5
 
 
 # As the façade shows it
@@ -155,14 +155,14 @@ def test_measured_it_has_an_interval_a_floor_of_nothing_and_says_what_they_are_f
     rng = np.random.default_rng(5)
     p = rng.random(600)
     preds = Predictions((rng.random(600) < p**1.5).astype(int), p)
-    found = to.measure(preds, "cross_fitted", resamples=300)
-    assert found.interval is not None
-    assert found.interval.method == "bca"
-    assert found.interval.low < found.value < found.interval.high
-    assert found.noise_floor == 0.0
-    assert found.settings["calibrator"] == "isotonic"
-    assert [note.code for note in found.notes] == ["TN135"]
-    assert "lower bound on the full error" in found.notes[0].text
+    estimate = to.measure(preds, "cross_fitted", resamples=300)
+    assert estimate.interval is not None
+    assert estimate.interval.method == "bca"
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.noise_floor == 0.0
+    assert estimate.settings["calibrator"] == "isotonic"
+    assert [note.code for note in estimate.notes] == ["TN135"]
+    assert "lower bound on the full error" in estimate.notes[0].text
     plain = to.measure(preds, "cross_fitted", resamples=50, fit_on="others")
     assert [note.code for note in plain.notes] == ["TN135", "TN137", "TN211"]
 
@@ -170,8 +170,8 @@ def test_measured_it_has_an_interval_a_floor_of_nothing_and_says_what_they_are_f
 def test_vectors_are_fitted_by_one_temperature_if_nothing_else_is_said() -> None:
     rng = np.random.default_rng(6)
     preds = Predictions(rng.integers(0, 3, 60), rng.dirichlet([1, 1, 1], 60))
-    found = to.measure(preds, "cross_fitted", lens="canonical", resamples=50)
-    assert (found.settings["calibrator"], dict(found.parts)) == ("temperature", {})
+    estimate = to.measure(preds, "cross_fitted", lens="canonical", resamples=50)
+    assert (estimate.settings["calibrator"], dict(estimate.parts)) == ("temperature", {})
     assert (
         to.measure(preds, "cross_fitted", calibrator="histogram", interval=None).settings["calibrator"] == "histogram"
     )
@@ -197,9 +197,9 @@ def test_bootstrap_copies_are_never_fitted_on() -> None:
 
 
 def test_one_row_recovers_nothing_and_says_why() -> None:
-    found = CrossFitted()(View([0.7], [1]))
-    assert found.value == 0.0
-    assert [note.code for note in found.notes] == ["TN135", "TN136"]
+    estimate = CrossFitted()(View([0.7], [1]))
+    assert estimate.value == 0.0
+    assert [note.code for note in estimate.notes] == ["TN135", "TN136"]
     assert CrossFitted().value(View([0.7, 0.2], [1, 0], [1, 0])) == 0.0
 
 
@@ -266,9 +266,9 @@ def test_measuring_loads_no_scikit_learn() -> None:
 def test_through_a_lens_of_several_views_each_is_fitted_for_itself() -> None:
     rng = np.random.default_rng(10)
     preds = Predictions(rng.integers(0, 3, 90), rng.dirichlet([1, 1, 1], 90))
-    found = to.measure(preds, "cross_fitted", lens="classwise", interval=None)
-    each = [CrossFitted().value(view) for view in as_lens("classwise").views(preds)]
-    assert found.value == pytest.approx(np.mean(each), rel=1e-12)
+    estimate = to.measure(preds, "cross_fitted", lens="classwise", interval=None)
+    values = [CrossFitted().value(view) for view in as_lens("classwise").views(preds)]
+    assert estimate.value == pytest.approx(np.mean(values), rel=1e-12)
 
 
 def test_a_map_for_two_classes_is_refused_for_more() -> None:

@@ -32,9 +32,9 @@ def preds(name: str) -> Predictions:
 def within_top_two(Y: Array, P: Array) -> tuple[Array, Array]:
     """Whether the class that came is one of the two most probable: its probability is the sum of theirs."""
     two = np.argsort(-P, axis=1, kind="stable")[:, :2]
-    said = np.take_along_axis(P, two, axis=1).sum(axis=1)
-    seen = np.take_along_axis(Y, two, axis=1).sum(axis=1)
-    return np.stack([1 - said, said], axis=1), np.stack([1 - seen, seen], axis=1)
+    predicted = np.take_along_axis(P, two, axis=1).sum(axis=1)
+    observed = np.take_along_axis(Y, two, axis=1).sum(axis=1)
+    return np.stack([1 - predicted, predicted], axis=1), np.stack([1 - observed, observed], axis=1)
 
 
 # By hand
@@ -94,7 +94,7 @@ def test_the_number_from_rows_in_file_order_is_not_ours() -> None:
     assert float(CumulativeRange()(view)) < inside - 1e-4
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_tied_scores_are_pooled_whatever_their_order(estimator: ScoredError) -> None:
     # The paper orders ties at random; scoringrules' curve depends on the order of rows. Sums inside the
     # run of the one score .5 would reach 20 · .5 / 40 = .25 when sorted by outcome; at its end they are 0.
@@ -104,7 +104,7 @@ def test_tied_scores_are_pooled_whatever_their_order(estimator: ScoredError) -> 
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("estimator", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_many_rows_do_not_depend_on_their_dtype(estimator: ScoredError, dtype: Any) -> None:
     # torchmetrics: float16 with n > 65,504 gives exactly 0.0
     n = 70_000
@@ -122,10 +122,10 @@ def test_ks_lies_between_the_mean_gap_and_the_error_over_distinct_scores_and_the
         p, y, w = rng.integers(0, 11, n) / 10, rng.random(n).round(1), rng.random(n) + 0.1
         view = View(p, y, w)
         residual = w * (y - p) / w.sum()
-        apart = sum(abs(residual[p == score].sum()) for score in np.unique(p))
-        ks, reach = KolmogorovSmirnov().value(view), CumulativeRange().value(view)
-        assert abs(residual.sum()) - 1e-12 <= ks <= min(apart, reach) + 1e-12
-        assert reach <= min(apart, 2 * ks) + 1e-12
+        distinct_error = sum(abs(residual[p == score].sum()) for score in np.unique(p))
+        ks, cumulative_range = KolmogorovSmirnov().value(view), CumulativeRange().value(view)
+        assert abs(residual.sum()) - 1e-12 <= ks <= min(distinct_error, cumulative_range) + 1e-12
+        assert cumulative_range <= min(distinct_error, 2 * ks) + 1e-12
 
 
 def test_stretching_the_scores_while_keeping_residuals_changes_nothing() -> None:
@@ -133,8 +133,8 @@ def test_stretching_the_scores_while_keeping_residuals_changes_nothing() -> None
     residual = np.random.default_rng(1).normal(size=(5, 30))
     s = np.linspace(0.01, 0.99, 30)
     for estimator in ALL:
-        near, far = (estimator.reads(at, np.full(30, 1 / 30), View(at, at)) for at in (s, s**3))
-        assert np.array_equal(near(s, 0 * residual, residual), far(s, 0 * residual, residual))
+        original, cubed = (estimator.reads(at, np.full(30, 1 / 30), View(at, at)) for at in (s, s**3))
+        assert np.array_equal(original(s, 0 * residual, residual), cubed(s, 0 * residual, residual))
 
 
 # Chance
@@ -154,9 +154,9 @@ def test_the_mean_of_a_calibrated_model_is_that_of_brownian_motion() -> None:
         (KolmogorovSmirnov(), np.sqrt(np.pi / 2), 1),
         (CumulativeRange(), np.sqrt(8 / np.pi), 2),
     ):
-        found = np.array([estimator.value(view) for view in views]) / sigma
-        slack = 4.5 * found.std() / draws**0.5
-        assert mean - ends / (n * sigma) - slack < found.mean() < mean + slack
+        values = np.array([estimator.value(view) for view in views]) / sigma
+        tolerance = 4.5 * values.std() / draws**0.5
+        assert mean - ends / (n * sigma) - tolerance < values.mean() < mean + tolerance
 
 
 def test_a_shift_of_all_probabilities_is_found() -> None:
@@ -167,14 +167,14 @@ def test_a_shift_of_all_probabilities_is_found() -> None:
     p = rng.random((20, n)) * 0.8
     y = (rng.random((20, n)) < p + 0.1).astype(float)
     for estimator in (KolmogorovSmirnov(), CumulativeRange()):
-        found = np.array([estimator.value(View(*each)) for each in zip(p, y, strict=True)])
-        assert found.mean() == pytest.approx(0.1, abs=4.5 * found.std() / 20**0.5 + 0.0014)
+        values = np.array([estimator.value(View(*pair)) for pair in zip(p, y, strict=True)])
+        assert values.mean() == pytest.approx(0.1, abs=4.5 * values.std() / 20**0.5 + 0.0014)
 
 
 # Edges
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: ScoredError) -> None:
     assert float(estimator(View([0.3], [1]))) == pytest.approx(0.7)
     assert float(estimator(View([0.0, 1.0, 1.0], [0, 1, 1]))) == 0  # all right, said for sure
@@ -183,7 +183,7 @@ def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: ScoredEr
     assert float(estimator(View([0.2, 0.9], [1, 0], [1, 0]))) == pytest.approx(0.8)  # a row of weight 0 is none
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_a_vector_per_row_is_refused(estimator: ScoredError) -> None:
     with refused("TO205", estimator.name, fix="confidence"):
         estimator(View([[0.2, 0.5, 0.3]], [[1, 0, 0]]))

@@ -132,9 +132,9 @@ def test_the_closed_form_is_what_normal_draws_tend_to() -> None:
     # Kumar's code draws; 2e5 draws of each of 15 bins: 4.5 standard errors of the weighted sum of |N|, whose sd is
     # at most that of N itself.
     view = view_of("b")
-    pooled = view.pool(Uniform(15).freeze(view).index(view.at), 15)
-    share, gap = pooled.w / pooled.w.sum(), pooled.p - pooled.y
-    s = np.sqrt(pooled.y * (1 - pooled.y) / pooled.w)
+    binned = view.pool(Uniform(15).freeze(view).index(view.at), 15)
+    share, gap = binned.w / binned.w.sum(), binned.p - binned.y
+    s = np.sqrt(binned.y * (1 - binned.y) / binned.w)
     drawn = np.abs(gap + s * np.random.default_rng(0).standard_normal((200_000, len(gap))))
     theirs = 2 * share @ np.abs(gap) - (share * drawn.mean(axis=0)).sum()
     error = ((share * s) ** 2).sum() ** 0.5 / 200_000**0.5
@@ -163,8 +163,8 @@ def test_the_square_of_pairs_is_unbiased_and_the_other_forms_are_off_as_said() -
     assert expectation(DebiasedL2(Uniform(2)), p, truth) == pytest.approx(0.028, rel=1e-10)
     shrunk = 0.4 * 0.01 * 3 / 4 + 0.6 * 0.04 * 5 / 6
     assert expectation(DebiasedL2(Uniform(2), "dpe"), p, truth) == pytest.approx(shrunk, rel=1e-10)
-    over = sum(len(t) / 10 * t.var() / (len(t) - 1) for t in (truth[low], truth[~low]))
-    assert expectation(DebiasedL2(Uniform(2), "kumar"), p, truth) == pytest.approx(0.028 - over, rel=1e-10)
+    excess = sum(len(t) / 10 * t.var() / (len(t) - 1) for t in (truth[low], truth[~low]))
+    assert expectation(DebiasedL2(Uniform(2), "kumar"), p, truth) == pytest.approx(0.028 - excess, rel=1e-10)
 
 
 def test_the_square_is_unbiased_with_weights() -> None:
@@ -184,13 +184,13 @@ def test_of_a_calibrated_ece_about_three_fifths_remain_in_l1() -> None:
     # corrections of the normal limit are of order 1/n.
     n = 400
     log = np.cumsum(np.concatenate(([0.0], np.log(np.arange(n, 0, -1) / np.arange(1, n + 1)))))
-    law = np.exp(log - n * np.log(2))
+    pmf = np.exp(log - n * np.log(2))
     one = DebiasedL1(ONE).linear(View(np.full(n, 0.5), np.arange(n) % 2))
-    w, came = np.array([[float(n)]]), np.arange(n + 1.0)[:, None]
-    values = one.statistic(w, w / 2, came)
-    plug_in = np.abs(came[:, 0] / n - 0.5)
-    assert law.sum() == pytest.approx(1, rel=1e-12)
-    assert (law @ values) / (law @ plug_in) == pytest.approx(2 - 2**0.5, abs=1 / n)
+    w, counts = np.array([[float(n)]]), np.arange(n + 1.0)[:, None]
+    values = one.statistic(w, w / 2, counts)
+    plug_in = np.abs(counts[:, 0] / n - 0.5)
+    assert pmf.sum() == pytest.approx(1, rel=1e-12)
+    assert (pmf @ values) / (pmf @ plug_in) == pytest.approx(2 - 2**0.5, abs=1 / n)
 
 
 # Draws
@@ -241,15 +241,15 @@ def calibrated(n: int, seed: int, power: float = 1.0) -> Predictions:
 
 def test_the_interval_is_that_of_the_plug_in_on_the_same_bins() -> None:
     data = calibrated(2000, 4, power=1.5)
-    found = to.measure(data, "debiased_l2", resamples=200)
+    estimate = to.measure(data, "debiased_l2", resamples=200)
     plug_in = to.measure(data, "rmsce", partition="equal-mass", bins="auto", resamples=200)
-    assert found.interval == plug_in.interval
-    assert found.interval is not None
-    assert found.interval.method == "sun"
-    assert found.interval.low < found.value < found.interval.high
-    assert found.value == pytest.approx(plug_in.debiased, rel=1e-12)
-    assert found.debiased is None  # it is debiased already
-    assert found.settings["bins"] == 21  # ⌈2000^.4⌉
+    assert estimate.interval == plug_in.interval
+    assert estimate.interval is not None
+    assert estimate.interval.method == "sun"
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.value == pytest.approx(plug_in.debiased, rel=1e-12)
+    assert estimate.debiased is None  # it is debiased already
+    assert estimate.settings["bins"] == 21  # ⌈2000^.4⌉
     l1 = to.measure(data, "debiased_l1", resamples=200)
     ece = to.measure(data, "ece", partition="equal-mass", bins="auto", resamples=200)
     assert l1.interval == ece.interval is not None
@@ -258,12 +258,12 @@ def test_the_interval_is_that_of_the_plug_in_on_the_same_bins() -> None:
 
 def test_the_noise_floor_of_the_root_is_below_that_of_the_plug_in() -> None:
     data = calibrated(1000, 5)
-    found = to.measure(data, "debiased_l2", resamples=50)
+    estimate = to.measure(data, "debiased_l2", resamples=50)
     plug_in = to.measure(data, "rmsce", partition="equal-mass", bins="auto", resamples=50)
-    assert found.noise_floor is not None
+    assert estimate.noise_floor is not None
     assert plug_in.noise_floor is not None
     # The root of max(0, θ) with θ about N(0, σ²): half of the draws are 0.
-    assert 0 < found.noise_floor < 0.5 * plug_in.noise_floor
+    assert 0 < estimate.noise_floor < 0.5 * plug_in.noise_floor
 
 
 def test_redraws_are_those_of_the_rows_one_by_one() -> None:
@@ -272,7 +272,9 @@ def test_redraws_are_those_of_the_rows_one_by_one() -> None:
             return None
 
     data = calibrated(150, 6)
-    fast, slow = (to.test(data, "consistency", statistic=each, resamples=99) for each in (DebiasedL2(), RowByRow()))
+    fast, slow = (
+        to.test(data, "consistency", statistic=statistic, resamples=99) for statistic in (DebiasedL2(), RowByRow())
+    )
     assert fast.pvalue == slow.pvalue
 
 
@@ -301,19 +303,19 @@ def test_votes_and_clusters_are_answered() -> None:
     clustered = Predictions(rng.integers(0, 2, 200), rng.random(200), cluster=np.arange(200) // 4)
     for data in (voted, clustered):
         for name in ("debiased_l2", "debiased_l1"):
-            found = to.measure(data, name, lens="positive", resamples=50)
-            assert found.noise_floor is not None
-            assert np.isfinite([found.value, found.noise_floor]).all()
+            estimate = to.measure(data, name, lens="positive", resamples=50)
+            assert estimate.noise_floor is not None
+            assert np.isfinite([estimate.value, estimate.noise_floor]).all()
 
 
 def test_a_negative_square_is_noted_once_for_many_classes() -> None:
     rng = np.random.default_rng(9)
     P = rng.dirichlet([1] * 6, 60)
     data = Predictions([rng.choice(6, p=row) for row in P], P)
-    found = to.measure(data, "debiased_l2", lens="classwise", resamples=50)
+    estimate = to.measure(data, "debiased_l2", lens="classwise", resamples=50)
     below = sum(DebiasedL2().signed(view) < 0 for view in as_lens("classwise").views(data))
     assert below > 0
-    (note,) = [note for note in found.notes if note.code == "TN110"]
+    (note,) = [note for note in estimate.notes if note.code == "TN110"]
     assert f"{below} of 6 views" in note.text
 
 
@@ -373,9 +375,9 @@ def test_without_a_pair_of_rows_there_is_no_number_and_a_note() -> None:
         assert np.isnan(answer.value)
         assert [note.code for note in answer.notes] == ["TN112", "TN155"]
         assert answer.to_dict()["value"] is None
-    found = to.measure(Predictions([1], [0.3]), "debiased_l2")
-    assert np.isnan(found.value)
-    assert found.interval is None
+    estimate = to.measure(Predictions([1], [0.3]), "debiased_l2")
+    assert np.isnan(estimate.value)
+    assert estimate.interval is None
 
 
 @pytest.mark.parametrize(
@@ -394,7 +396,7 @@ def test_edge_data_give_a_number(view: View, square: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "settings"),
+    ("estimator_type", "settings"),
     [
         (DebiasedL2, {"form": "sun"}),
         (DebiasedL2, {"partition": "uniform"}),
@@ -402,9 +404,9 @@ def test_edge_data_give_a_number(view: View, square: float) -> None:
         (DebiasedL1, {"partition": Sweep()}),
     ],
 )
-def test_settings_that_are_none_are_refused(member: Any, settings: dict[str, Any]) -> None:
+def test_settings_that_are_none_are_refused(estimator_type: Any, settings: dict[str, Any]) -> None:
     with refused("TO203"):
-        member(**settings)
+        estimator_type(**settings)
 
 
 def test_a_vector_per_row_is_refused() -> None:
@@ -432,10 +434,10 @@ def test_an_error_within_the_bins_is_said_and_an_even_one_is_not():
     # a wave of 11 periods cancels in bins of a twentieth, and shows in those of an eightieth
     rng = np.random.default_rng(1)
     p = rng.random(5000)
-    off = np.clip(p + 0.2 * np.sin(22 * np.pi * p), 0, 1)
+    oscillating = np.clip(p + 0.2 * np.sin(22 * np.pi * p), 0, 1)
     wave, even = (
         to.measure(to.Predictions((rng.random(5000) < r).astype(int), p), "debiased_l2", resamples=50)
-        for r in (off, 0.8 * p + 0.05)
+        for r in (oscillating, 0.8 * p + 0.05)
     )
     assert "TN114" in [note.code for note in wave.notes]
     assert "TN114" not in [note.code for note in even.notes]

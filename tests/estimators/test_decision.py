@@ -30,16 +30,16 @@ def worst_score(w: Array, p: Array, q: Array) -> float:
     A score is a payoff for either outcome at each number that may be said; properness: at each of them as the truth,
     saying it pays best.
     """
-    said = np.unique(np.concatenate([p, q]))
-    at = {x: i for i, x in enumerate(said)}
-    m = len(said)
+    grid = np.unique(np.concatenate([p, q]))
+    at = {x: i for i, x in enumerate(grid)}
+    m = len(grid)
     gain = np.zeros(2 * m)  # payoffs if it does not come, then if it does
     for share, one, rate in zip(w / w.sum(), p, q, strict=True):
         for x, sign in ((rate, 1), (one, -1)):
             gain[at[x]] += sign * share * (1 - rate)
             gain[m + at[x]] += sign * share * rate
     proper = []
-    for i, truth in enumerate(said):
+    for i, truth in enumerate(grid):
         for j in range(m):
             row = np.zeros(2 * m)
             row[j] += 1 - truth
@@ -47,8 +47,8 @@ def worst_score(w: Array, p: Array, q: Array) -> float:
             row[i] -= 1 - truth
             row[m + i] -= truth
             proper.append(row)
-    found = linprog(-gain, A_ub=np.array(proper), b_ub=np.zeros(len(proper)), bounds=(0, 1), method="highs")
-    return float(-found.fun)
+    result = linprog(-gain, A_ub=np.array(proper), b_ub=np.zeros(len(proper)), bounds=(0, 1), method="highs")
+    return float(-result.fun)
 
 
 def two_actions(w: Array, p: Array, q: Array) -> float:
@@ -70,29 +70,29 @@ def binned(w: Array, p: Array, q: Array) -> View:
 def test_one_bin_by_hand() -> None:
     # Said .8, came .25. The task with threshold just under .8 pays 1/.8 at most: act for |.25 − .8|/.8. A second kink
     # would not help, D rises to .8 and falls to 0 beyond.
-    found = DecisionRegret()(View([0.8] * 4, [1, 0, 0, 0]))
-    assert found.value == pytest.approx(0.55 / 0.8, rel=1e-12)
-    assert found.parts["two_actions"] == pytest.approx(0.55 / 0.8, rel=1e-12)
-    assert found.parts["threshold"] == pytest.approx(0.8, rel=1e-12)
-    assert found.settings["worst_thresholds"] == pytest.approx([0.8])
+    estimate = DecisionRegret()(View([0.8] * 4, [1, 0, 0, 0]))
+    assert estimate.value == pytest.approx(0.55 / 0.8, rel=1e-12)
+    assert estimate.parts["two_actions"] == pytest.approx(0.55 / 0.8, rel=1e-12)
+    assert estimate.parts["threshold"] == pytest.approx(0.8, rel=1e-12)
+    assert estimate.settings["worst_thresholds"] == pytest.approx([0.8])
 
 
 def test_two_bins_make_a_task_of_three_actions_by_hand() -> None:
     # Halves of the rows: said .3, came .0; said .7, came 1. D(.3−) = .5·.3 = .15 and D(.7+) = .5·.3 = .15; the line
     # through both is .15 at 1/2: twice that is .3. The best task of two actions has .15/.7.
     view = View([0.3, 0.3, 0.7, 0.7], [0, 0, 1, 1])
-    found = DecisionRegret()(view)
-    assert found.value == pytest.approx(0.3, rel=1e-12)
-    assert found.parts["two_actions"] == pytest.approx(0.15 / 0.7, rel=1e-12)
-    assert found.settings["worst_thresholds"] == pytest.approx([0.3, 0.7])
+    estimate = DecisionRegret()(view)
+    assert estimate.value == pytest.approx(0.3, rel=1e-12)
+    assert estimate.parts["two_actions"] == pytest.approx(0.15 / 0.7, rel=1e-12)
+    assert estimate.settings["worst_thresholds"] == pytest.approx([0.3, 0.7])
 
 
 def test_right_rates_leave_nothing_to_gain() -> None:
     view = View([0.25] * 4 + [0.75] * 4, [1, 0, 0, 0, 1, 1, 1, 0])
-    found = DecisionRegret()(view)
-    assert found.value == 0.0
-    assert found.parts == {"two_actions": 0.0}
-    assert found.settings["worst_thresholds"] == []
+    estimate = DecisionRegret()(view)
+    assert estimate.value == 0.0
+    assert estimate.parts == {"two_actions": 0.0}
+    assert estimate.settings["worst_thresholds"] == []
 
 
 # The definition
@@ -105,11 +105,11 @@ def test_the_value_is_the_worst_proper_score(seed: int) -> None:
     p = np.sort(rng.choice(np.arange(0, 21) / 20, k, replace=False)) if seed % 2 else np.sort(rng.random(k))
     q = rng.integers(0, 11, k) / 10 if seed % 3 else rng.random(k)
     w = rng.random(k) + 0.1
-    found = DecisionRegret(Distinct())(binned(w, p, q))
-    assert found.value == pytest.approx(worst_score(w, p, q), rel=1e-7, abs=1e-9)
-    assert found.parts["two_actions"] == pytest.approx(two_actions(w, p, q), rel=1e-3, abs=1e-9)
-    assert found.parts["two_actions"] >= two_actions(w, p, q) - 1e-9
-    assert found.parts["two_actions"] - 1e-12 <= found.value <= 2 * found.parts["two_actions"] + 1e-12
+    estimate = DecisionRegret(Distinct())(binned(w, p, q))
+    assert estimate.value == pytest.approx(worst_score(w, p, q), rel=1e-7, abs=1e-9)
+    assert estimate.parts["two_actions"] == pytest.approx(two_actions(w, p, q), rel=1e-3, abs=1e-9)
+    assert estimate.parts["two_actions"] >= two_actions(w, p, q) - 1e-9
+    assert estimate.parts["two_actions"] - 1e-12 <= estimate.value <= 2 * estimate.parts["two_actions"] + 1e-12
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -123,8 +123,8 @@ def test_the_value_is_at_most_twice_the_ece(seed: int) -> None:
 def test_mirrored_predictions_are_as_bad() -> None:
     rng = np.random.default_rng(30)
     p, y = rng.random(100), rng.integers(0, 2, 100)
-    found = DecisionRegret(Distinct()).value(View(p, y))
-    assert DecisionRegret(Distinct()).value(View(1 - p, 1 - y)) == pytest.approx(found, rel=1e-10)
+    value = DecisionRegret(Distinct()).value(View(p, y))
+    assert DecisionRegret(Distinct()).value(View(1 - p, 1 - y)) == pytest.approx(value, rel=1e-10)
 
 
 # Draws of the worst decision
@@ -139,12 +139,12 @@ def test_draws_read_the_value_and_move_no_further_than_their_spread() -> None:
     assert one is not None
     w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
     drawn = np.stack([np.bincount(one.index, rng.random(400) < p, one.size) for _ in range(200)])
-    many, said = np.broadcast_to(w, drawn.shape), np.broadcast_to(wp, drawn.shape)
+    w_draws, wp_draws = np.broadcast_to(w, drawn.shape), np.broadcast_to(wp, drawn.shape)
     assert one.statistic(w[None], wp[None], wy[None])[0] == pytest.approx(error.value(view), rel=1e-12)
     values = one.statistic(w[None], wp[None], drawn)
-    spread = one.spread(w, wp, wy, (many, said, drawn))
-    assert spread is not None
-    assert (np.abs(values - error.value(view)) <= spread + 1e-12).all()
+    norms = one.spread(w, wp, wy, (w_draws, wp_draws, drawn))
+    assert norms is not None
+    assert (np.abs(values - error.value(view)) <= norms + 1e-12).all()
     assert one.spread(w, wp, wy, (w[None], wp[None], wy[None]))[0] == pytest.approx(0, abs=1e-15)
 
 
@@ -166,12 +166,12 @@ def test_bins_chosen_with_the_labels_have_no_draws_of_their_own() -> None:
 def test_measured_it_has_an_interval_and_a_floor() -> None:
     rng = np.random.default_rng(32)
     p = rng.random(1000)
-    found = to.measure(Predictions((rng.random(1000) < p).astype(int), p), "decision_regret", bins=10, resamples=200)
-    assert found.interval is not None
-    assert (found.interval.method, found.interval.low) == ("residual-norm", 0.0)
-    assert found.noise_floor is not None
-    assert 0 < found.noise_floor < 0.1
-    assert found.settings["partition"] == "uniform 10"
+    estimate = to.measure(Predictions((rng.random(1000) < p).astype(int), p), "decision_regret", bins=10, resamples=200)
+    assert estimate.interval is not None
+    assert (estimate.interval.method, estimate.interval.low) == ("residual-norm", 0.0)
+    assert estimate.noise_floor is not None
+    assert 0 < estimate.noise_floor < 0.1
+    assert estimate.settings["partition"] == "uniform 10"
 
 
 # Given costs
@@ -186,8 +186,8 @@ def test_given_costs_by_hand() -> None:
     half = np.random.default_rng(0).permutation(4) % 2
     y = np.ones(4)
     y[np.flatnonzero(half == 1)[0]] = 0
-    found = CostRegret(cost=COST, calibrator=HistogramRule(bins=1), folds=2)(View([0.1] * 4, y))
-    assert found.value == pytest.approx(1.5, rel=1e-12)
+    estimate = CostRegret(cost=COST, calibrator=HistogramRule(bins=1), folds=2)(View([0.1] * 4, y))
+    assert estimate.value == pytest.approx(1.5, rel=1e-12)
     # All rows were left alone, so the regret is theirs: action 0. Acting pays from 4p = 1 − p on, p = 1/5, where the
     # fit on all rows has three of four.
     parts = {
@@ -200,8 +200,8 @@ def test_given_costs_by_hand() -> None:
         "called for:1": 0.0,
     }
     parts |= {"threshold:0 → 1": 0.2, "rate there:0 → 1": 0.75}
-    assert dict(found.parts) == pytest.approx(parts)
-    assert found.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
+    assert dict(estimate.parts) == pytest.approx(parts)
+    assert estimate.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
 
 
 @pytest.mark.parametrize("fit_on", ["earlier", "others"])
@@ -211,17 +211,17 @@ def test_the_regret_is_what_each_row_pays_and_would_have_paid(fit_on: str, seed:
     n, k = 60, 3
     P, y, w = rng.dirichlet([1, 1, 1], n), rng.integers(0, k, n), rng.random(n)
     C = rng.integers(0, 6, (4, k)).astype(float)
-    rule = HistogramRule(bins=3)
+    spec = HistogramRule(bins=3)
     fold = np.random.default_rng(seed).permutation(n) % 4
     lost = weight = 0.0
     for i in range(n):
         fit = fold < fold[i] if fit_on == "earlier" else fold != fold[i]
         if not fit.any():
             continue
-        q = rule.fit(P[fit], np.eye(k)[y[fit]], w[fit]).apply(P[i : i + 1])[0]
+        q = spec.fit(P[fit], np.eye(k)[y[fit]], w[fit]).apply(P[i : i + 1])[0]
         lost += w[i] * (C[np.argmin(C @ P[i]), y[i]] - C[np.argmin(C @ q), y[i]])
         weight += w[i]
-    error = CostRegret(cost=C, calibrator=rule, folds=4, fit_on=fit_on, rng=seed)
+    error = CostRegret(cost=C, calibrator=spec, folds=4, fit_on=fit_on, rng=seed)
     view = View(P, np.eye(k)[y], w)
     assert error.value(view) == pytest.approx(lost / weight, rel=1e-12)
     assert error.parts(view)["stated"] - error.parts(view)["recalibrated"] == pytest.approx(lost / weight, rel=1e-10)
@@ -267,20 +267,22 @@ def test_a_recalibration_that_changes_no_action_is_noted() -> None:
     rng = np.random.default_rng(43)
     preds = Predictions(rng.integers(0, 3, 90), rng.dirichlet([1, 1, 1], 90))
     # One temperature keeps the order within a row, and with it the most probable class.
-    found = to.measure(preds, "decision_regret", cost=(1 - np.eye(3)).tolist(), calibrator="temperature", resamples=50)
-    assert (found.value, found.parts["changed"], found.lens) == (0.0, 0.0, "canonical")
-    assert {"TN135", "TN138"} <= {note.code for note in found.notes}
+    estimate = to.measure(
+        preds, "decision_regret", cost=(1 - np.eye(3)).tolist(), calibrator="temperature", resamples=50
+    )
+    assert (estimate.value, estimate.parts["changed"], estimate.lens) == (0.0, 0.0, "canonical")
+    assert {"TN135", "TN138"} <= {note.code for note in estimate.notes}
 
 
 def test_measured_at_given_costs_it_says_what_its_interval_is_for() -> None:
     rng = np.random.default_rng(44)
     p = rng.random(800)
     preds = Predictions((rng.random(800) < p**2).astype(int), p)
-    found = to.measure(preds, "decision_regret", cost=COST, resamples=300)
-    assert found.interval is not None
-    assert found.interval.method == "bca"
-    assert found.noise_floor == 0.0
-    (note,) = (note for note in found.notes if note.code == "TN135")
+    estimate = to.measure(preds, "decision_regret", cost=COST, resamples=300)
+    assert estimate.interval is not None
+    assert estimate.interval.method == "bca"
+    assert estimate.noise_floor == 0.0
+    (note,) = (note for note in estimate.notes if note.code == "TN135")
     assert "lower bound on the full regret" in note.text
 
 
@@ -290,12 +292,13 @@ def test_a_table_per_row_prices_each_row_by_itself() -> None:
     p, y, w = rng.random(120), rng.integers(0, 2, 120), (rng.random(120) > 0.2).astype(float)
     table = np.array([COST, [[0.0, 40.0], [1.0, 0.0]]])[np.arange(120) % 2]
     error, view = CostRegret(cost=table), View(p, y, w)
-    judged = error.judged(view)
-    P, Q, label = judged.P, judged.Q, judged.Y[:, 1].astype(int)
+    out_of_fold = error.judged(view)
+    P, Q, label = out_of_fold.P, out_of_fold.Q, out_of_fold.Y[:, 1].astype(int)
     paid = [
-        sum(table[i][np.argmin(table[i] @ given[j])][label[j]] for j, i in enumerate(judged.row)) for given in (P, Q)
+        sum(table[i][np.argmin(table[i] @ probs[j])][label[j]] for j, i in enumerate(out_of_fold.row))
+        for probs in (P, Q)
     ]
-    assert error.value(view) == pytest.approx((paid[0] - paid[1]) / len(judged.row), rel=1e-10)
+    assert error.value(view) == pytest.approx((paid[0] - paid[1]) / len(out_of_fold.row), rel=1e-10)
     assert error.said(view)["cost"] == "a table per row, 2 actions, 2 classes"
     with pytest.raises(ValueError, match="TO205"):
         CostRegret(cost=table[:50]).value(view)
@@ -314,11 +317,11 @@ def test_actions_have_names_and_their_regrets_add_up() -> None:
     rng = np.random.default_rng(46)
     p = rng.random(600)
     preds = Predictions((rng.random(600) < p**2).astype(int), p)
-    found = to.measure(preds, "decision_regret", cost=COST, actions=["wait", "treat"], resamples=100)
-    assert found.value == pytest.approx(found.parts["action:wait"] + found.parts["action:treat"], rel=1e-12)
-    assert found.parts["threshold:wait → treat"] == pytest.approx(0.2)
+    estimate = to.measure(preds, "decision_regret", cost=COST, actions=["wait", "treat"], resamples=100)
+    assert estimate.value == pytest.approx(estimate.parts["action:wait"] + estimate.parts["action:treat"], rel=1e-12)
+    assert estimate.parts["threshold:wait → treat"] == pytest.approx(0.2)
     # The truth is p², so at .2 it comes .04 of the time: the isotonic fit there is far below .2.
-    assert found.parts["rate there:wait → treat"] < 0.15
+    assert estimate.parts["rate there:wait → treat"] < 0.15
     for actions, code in ((["a", "a"], "TO203"), ("ab", "TO203"), (["a"], "TO205")):
         with pytest.raises(ValueError, match=code):
             to.measure(preds, "decision_regret", cost=COST, actions=actions, resamples=100)

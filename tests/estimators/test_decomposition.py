@@ -67,8 +67,8 @@ def test_murphys_terms_are_the_reference_ones() -> None:
         ("c2.murphy.unique", frame_view("c2_binary500_ties"), Distinct()),
     ]:
         terms = Brier(decomposition="murphy", partition=partition).parts(view)
-        for name, told in short.items():  # abs: the last two are rounding, 1e-32, for distinct scores
-            assert terms[name] == pytest.approx(truth[key]["value"][told], rel=1e-10, abs=1e-30), (key, name)
+        for name, short_name in short.items():  # abs: the last two are rounding, 1e-32, for distinct scores
+            assert terms[name] == pytest.approx(truth[key]["value"][short_name], rel=1e-10, abs=1e-30), (key, name)
         assert murphy_sum(terms) == pytest.approx(truth[key]["value"]["brier"], rel=1e-12)
 
 
@@ -76,17 +76,17 @@ def test_murphys_terms_are_the_reference_ones() -> None:
 def test_the_corrected_terms_are_the_reference_ones() -> None:
     truth = reference.estimators()["c2.ferro_fricker.unique"]["value"]
     terms = Brier(decomposition="ferro-fricker", partition=Distinct()).parts(frame_view("c2_binary500_ties"))
-    for name, told in (("reliability", "rel"), ("resolution", "res"), ("uncertainty", "unc")):
-        assert terms[name] == pytest.approx(truth[told], rel=1e-10)
+    for name, short_name in (("reliability", "rel"), ("resolution", "res"), ("uncertainty", "unc")):
+        assert terms[name] == pytest.approx(truth[short_name], rel=1e-10)
 
 
 @pytest.mark.reference
 def test_the_terms_of_log_loss_are_the_reference_ones() -> None:
     truth = reference.estimators()["c2clip01.logdecomp.unique"]["value"]
     terms = LogLoss(decomposition=CR, partition=Distinct()).parts(frame_view("c2_binary500_ties", 0.01))
-    for name, told in (("calibration", "calibration_kl"), ("refinement", "refinement"),
+    for name, short_name in (("calibration", "calibration_kl"), ("refinement", "refinement"),
                        ("uncertainty", "uncertainty"), ("resolution", "resolution")):  # fmt: skip
-        assert terms[name] == pytest.approx(truth[told], rel=1e-10)
+        assert terms[name] == pytest.approx(truth[short_name], rel=1e-10)
     assert abs(terms["within_bins"]) < 1e-14
 
 
@@ -167,8 +167,10 @@ def test_the_terms_of_vectors_by_hand() -> None:
     assert logs["refinement"] == pytest.approx(2 / 3 * math.log(2), rel=1e-14)
     assert logs["uncertainty"] == pytest.approx(math.log(3), rel=1e-14)
     # and miscalibrated by (.2, −.2, 0) in a single cell: squared distance .08
-    off = View([[0.7, 0.3, 0.0]] * 2, np.eye(3)[[0, 1]])
-    assert Brier(decomposition=CR, partition=Distinct()).parts(off)["calibration"] == pytest.approx(0.08, rel=1e-12)
+    miscalibrated = View([[0.7, 0.3, 0.0]] * 2, np.eye(3)[[0, 1]])
+    assert Brier(decomposition=CR, partition=Distinct()).parts(miscalibrated)["calibration"] == pytest.approx(
+        0.08, rel=1e-12
+    )
 
 
 # The identity
@@ -191,8 +193,8 @@ def test_the_terms_of_a_binary_score_add_up_to_it(n: int, kind: str, seed: int, 
     value = Brier().value(view)
     for name in ("murphy", "ferro-fricker"):
         assert same(murphy_sum(Brier(decomposition=name, partition=partition).parts(view)), value)
-    for floor in (0.0, 0.01):
-        loss = LogLoss(floor, decomposition=CR, partition=partition)
+    for min_prob in (0.0, 0.01):
+        loss = LogLoss(min_prob, decomposition=CR, partition=partition)
         for score in (Brier(decomposition=CR, partition=partition), loss):
             terms = score.parts(view)
             assert same(refinement_sum(terms), score.value(view)), terms  # an infinite score has an infinite term
@@ -214,14 +216,14 @@ def test_the_terms_of_a_joint_score_add_up_to_it(n: int, kind: str, seed: int, p
 @pytest.mark.parametrize("score", [Brier(decomposition="murphy"), Brier(decomposition=CR), LogLoss(decomposition=CR)])
 def test_whole_weights_are_repetition_and_rows_of_weight_zero_are_none(score: Decomposed) -> None:
     view = drawn(30, "tenths", 3)
-    whole = np.random.default_rng(0).integers(1, 4, 30)
-    many = np.repeat(np.arange(30), whole)
-    weighted = score.parts(View(view.p, view.y, whole))
+    weights = np.random.default_rng(0).integers(1, 4, 30)
+    many = np.repeat(np.arange(30), weights)
+    weighted = score.parts(View(view.p, view.y, weights))
     assert score.parts(View(view.p[many], view.y[many])) == pytest.approx(weighted, rel=1e-12, abs=1e-14)
     # a wrong sure call of weight 0 in a bin of its own would be an infinite loss
-    padded = View(np.append(view.p, 0.0), np.append(view.y, 1.0), np.append(whole, 0))
+    padded = View(np.append(view.p, 0.0), np.append(view.y, 1.0), np.append(weights, 0))
     assert score.parts(padded) == pytest.approx(weighted, rel=1e-12, abs=1e-14)
-    assert score(padded).settings["occupied_bins"] == score(View(view.p, view.y, whole)).settings["occupied_bins"]
+    assert score(padded).settings["occupied_bins"] == score(View(view.p, view.y, weights)).settings["occupied_bins"]
 
 
 @pytest.mark.parametrize("name", ["murphy", "ferro-fricker", CR])
@@ -232,10 +234,10 @@ def test_the_terms_of_binary_cells_are_those_of_their_rows(name: str) -> None:
     index = grid.index(rows.at)
     cells = rows.pool(index, grid.size)
     at = (np.unique(index) + 1) / 100
-    sums = {each: cells.sums(each) for each in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
-    again = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, at=at)
+    sums = {name: cells.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
+    rebuilt = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, at=at)
     score = Brier(decomposition=name, partition=Uniform(10))
-    assert score.parts(again) == pytest.approx(score.parts(rows), rel=1e-10, abs=1e-14)
+    assert score.parts(rebuilt) == pytest.approx(score.parts(rows), rel=1e-10, abs=1e-14)
 
 
 def test_half_precision_is_summed_in_double() -> None:
@@ -261,13 +263,13 @@ def test_the_corrected_reliability_is_right_on_average_whatever_the_weights(weig
     p = np.repeat([0.2, 0.5, 0.8], [4, 3, 2])
     q = np.repeat([0.3, 0.3, 0.85], [4, 3, 2])
     truth = float(weights @ (p - q) ** 2 / weights.sum())
-    found = {"murphy": 0.0, "ferro-fricker": 0.0}
+    expectations = {"murphy": 0.0, "ferro-fricker": 0.0}
     for y in outcomes(9):
         chance = np.prod(np.where(y == 1, q, 1 - q))
-        for name in found:
+        for name in expectations:
             terms = Brier(decomposition=name, partition=Distinct()).parts(View(p, y, weights))
-            found[name] += chance * terms["reliability"]
-    assert found["ferro-fricker"] == pytest.approx(truth, rel=1e-12)
+            expectations[name] += chance * terms["reliability"]
+    assert expectations["ferro-fricker"] == pytest.approx(truth, rel=1e-12)
     # and the plug-in is off by the mean variance of the rates
     noise = sum(
         weights[p == s].sum()
@@ -277,7 +279,7 @@ def test_the_corrected_reliability_is_right_on_average_whatever_the_weights(weig
         * (1 - q[p == s][0])
         for s in (0.2, 0.5, 0.8)
     )
-    assert found["murphy"] == pytest.approx(truth + noise / weights.sum(), rel=1e-12)
+    assert expectations["murphy"] == pytest.approx(truth + noise / weights.sum(), rel=1e-12)
 
 
 def test_the_corrected_uncertainty_and_resolution_are_right_on_average() -> None:
@@ -364,13 +366,13 @@ def test_without_a_decomposition_nothing_changes() -> None:
 
 
 def test_the_decomposition_is_read_back() -> None:
-    said = Brier(decomposition="murphy", partition=Uniform(2))(View([0.2, 0.4, 0.8], [0, 1, 1])).settings
-    assert said == {"decomposition": "murphy", "partition": "uniform 2", "occupied_bins": 2, "smallest_bin": 1}
+    settings = Brier(decomposition="murphy", partition=Uniform(2))(View([0.2, 0.4, 0.8], [0, 1, 1])).settings
+    assert settings == {"decomposition": "murphy", "partition": "uniform 2", "occupied_bins": 2, "smallest_bin": 1}
     assert LogLoss(0.01, decomposition=CR)(View([0.2, 0.4], [0, 1])).settings["floor"] == 0.01
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "code"),
+    ("name", "settings", "code"),
     [
         ("brier", {"decomposition": "murphey"}, "TO203"),
         ("brier", {"decomposition": "corp"}, "TO203"),
@@ -382,9 +384,9 @@ def test_the_decomposition_is_read_back() -> None:
         ("brier", {"decomposition": "murphy", "order": 2}, "TO202"),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, asked: dict[str, Any], code: str) -> None:
+def test_settings_that_are_none_are_refused(name: str, settings: dict[str, Any], code: str) -> None:
     with refused(code):
-        ESTIMATORS.make(name, asked)
+        ESTIMATORS.make(name, settings)
 
 
 def test_a_partition_is_no_word_in_the_constructor() -> None:
@@ -423,24 +425,26 @@ def rows_of(n: int, k: int) -> to.Predictions:
 
 def test_the_terms_stand_beside_the_score_its_interval_and_its_floor() -> None:
     preds = rows_of(400, 2)
-    found = to.measure(preds, "brier", decomposition="murphy", bins=10, resamples=200)
-    assert murphy_sum(found.parts) == pytest.approx(found.value, rel=1e-12)
+    estimate = to.measure(preds, "brier", decomposition="murphy", bins=10, resamples=200)
+    assert murphy_sum(estimate.parts) == pytest.approx(estimate.value, rel=1e-12)
     plain = to.measure(preds, "brier", resamples=200)
-    assert (found.value, found.interval, found.noise_floor) == (plain.value, plain.interval, plain.noise_floor)
+    assert (estimate.value, estimate.interval, estimate.noise_floor) == (plain.value, plain.interval, plain.noise_floor)
     assert plain.parts == {}
 
 
 def test_the_terms_of_several_views_are_put_together_like_their_scores() -> None:
     preds = rows_of(200, 3)
-    asked = {"lens": "classwise", "decomposition": "murphy", "bins": 5, "resamples": 50}
-    found = to.measure(preds, "brier", **asked)
-    each = [
+    settings = {"lens": "classwise", "decomposition": "murphy", "bins": 5, "resamples": 50}
+    estimate = to.measure(preds, "brier", **settings)
+    parts_by_class = [
         Brier(decomposition="murphy", partition=Uniform(5)).parts(view) for view in as_lens("classwise").views(preds)
     ]
-    assert murphy_sum(found.parts) == pytest.approx(found.value, rel=1e-12)
-    assert found.parts["reliability"] == pytest.approx(np.mean([one["reliability"] for one in each]), rel=1e-12)
-    assert set(found.parts) == {*each[0], "class:0", "class:1", "class:2"}
-    worst = to.measure(preds, "brier", aggregate="max", **asked)
+    assert murphy_sum(estimate.parts) == pytest.approx(estimate.value, rel=1e-12)
+    assert estimate.parts["reliability"] == pytest.approx(
+        np.mean([one["reliability"] for one in parts_by_class]), rel=1e-12
+    )
+    assert set(estimate.parts) == {*parts_by_class[0], "class:0", "class:1", "class:2"}
+    worst = to.measure(preds, "brier", aggregate="max", **settings)
     assert set(worst.parts) == {"class:0", "class:1", "class:2"}  # the worst class has terms of its own
 
 

@@ -74,10 +74,10 @@ def test_three_rows_with_densities_from_another_program() -> None:
 def test_reference_numbers() -> None:
     truth, table = reference.estimators(), reference.frame("estimators/b_multi1000.csv")
     some = Predictions(table["y"][:200].astype(int), reference.columns(table)[:200])
-    (whole,), (top,) = as_lens("canonical").views(some), as_lens("confidence").views(some)
+    (canonical,), (top,) = as_lens("canonical").views(some), as_lens("confidence").views(some)
     for estimator, view, key in (
-        (error(), whole, "b200.dirichlet_kde_canonical_L1_pow.bw0.1"),
-        (error(2.0), whole, "b200.dirichlet_kde_canonical_L2_pow.bw0.1"),
+        (error(), canonical, "b200.dirichlet_kde_canonical_L1_pow.bw0.1"),
+        (error(2.0), canonical, "b200.dirichlet_kde_canonical_L2_pow.bw0.1"),
         (error(bandwidth=0.02), top, "b200.beta_kde_toplabel_L1.bw0.02"),
     ):
         assert estimator.value(view) == pytest.approx(truth[key]["value"], rel=1e-10), key
@@ -97,10 +97,10 @@ def test_every_lens_order_and_bandwidth_of_the_study(name: str) -> None:
         if kind == "float32" and (what != "canonical" or bandwidth < 0.05):
             continue  # its sums lose digits there, and densities under 1e-10 count as that
         views = as_lens(lenses[what]).views(preds(name))
-        found = sum(error(order, bandwidth).value(view) for view in views)  # "marginal" is the sum over classes
+        value = sum(error(order, bandwidth).value(view) for view in views)  # "marginal" is the sum over classes
         if what == "canonical" and SETS[name] == 2:
-            found *= 2  # both columns of two classes
-        assert found == pytest.approx(truth, rel=2.2e-6 if kind == "float32" else 1e-10), key
+            value *= 2  # both columns of two classes
+        assert value == pytest.approx(truth, rel=2.2e-6 if kind == "float32" else 1e-10), key
         checked += 1
     assert checked >= 20
 
@@ -174,8 +174,8 @@ def test_exact_zeros_and_ones_give_a_number_and_a_note() -> None:
     assert "3 rows" in estimate.notes[0].text
     assert math.isfinite(error().value(View([0.0, 1.0, 1.0, 0.5], [0, 1, 0, 1])))
     # All right and sure: the nearest neighbors say the same, and nothing is off.
-    sure = View([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
-    assert error().value(sure) == pytest.approx(0.0, abs=1e-20)
+    certain = View([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
+    assert error().value(certain) == pytest.approx(0.0, abs=1e-20)
     assert not error()(View([0.2, 0.4], [0, 1])).notes
 
 
@@ -184,9 +184,9 @@ def test_the_floor_is_a_setting() -> None:
     # more the far one, which came true, counts.
     view = View([0.0, 0.3, 0.9], [0, 0, 1])
     assert error(bandwidth=1.0, floor=1e-3).value(view) > error(bandwidth=1.0).value(view) + 1e-3
-    for floor in (0.0, -1.0, 0.5, "tiny", True):
-        with refused("TO203", repr(floor), fix="1e-12"):
-            error(floor=floor)
+    for min_prob in (0.0, -1.0, 0.5, "tiny", True):
+        with refused("TO203", repr(min_prob), fix="1e-12"):
+            error(floor=min_prob)
 
 
 @pytest.mark.parametrize("make", [rows, scores])
@@ -200,14 +200,14 @@ def test_draws_are_values_with_other_labels_or_weights(make: Any, n: int, order:
     linear = estimator.linear(view)
     w = view.w if view.y.ndim == 1 else view.w[:, None]
     y = np.stack([rng.permutation(view.y) for _ in range(3)])
-    found = linear.statistic(view.w[None], (w * view.p)[None], w * y)
-    assert np.allclose(found, [estimator.value(view.with_y(one)) for one in y], **close)
+    values = linear.statistic(view.w[None], (w * view.p)[None], w * y)
+    assert np.allclose(values, [estimator.value(view.with_y(one)) for one in y], **close)
     # A resample is a weighting; the copies of a row are left out of its estimate with it.
     drawn = np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(3)]) * view.w
     wide = drawn if view.y.ndim == 1 else drawn[..., None]
-    found = linear.statistic(drawn, wide * view.p, wide * view.y)
+    values = linear.statistic(drawn, wide * view.p, wide * view.y)
     expected = [estimator.value(View(view.p, view.y, one, classes=view.classes)) for one in drawn]
-    assert np.allclose(found, expected, **close)
+    assert np.allclose(values, expected, **close)
 
 
 def test_a_draw_without_near_rows_is_still_a_number() -> None:
@@ -215,9 +215,9 @@ def test_a_draw_without_near_rows_is_still_a_number() -> None:
     view = View([0.1, 0.1, 0.9, 0.9], [0, 1, 0, 1])
     linear = error(bandwidth=1e-5).linear(view)
     w = np.array([[1.0, 0.0, 2.0, 1.0]])
-    found = linear.statistic(w, w * view.p, w * view.y)
+    values = linear.statistic(w, w * view.p, w * view.y)
     # Row 0 is estimated by rows 2 and 3: ⅓; row 2 by row 3: 1; row 3 by row 2: 0
-    assert float(found[0]) == pytest.approx(((1 / 3 - 0.1) + 2 * 0.1 + 0.9) / 4, rel=1e-12)
+    assert float(values[0]) == pytest.approx(((1 / 3 - 0.1) + 2 * 0.1 + 0.9) / 4, rel=1e-12)
 
 
 def test_one_row_has_no_neighbor() -> None:
@@ -235,8 +235,8 @@ def test_of_many_rows_a_sample_that_does_not_depend_on_their_order_is_compared()
     w = rng.integers(0, 3, 5200).astype(float)
     order = rng.permutation(5200)
     estimator, view = error(), View(p, y, w)
-    few = View(p[:5000], y[:5000])
-    assert not estimator.notes(few)
+    small = View(p[:5000], y[:5000])
+    assert not estimator.notes(small)
     assert not estimator.linear(view).sampled  # rows of weight 0 are none
     view = View(p, y, w + 1)
     assert estimator.value(view) == pytest.approx(estimator.value(View(p[order], y[order], (w + 1)[order])), rel=1e-12)

@@ -103,7 +103,7 @@ def test_three_selections_by_hand() -> None:
 
 @pytest.mark.parametrize("closed", ["left", "right"])
 @pytest.mark.parametrize(
-    "rule",
+    "partition_type",
     [
         lambda closed: Uniform(10, closed), lambda closed: Uniform("sqrt", closed), lambda closed: Uniform("auto", closed),
         lambda closed: Uniform(7, closed, "1/K"), lambda closed: Given((0.0, 0.05, 0.6, 1.0), closed),
@@ -111,8 +111,8 @@ def test_three_selections_by_hand() -> None:
         lambda closed: EqualMass(30, closed, "floor"), lambda closed: EqualMass(200, closed),
     ],
 )  # fmt: skip
-def test_bins_are_cut_anew_from_each_selection(rule: Any, closed: str) -> None:
-    partition: Partition = rule(closed)
+def test_bins_are_cut_anew_from_each_selection(partition_type: Any, closed: str) -> None:
+    partition: Partition = partition_type(closed)
     for view in (scores(), decimals(), scores(low=0.25)):
         if getattr(partition, "range", None) and view.classes != 4:
             continue
@@ -157,7 +157,7 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
     view = View(p, np.arange(150) % 2)
     of = Selections(view, np.arange(150).reshape(3, 50))
     widths = silverman_each(of)
-    assert widths == pytest.approx([silverman(each) for each in of.views()], rel=1e-12)
+    assert widths == pytest.approx([silverman(view) for view in of.views()], rel=1e-12)
     assert widths[0] > 0.1
     assert widths[1] == NARROWEST
     agree(KernelDensityError(), of)

@@ -39,8 +39,8 @@ def golden(file: str = "golden") -> Any:
 
 
 def view(name: str, lens: str) -> View:
-    (found,) = as_lens(lens).views(preds(name))
-    return found
+    (lens_view,) = as_lens(lens).views(preds(name))
+    return lens_view
 
 
 # By hand
@@ -86,10 +86,10 @@ def test_higher_orders_by_hand() -> None:
 
 def test_orders_rise_to_the_worst_place() -> None:
     (shown,) = as_lens("positive").views(Predictions([0, 1, 1, 0, 1] * 8, np.linspace(0.05, 0.95, 40)))
-    found = [KernelDensityError(0.1, order=q).value(shown) for q in (1, 2, 4, 50, 1000)]
-    assert found == sorted(found)
+    values = [KernelDensityError(0.1, order=q).value(shown) for q in (1, 2, 4, 50, 1000)]
+    assert values == sorted(values)
     # ‖·‖_q reaches the maximum as q grows; at q = 1000 a place with 1 % of the rows counts .01^(1/1000) = .995.
-    assert found[-1] == pytest.approx(KernelDensityError(0.1, order=np.inf).value(shown), rel=0.01)
+    assert values[-1] == pytest.approx(KernelDensityError(0.1, order=np.inf).value(shown), rel=0.01)
 
 
 def test_betas_kernel_by_hand() -> None:
@@ -99,8 +99,8 @@ def test_betas_kernel_by_hand() -> None:
     assert beta.at(np.array([0.5]), np.ones(1)) == pytest.approx(2.4609375, rel=1e-12)
     a = 2.52 - 1.3004**0.5
     x = np.linspace(0, 1, 200_001)
-    whole = (x ** (a - 1) * (1 - x) ** 8).sum() / 200_000
-    assert beta.at(np.array([0.1]), np.ones(1)) == pytest.approx(0.5 ** (a + 7) / whole, rel=1e-5)
+    integral = (x ** (a - 1) * (1 - x) ** 8).sum() / 200_000
+    assert beta.at(np.array([0.1]), np.ones(1)) == pytest.approx(0.5 ** (a + 7) / integral, rel=1e-5)
 
 
 def test_the_curve_by_hand() -> None:
@@ -119,16 +119,16 @@ def test_the_curve_by_hand() -> None:
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_confidence_reference_number(name: str, width: Any) -> None:
-    told = golden()[name]["confidence"][f"ece_kde[{width}]"]
+    expected = golden()[name]["confidence"][f"ece_kde[{width}]"]
     error = KernelDensityError(width, range="1/K")
     shown = view(name, "confidence")
     # plain_paper is a sum over 20,000 midpoints; the program's own grid is coarser (README of the numbers: 2e-4).
-    assert error.value(shown) == pytest.approx(told["plain_paper"], abs=5e-6)
-    assert error.value(shown) == pytest.approx(told["reference"], abs=2e-4)
-    assert error.width(shown) == pytest.approx(told["bandwidth"], rel=1e-12)
+    assert error.value(shown) == pytest.approx(expected["plain_paper"], abs=5e-6)
+    assert error.value(shown) == pytest.approx(expected["reference"], abs=2e-4)
+    assert error.width(shown) == pytest.approx(expected["bandwidth"], rel=1e-12)
     if width != 0.033:  # there the worst place is where the density falls to the floor, at an accuracy of one cell
         worst = KernelDensityError(width, range="1/K", order=np.inf).value(shown)
-        assert worst == pytest.approx(told["mce_grid"], abs=5e-5)
+        assert worst == pytest.approx(expected["mce_grid"], abs=5e-5)
 
 
 @pytest.mark.reference
@@ -136,21 +136,22 @@ def test_a_confidence_reference_number(name: str, width: Any) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_classwise_reference_number_with_each_class_at_its_own_bandwidth(name: str, width: Any) -> None:
     # estimating_eces: the bandwidth of class 0 serves every class (its number is plain_code).
-    told = golden()[name]["classwise"][f"ece_kde[{width}]"]
+    expected = golden()[name]["classwise"][f"ece_kde[{width}]"]
     error, views = KernelDensityError(width), as_lens("classwise").views(preds(name))
     total, _ = measured(error, views)
-    assert total == pytest.approx(told["plain_paper"], abs=5e-6)
-    assert [error.width(each) for each in views] == pytest.approx(told["bandwidths"], rel=1e-12)
+    assert total == pytest.approx(expected["plain_paper"], abs=5e-6)
+    assert [error.width(class_view) for class_view in views] == pytest.approx(expected["bandwidths"], rel=1e-12)
 
 
 @pytest.mark.reference
 def test_the_bandwidth_of_class_0_does_not_serve_every_class() -> None:
-    told = golden()["B_3c120"]["classwise"]["ece_kde[silverman]"]
+    expected = golden()["B_3c120"]["classwise"]["ece_kde[silverman]"]
     total, _ = measured(KernelDensityError(), as_lens("classwise").views(preds("B_3c120")))
-    assert abs(total - told["plain_code"]) > 1e-3
-    assert [KernelDensityError().parts(each)["bandwidth"] for each in as_lens("classwise").views(preds("B_3c120"))] == (
-        pytest.approx(told["bandwidths"], rel=1e-12)
-    )
+    assert abs(total - expected["plain_code"]) > 1e-3
+    assert [
+        KernelDensityError().parts(class_view)["bandwidth"]
+        for class_view in as_lens("classwise").views(preds("B_3c120"))
+    ] == (pytest.approx(expected["bandwidths"], rel=1e-12))
 
 
 @pytest.mark.reference
@@ -175,23 +176,23 @@ def test_the_integral_is_that_of_direct_sums(kernel: str, width: Any) -> None:
 @pytest.mark.parametrize("kernel", ["triweight", "gaussian"])
 @pytest.mark.parametrize("width", [0.03, 0.1])
 def test_the_curve_of_the_published_code(name: str, kernel: str, width: float) -> None:
-    told = golden("golden_curve")[name][f"curve/{kernel}/bw={width:g}"]
-    found = calibration_curve(view(name, "positive"), told["s"], KernelDensityError(width, kernel))
-    assert found == pytest.approx(told["reference"], abs=5e-5)
-    if "plain" in told:
-        assert found == pytest.approx(told["plain"], rel=1e-10)
+    expected = golden("golden_curve")[name][f"curve/{kernel}/bw={width:g}"]
+    curve = calibration_curve(view(name, "positive"), expected["s"], KernelDensityError(width, kernel))
+    assert curve == pytest.approx(expected["reference"], abs=5e-5)
+    if "plain" in expected:
+        assert curve == pytest.approx(expected["plain"], rel=1e-10)
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ["A_bin40", "B_3c120"])
 @pytest.mark.parametrize("b", [0.01, 0.05])
 def test_chens_second_kernel(name: str, b: float) -> None:
-    told = golden("golden_curve")[f"{name}/chen2/class1/b={b:g}"]
+    expected = golden("golden_curve")[f"{name}/chen2/class1/b={b:g}"]
     shown = view(name, "class:1")
-    assert KernelDensityError(b, "beta").value(shown) == pytest.approx(told["ece"], abs=5e-6)
+    assert KernelDensityError(b, "beta").value(shown) == pytest.approx(expected["ece"], abs=5e-6)
     scores = np.unique(shown.p)
     mass = np.bincount(np.searchsorted(scores, shown.p)) / len(shown.p)
-    assert Beta(scores, b, 0.0, 1.0)(mass).sum() == pytest.approx(told["mass"], abs=2e-5)
+    assert Beta(scores, b, 0.0, 1.0)(mass).sum() == pytest.approx(expected["mass"], abs=2e-5)
 
 
 # What must hold
@@ -203,8 +204,8 @@ def test_a_shift_without_noise_is_found_in_full(kernel: str) -> None:
     # The beta kernel is not: with b = .002 its mean is off by less than b. Ripples of the grid add up to 1e-7.
     p = np.random.default_rng(0).uniform(0.2, 0.7, 500)
     width = 0.002 if kernel == "beta" else 0.02
-    found = KernelDensityError(width, kernel).value(View(p, p + 0.1))
-    assert found == pytest.approx(0.1, abs=0.002 if kernel == "beta" else 1e-7)
+    value = KernelDensityError(width, kernel).value(View(p, p + 0.1))
+    assert value == pytest.approx(0.1, abs=0.002 if kernel == "beta" else 1e-7)
 
 
 def test_the_error_of_a_calibrated_model_is_the_noise_of_its_curve() -> None:
@@ -213,12 +214,12 @@ def test_the_error_of_a_calibrated_model_is_the_noise_of_its_curve() -> None:
     n, h, rng = 20_000, 0.01, np.random.default_rng(1)
     s = np.linspace(0.2, 0.8, 2001)
     noise = (2 / np.pi) ** 0.5 * np.trapezoid(np.sqrt(s * (1 - s) * (5 / 3) * 350 / 429 / (3 * h) / n), s)
-    found = []
+    values = []
     for _ in range(40):
         p = rng.uniform(0.2, 0.8, n)
-        found.append(KernelDensityError(h).value(View(p, rng.random(n) < p)))
-    spread = 4.5 * np.std(found) / 40**0.5
-    assert noise - spread < np.mean(found) < noise + spread + 2 * (5 / 3) * h**2 / 2
+        values.append(KernelDensityError(h).value(View(p, rng.random(n) < p)))
+    tolerance = 4.5 * np.std(values) / 40**0.5
+    assert noise - tolerance < np.mean(values) < noise + tolerance + 2 * (5 / 3) * h**2 / 2
 
 
 @pytest.mark.parametrize("order", [1, 2, 5, np.inf])
@@ -230,12 +231,12 @@ def test_draws_move_the_error_by_no_more_than_their_norm(order: float, kernel: s
     one = KernelDensityError(kernel=kernel, order=order).linear(View(p, rng.random(80) < p))
     w = rng.integers(0, 4, (200, one.size)).astype(float)
     wy = rng.binomial(w.astype(int), 0.4).astype(float)
-    seen = (one.groups.w, one.groups.wp, one.groups.wy)
+    sums = (one.groups.w, one.groups.wp, one.groups.wy)
     draws = (w, w * one.groups.at, wy)
-    spread = one.spread(*seen, draws)
-    assert spread is not None
-    assert (one.statistic(*draws) <= one.value() + spread + 1e-9).all()
-    assert (one.value() <= one.statistic(*draws) + spread + 1e-4).all()  # the draws' grid is coarser
+    norms = one.spread(*sums, draws)
+    assert norms is not None
+    assert (one.statistic(*draws) <= one.value() + norms + 1e-9).all()
+    assert (one.value() <= one.statistic(*draws) + norms + 1e-4).all()  # the draws' grid is coarser
 
 
 def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> None:
@@ -246,9 +247,9 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     rng = np.random.default_rng(3)
     p = rng.random(6000)
     one = KernelDensityError().linear(View(p, rng.random(6000) < p))
-    seen = (one.groups.w[None], one.groups.wp[None], one.groups.wy[None])
+    sums = (one.groups.w[None], one.groups.wp[None], one.groups.wy[None])
     assert one.size < 6000
-    assert one.statistic(*seen)[0] == pytest.approx(one.value(), rel=1e-12)
+    assert one.statistic(*sums)[0] == pytest.approx(one.value(), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -295,9 +296,9 @@ def test_kernel_sums_on_the_grid_are_those_at_its_places() -> None:
 def test_equal_scores_are_off_by_their_gap_and_say_so() -> None:
     # KDEpy takes h = 1 for constant scores, which makes .248 of a calibrated .3; here the least bandwidth: .3 − .6 is
     # found as it is, and calibrated scores are off by E|U| = 35/128 · 3 · .002 = .0016.
-    off = KernelDensityError()(View([0.3] * 10, [1] * 6 + [0] * 4))
-    assert (off.value, off.parts["bandwidth"]) == (pytest.approx(0.3, abs=1e-5), 0.002)
-    assert [note.code for note in off.notes] == ["TN115"]
+    estimate = KernelDensityError()(View([0.3] * 10, [1] * 6 + [0] * 4))
+    assert (estimate.value, estimate.parts["bandwidth"]) == (pytest.approx(0.3, abs=1e-5), 0.002)
+    assert [note.code for note in estimate.notes] == ["TN115"]
     assert KernelDensityError().value(View([0.3] * 10, [1] * 3 + [0] * 7)) == pytest.approx(0.00164, abs=1e-4)
 
 
@@ -314,8 +315,8 @@ def test_equal_scores_are_off_by_their_gap_and_say_so() -> None:
 )
 def test_odd_data_give_a_number(kernel: str, p: list[float], y: list[int]) -> None:
     for order in (1, 3, np.inf):
-        found = KernelDensityError(kernel=kernel, order=order)(View(p, y))
-        assert 0 <= found.value <= 1.000001
+        estimate = KernelDensityError(kernel=kernel, order=order)(View(p, y))
+        assert 0 <= estimate.value <= 1.000001
 
 
 def test_a_thousand_classes_and_thirty_rows() -> None:
@@ -326,8 +327,8 @@ def test_a_thousand_classes_and_thirty_rows() -> None:
 
 
 def test_rows_at_the_ends_are_lost_to_the_beta_kernel_and_it_says_so() -> None:
-    found = KernelDensityError(0.05, "beta")(View([0.0, 0.0, 0.4, 0.6], [0, 0, 0, 1]))
-    assert [(note.code, note.text.split()[0]) for note in found.notes] == [("TN116", "2")]
+    estimate = KernelDensityError(0.05, "beta")(View([0.0, 0.0, 0.4, 0.6], [0, 0, 0, 1]))
+    assert [(note.code, note.text.split()[0]) for note in estimate.notes] == [("TN116", "2")]
     assert KernelDensityError(0.05, "beta").notes(View([0.3, 0.4, 0.6], [0, 0, 1])) == []
     with refused("TO205"):
         KernelDensityError(0.05, "beta").value(View([0.0, 1.0], [0, 1]))
@@ -337,16 +338,16 @@ def test_measured_with_interval_and_floor_and_its_bandwidth() -> None:
     rng = np.random.default_rng(9)
     p = rng.random(400)
     preds = Predictions((rng.random(400) < p**2).astype(int), p)
-    found = measure(preds, "ece_kde", resamples=200, rng=0)
-    assert found.interval is not None
-    assert found.interval.method == "residual-norm"
+    estimate = measure(preds, "ece_kde", resamples=200, rng=0)
+    assert estimate.interval is not None
+    assert estimate.interval.method == "residual-norm"
     # The truth is ∫|p − p²| = 1/6.
-    assert found.interval.low < 1 / 6 < found.interval.high
-    assert found.noise_floor is not None
-    assert 0 < found.noise_floor < found.value
-    assert found.settings["bandwidth"] == "silverman"
-    assert 0.05 < found.parts["bandwidth"] < 0.1
-    assert measure(preds, "ece_kde", resamples=200, rng=0) == found
+    assert estimate.interval.low < 1 / 6 < estimate.interval.high
+    assert estimate.noise_floor is not None
+    assert 0 < estimate.noise_floor < estimate.value
+    assert estimate.settings["bandwidth"] == "silverman"
+    assert 0.05 < estimate.parts["bandwidth"] < 0.1
+    assert measure(preds, "ece_kde", resamples=200, rng=0) == estimate
 
 
 @pytest.mark.parametrize(

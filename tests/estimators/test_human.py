@@ -33,7 +33,7 @@ MEMBERS: tuple[VoteMean, ...] = (
     RankAgreement(),
     RankAgreement("index"),
 )
-every_member = pytest.mark.parametrize("member", MEMBERS, ids=str)
+every_member = pytest.mark.parametrize("estimator", MEMBERS, ids=str)
 
 
 def voted(n: int, k: int, votes: int, seed: int = 0) -> Predictions:
@@ -107,7 +107,7 @@ def crowd() -> Predictions:
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("key", "member"),
+    ("key", "estimator"),
     [
         ("e.entce_mean_abs", EntropyError()),
         ("e.entce_mean_signed", EntropyError(signed=True)),
@@ -116,13 +116,13 @@ def crowd() -> Predictions:
         ("e.rankcs_argsort_stable", RankAgreement("index")),
     ],
 )
-def test_a_reference_number(key: str, member: VoteMean) -> None:
-    assert member.value(canonical(crowd())) == pytest.approx(golden()[key]["value"], rel=1e-10)
+def test_a_reference_number(key: str, estimator: VoteMean) -> None:
+    assert estimator.value(canonical(crowd())) == pytest.approx(golden()[key]["value"], rel=1e-10)
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("truth", "member"),
+    ("truth", "estimator"),
     [
         (lambda: golden()["e.entce_per_item"]["value"], EntropyError(signed=True)),
         (lambda: golden()["e.distce_per_item"]["value"], DistributionError()),
@@ -130,8 +130,8 @@ def test_a_reference_number(key: str, member: VoteMean) -> None:
         (lambda: golden()["e.rankcs_argsort_stable"]["per_item"], RankAgreement("index")),
     ],
 )
-def test_reference_numbers_row_by_row(truth: Any, member: VoteMean) -> None:
-    np.testing.assert_allclose(member.rows(canonical(crowd())), truth(), rtol=1e-10, atol=1e-15)
+def test_reference_numbers_row_by_row(truth: Any, estimator: VoteMean) -> None:
+    np.testing.assert_allclose(estimator.rows(canonical(crowd())), truth(), rtol=1e-10, atol=1e-15)
 
 
 # Ranks
@@ -146,9 +146,9 @@ def test_ranks_agree_as_the_definition_says_pair_by_pair() -> None:
     rng = np.random.default_rng(5)
     for k in (2, 3, 5):
         P, V = rng.multinomial(6, np.ones(k) / k, 400) / 6, rng.multinomial(4, np.ones(k) / k, 400)
-        found = RankAgreement().rows(View(P, V / 4, votes=np.full(400, 4)))
-        np.testing.assert_array_equal(found, [agrees(p, v) for p, v in zip(P, V, strict=True)])
-        assert 0 < found.mean() < 1
+        agreement = RankAgreement().rows(View(P, V / 4, votes=np.full(400, 4)))
+        np.testing.assert_array_equal(agreement, [agrees(p, v) for p, v in zip(P, V, strict=True)])
+        assert 0 < agreement.mean() < 1
 
 
 def test_ties_are_settled_by_the_class_number_only_where_that_is_asked() -> None:
@@ -172,8 +172,8 @@ def test_votes_that_a_lens_adds_up_tie_though_their_shares_round_apart() -> None
 
 
 @every_member
-def test_an_answer_has_an_interval_and_the_noise_floor_of_its_votes(member: VoteMean) -> None:
-    answer = to.measure(voted(300, 3, 40), member, resamples=200)
+def test_an_answer_has_an_interval_and_the_noise_floor_of_its_votes(estimator: VoteMean) -> None:
+    answer = to.measure(voted(300, 3, 40), estimator, resamples=200)
     assert answer.lens == "canonical"
     assert answer.interval is not None
     assert answer.interval.method == "bca"
@@ -185,13 +185,13 @@ def test_an_answer_has_an_interval_and_the_noise_floor_of_its_votes(member: Vote
 
 
 @every_member
-def test_a_perfect_model_scores_its_noise_floor(member: VoteMean) -> None:
+def test_a_perfect_model_scores_its_noise_floor(estimator: VoteMean) -> None:
     # The votes came from P, so the value is one more draw of the floor's own law: 4.5 of its standard deviations.
     for k in (2, 4):
         preds = voted(500, k, 15, seed=k)
-        asked = Asked.of(member, as_lens("canonical"), preds)
-        draws = null_draws(preds, [asked], 200, np.random.default_rng(0))[0]
-        assert asked.values[0] == pytest.approx(draws.mean(), abs=4.5 * draws.std() * (1 + 1 / 200) ** 0.5)
+        estimand = Asked.of(estimator, as_lens("canonical"), preds)
+        draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
+        assert estimand.values[0] == pytest.approx(draws.mean(), abs=4.5 * draws.std() * (1 + 1 / 200) ** 0.5)
 
 
 def de_moivre(m: int, p: float) -> float:
@@ -214,15 +214,15 @@ def test_the_noise_floor_of_distce_is_de_moivres(k: int, votes: int) -> None:
     )
     assert draws[0].mean() == pytest.approx(exact, abs=4.5 * draws[0].std() / 400**0.5)
     # and the rule of thumb of the docstring is of the right size
-    rule = np.sqrt(preds.P * (1 - preds.P) / (2 * np.pi * votes)).sum(axis=1).mean()
-    assert exact == pytest.approx(rule, rel=0.15)
+    approximation = np.sqrt(preds.P * (1 - preds.P) / (2 * np.pi * votes)).sum(axis=1).mean()
+    assert exact == pytest.approx(approximation, rel=0.15)
 
 
 def test_the_correction_takes_out_most_of_what_few_votes_lack() -> None:
     # E H(V) = K Σ_x Bin(m, 1/K)(x) · (−x/m log x/m), exactly, for P uniform over K = 4 classes and m = 40 votes
     k, m, n = 4, 40, 20_000
-    law = np.array([comb(m, x) * (1 / k) ** x * (1 - 1 / k) ** (m - x) for x in range(m + 1)])
-    lacking = log(k) + k * sum(law[x] * x / m * log(x / m) for x in range(1, m + 1))
+    pmf = np.array([comb(m, x) * (1 / k) ** x * (1 - 1 / k) ** (m - x) for x in range(m + 1)])
+    lacking = log(k) + k * sum(pmf[x] * x / m * log(x / m) for x in range(1, m + 1))
     P = np.full((n, k), 1 / k)
     view = canonical(Predictions(np.random.default_rng(2).multinomial(m, P), P))
     plain, corrected = EntropyError(signed=True), EntropyError(signed=True, correction="miller-madow")
@@ -269,8 +269,10 @@ def test_a_correction_without_counts_is_refused_unless_nothing_lacks() -> None:
     with refused("TO205", "shares", fix="counts"):
         to.measure(Predictions(preds.votes, preds.P), "entce", correction="miller-madow")
     single = Predictions(np.zeros(50, dtype=int), preds.P)
-    found = [to.measure(single, "entce", interval=None, correction=each).value for each in (None, "miller-madow")]
-    assert found[0] == found[1]
+    values = [
+        to.measure(single, "entce", interval=None, correction=correction).value for correction in (None, "miller-madow")
+    ]
+    assert values[0] == values[1]
 
 
 def test_rows_of_weight_zero_are_no_rows() -> None:
@@ -284,23 +286,23 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
 
 
 @every_member
-def test_two_classes_are_a_vector_of_two(member: VoteMean) -> None:
+def test_two_classes_are_a_vector_of_two(estimator: VoteMean) -> None:
     preds = voted(40, 2, 12)
     view = canonical(preds)
     assert not view.joint
     both = View(preds.P, preds.Y, votes=preds.counts)
-    assert member.value(view) == pytest.approx(member.value(both), rel=1e-13)
-    assert member.value(view) == pytest.approx(
-        member.value(canonical(Predictions(preds.votes * 12, preds.P[:, 1]))), rel=1e-13
+    assert estimator.value(view) == pytest.approx(estimator.value(both), rel=1e-13)
+    assert estimator.value(view) == pytest.approx(
+        estimator.value(canonical(Predictions(preds.votes * 12, preds.P[:, 1]))), rel=1e-13
     )
 
 
 def test_one_class_against_the_rest_is_a_binary_view() -> None:
     preds = voted(60, 3, 25)
-    whole, parts = measured(DistributionError(), as_lens("classwise").views(preds))
+    overall, parts = measured(DistributionError(), as_lens("classwise").views(preds))
     assert parts["class:1"] == pytest.approx(np.abs(preds.P[:, 1] - preds.Y[:, 1]).mean(), rel=1e-13)
     # over the classes the halves add up to the total variation of the vector
-    assert 3 / 2 * whole == pytest.approx(DistributionError().value(canonical(preds)), rel=1e-12)
+    assert 3 / 2 * overall == pytest.approx(DistributionError().value(canonical(preds)), rel=1e-12)
     answer = to.measure(preds, "distce", lens="classwise", resamples=100)
     assert codes(answer) == ["TN131"]
     assert answer.noise_floor == pytest.approx(2 / 3 * to.measure(preds, "distce", resamples=100).noise_floor, rel=1e-9)
@@ -319,12 +321,12 @@ def test_bare_confidence_and_independent_labels_have_a_number_and_a_floor() -> N
 
 
 @every_member
-def test_cells_and_tallies_hold_no_votes(member: VoteMean) -> None:
+def test_cells_and_tallies_hold_no_votes(estimator: VoteMean) -> None:
     preds = voted(40, 3, 12)
     with refused("TO205", "cells"):
-        member(canonical(preds).pool(np.arange(40) % 4, 4))
+        estimator(canonical(preds).pool(np.arange(40) % 4, 4))
     with refused("TO403"):
-        to.measure(to.tally(preds), member)
+        to.measure(to.tally(preds), estimator)
 
 
 # Settings and data at the edge
@@ -350,7 +352,7 @@ def test_settings_are_read_back_from_what_ran() -> None:
 
 
 @every_member
-def test_edge_data_give_a_number(member: VoteMean) -> None:
+def test_edge_data_give_a_number(estimator: VoteMean) -> None:
     data = [
         Predictions([[3, 1]], [[0.9, 0.1]]),  # one row
         Predictions([[5, 0, 0], [0, 5, 0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),  # sure, right, exact 0 and 1
@@ -360,7 +362,7 @@ def test_edge_data_give_a_number(member: VoteMean) -> None:
         Predictions(np.random.default_rng(0).multinomial(20, np.ones(1000) / 1000, 30), np.full((30, 1000), 0.001)),
     ]
     for preds in data:
-        answer = to.measure(preds, member, resamples=20)
+        answer = to.measure(preds, estimator, resamples=20)
         assert np.isfinite(answer.value)
         assert np.isfinite(answer.noise_floor)
 
@@ -371,5 +373,5 @@ def test_half_precision_is_read_before_any_arithmetic() -> None:
     half = View(P, votes / 30, votes=np.full(200, 30))
     assert half.p.dtype == np.float16
     full = View(P.astype(np.float64), votes / 30, votes=np.full(200, 30))
-    for member in MEMBERS:
-        assert member.value(half) == member.value(full)
+    for estimator in MEMBERS:
+        assert estimator.value(half) == estimator.value(full)

@@ -74,8 +74,8 @@ def test_weights_and_rows_of_weight_zero_by_hand() -> None:
 
 @cache
 def table() -> tuple[Array, Array]:
-    held = reference.frame("estimators/e_votes.csv")
-    return reference.columns(held), reference.columns(held, "v")
+    frame = reference.frame("estimators/e_votes.csv")
+    return reference.columns(frame), reference.columns(frame, "v")
 
 
 @pytest.mark.reference
@@ -118,15 +118,15 @@ def nearest(P: Array, V: Array) -> Array:
     """
     k = len(P)
     above = V[:, None] > V
-    best = np.full(k, P.mean())
+    closest = np.full(k, P.mean())
     for blocks in partitions(list(range(k))):
         S = np.empty(k)
         for block in blocks:
             S[block] = P[block].mean()
         in_order = (S[:, None] >= S - 1e-15)[above].all()
-        if in_order and ((P - S) ** 2).sum() < ((P - best) ** 2).sum():
-            best = S
-    return best
+        if in_order and ((P - S) ** 2).sum() < ((P - closest) ** 2).sum():
+            closest = S
+    return closest
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -165,13 +165,15 @@ def test_the_parts_add_up_and_the_mixed_term_is_never_negative() -> None:
     assert parts["order"] + parts["size"] == pytest.approx(HumanDistance().value(view), rel=1e-12)
     # Row by row |P − V|² ≥ |P − S|² + |S − V|²: the votes are in their own order, so S is nearer to them than P is.
     order = np.lexsort((-P, -preds.votes), axis=1)
-    said, seen = np.take_along_axis(P, order, axis=1), np.take_along_axis(preds.votes, order, axis=1)
-    S = falling(said)
-    mixed = 2 * ((said - S) * (S - seen)).sum(axis=1)
+    predicted, observed = np.take_along_axis(P, order, axis=1), np.take_along_axis(preds.votes, order, axis=1)
+    S = falling(predicted)
+    mixed = 2 * ((predicted - S) * (S - observed)).sum(axis=1)
     assert mixed.min() > -1e-12
     assert mixed.max() > 0.1  # it is there: Pythagoras does not hold
-    whole = np.square(said - seen).sum(axis=1)
-    np.testing.assert_allclose(np.square(said - S).sum(axis=1) + np.square(S - seen).sum(axis=1) + mixed, whole)
+    total = np.square(predicted - observed).sum(axis=1)
+    np.testing.assert_allclose(
+        np.square(predicted - S).sum(axis=1) + np.square(S - observed).sum(axis=1) + mixed, total
+    )
 
 
 def test_one_class_off_in_size_alone_is_all_size_and_swapped_classes_have_order() -> None:
@@ -205,9 +207,9 @@ def test_vote_noise_is_what_a_model_equal_to_the_crowd_would_score_without_the_t
     _, Q, preds = crowd(4000, 3, 8, seed=3)
     expected = (Q * (1 - Q)).sum(axis=1) / 8
     V = preds.votes
-    each = (V * (1 - V)).sum(axis=1) / 7
-    found = HumanDistance().parts(canonical(preds))["vote_noise"]
-    assert found == pytest.approx(expected.mean(), abs=4.5 * (each - expected).std() / 4000**0.5)
+    row_noise = (V * (1 - V)).sum(axis=1) / 7
+    vote_noise = HumanDistance().parts(canonical(preds))["vote_noise"]
+    assert vote_noise == pytest.approx(expected.mean(), abs=4.5 * (row_noise - expected).std() / 4000**0.5)
 
 
 @pytest.mark.parametrize("votes", [1, 2, 9])
@@ -215,8 +217,8 @@ def test_the_floor_known_without_draws_is_the_mean_over_redrawn_votes(votes: int
     rng = np.random.default_rng(votes)
     P = rng.dirichlet(np.ones(3), 300)
     preds = Predictions(rng.multinomial(votes, P), P)
-    asked = Asked.of(HumanDistance(), as_lens("canonical"), preds)
-    draws = null_draws(preds, [asked], 200, np.random.default_rng(0))[0]
+    estimand = Asked.of(HumanDistance(), as_lens("canonical"), preds)
+    draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
     expected = HumanDistance().expected(canonical(preds))
     assert expected == pytest.approx(1 - np.square(P).sum(axis=1).mean() if votes == 1 else 0.0, abs=1e-12)
     assert draws.mean() == pytest.approx(expected, abs=4.5 * draws.std() / 200**0.5)
@@ -226,9 +228,9 @@ def test_the_floor_known_without_draws_is_the_mean_over_redrawn_votes(votes: int
 def test_a_perfect_models_votes_are_no_surprise_and_another_crowds_are() -> None:
     P, _, other = crowd(150, 3, 10)
     right = Predictions(np.random.default_rng(5).multinomial(10, P), P)
-    asked = {"statistic": "human_distance", "lens": "canonical", "resamples": 99}
-    assert to.test(right, "consistency", **asked).pvalue > 0.01
-    assert to.test(other, "consistency", **asked).pvalue == 0.01
+    settings = {"statistic": "human_distance", "lens": "canonical", "resamples": 99}
+    assert to.test(right, "consistency", **settings).pvalue > 0.01
+    assert to.test(other, "consistency", **settings).pvalue == 0.01
 
 
 # Votes, shares, labels, lenses
@@ -254,9 +256,9 @@ def test_shares_have_nothing_taken_off_no_floor_and_say_why() -> None:
 def test_a_single_label_is_the_brier_score_and_says_so() -> None:
     _, _, preds = crowd(100, 3, 1)
     labels = preds.votes.argmax(axis=1)
-    for each in (Predictions(labels, preds.P), preds):
-        answer = to.measure(each, "human_distance", resamples=100)
-        assert answer.value == pytest.approx(to.measure(each, "brier", interval=None).value, rel=1e-13)
+    for predictions in (Predictions(labels, preds.P), preds):
+        answer = to.measure(predictions, "human_distance", resamples=100)
+        assert answer.value == pytest.approx(to.measure(predictions, "brier", interval=None).value, rel=1e-13)
         assert [note.code for note in answer.notes] == ["TN141"]
         assert answer.noise_floor == pytest.approx(1 - np.square(preds.P).sum(axis=1).mean(), rel=1e-12)
 

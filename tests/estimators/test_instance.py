@@ -79,9 +79,9 @@ def test_a_vote_of_seven_tenths_is_two_rows_by_weight() -> None:
 def test_a_reference_number(key: str) -> None:
     table = reference.frame("estimators/b_multi1000.csv")
     (view,) = as_lens("confidence").views(Predictions(table["y"], reference.columns(table)))
-    found = {"macroce": MacroError().value(view), **MacroError().parts(view)}
-    assert found[key] == pytest.approx(reference.estimators()[f"b.{key}"]["value"], rel=1e-10)
-    assert InstanceError().value(view) == found["ice"]
+    values = {"macroce": MacroError().value(view), **MacroError().parts(view)}
+    assert values[key] == pytest.approx(reference.estimators()[f"b.{key}"]["value"], rel=1e-10)
+    assert InstanceError().value(view) == values["ice"]
 
 
 # An empty side
@@ -167,11 +167,11 @@ def test_a_tally_gives_the_value_the_floor_and_the_interval_of_the_rows(name: st
     assert tallied.interval is not None
     assert exact.interval is not None
     # two means of 999 draws; the draws' spread is about that of the resamples, a quarter of the interval's width
-    spread = (exact.interval.high - exact.interval.low) / 4
-    assert tallied.noise_floor == pytest.approx(exact.noise_floor, abs=4.5 * spread * np.sqrt(2 / 999))
+    std = (exact.interval.high - exact.interval.low) / 4
+    assert tallied.noise_floor == pytest.approx(exact.noise_floor, abs=4.5 * std * np.sqrt(2 / 999))
     # each end is a quantile of 2,000 resamples: standard error below .07 of their spread, and the bca shift
-    assert tallied.interval.low == pytest.approx(exact.interval.low, abs=0.4 * spread)
-    assert tallied.interval.high == pytest.approx(exact.interval.high, abs=0.4 * spread)
+    assert tallied.interval.low == pytest.approx(exact.interval.low, abs=0.4 * std)
+    assert tallied.interval.high == pytest.approx(exact.interval.high, abs=0.4 * std)
 
 
 # Chance
@@ -186,8 +186,8 @@ def test_the_mean_of_a_calibrated_model_is_known() -> None:
         p = rng.random(40)
         view = View(p, (rng.random(40) < p).astype(float))
         values.append((InstanceError().value(view), MacroError().value(view)))
-    for found in np.transpose(values):
-        assert found.mean() == pytest.approx(1 / 3, abs=4.5 * found.std() / 1000**0.5)
+    for column in np.transpose(values):
+        assert column.mean() == pytest.approx(1 / 3, abs=4.5 * column.std() / 1000**0.5)
 
 
 def test_the_noise_floor_of_ice_is_the_mean_of_twice_the_variance() -> None:
@@ -211,21 +211,21 @@ def test_groups_of_many_scores_keep_the_mean_of_the_draws() -> None:
     # of size (1/256)/√12 each with a mean of 0: below 4.5 · (1/256)/√12 / √n, of the same size for each side.
     n = 66_000
     preds = calibrated(n, 2)
-    asked = [Asked.of(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
-    assert asked[0].linear is not None
-    assert asked[0].linear[0].size == 256
-    grouped, whole = (null_draws(preds, [each], 10, np.random.default_rng(3))[0] for each in asked)
-    np.testing.assert_allclose(grouped, whole, rtol=0, atol=4.5 / 256 / 12**0.5 / n**0.5)
-    assert asked[0].values[0] == asked[1].values[0]
+    estimands = [Asked.of(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
+    assert estimands[0].linear is not None
+    assert estimands[0].linear[0].size == 256
+    grouped, ungrouped = (null_draws(preds, [estimand], 10, np.random.default_rng(3))[0] for estimand in estimands)
+    np.testing.assert_allclose(grouped, ungrouped, rtol=0, atol=4.5 / 256 / 12**0.5 / n**0.5)
+    assert estimands[0].values[0] == estimands[1].values[0]
 
 
 @BOTH
 def test_the_jackknife_equals_leaving_rows_out(error: InstanceError) -> None:
     preds = calibrated(40, 4)
-    asked = Asked.of(error, as_lens("positive"), preds)
-    (view,) = asked.views
+    estimand = Asked.of(error, as_lens("positive"), preds)
+    (view,) = estimand.views
     expected = [error.value(view.take(np.delete(np.arange(40), i))) for i in range(40)]
-    np.testing.assert_allclose(jackknife(preds, asked)[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(jackknife(preds, estimand)[0], expected, rtol=1e-9)
 
 
 def test_the_interval_covers_the_truth() -> None:

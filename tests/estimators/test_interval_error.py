@@ -52,9 +52,9 @@ def test_two_rows_by_hand() -> None:
     view = View([0.2, 0.3], [0, 0.7])
     for width, inside in ((1.0, 0.9), (0.5, 0.8), (0.25, 0.6), (0.125, 0.2), (0.0625, 0.0)):
         error = inside * 0.1 + (1 - inside) * 0.3
-        found = IntervalError(width)(view)
-        assert found.parts["error"] == pytest.approx(error, rel=1e-12)
-        assert found.value == pytest.approx(error + width, rel=1e-12)
+        estimate = IntervalError(width)(view)
+        assert estimate.parts["error"] == pytest.approx(error, rel=1e-12)
+        assert estimate.value == pytest.approx(error + width, rel=1e-12)
     # Best is no width at all: .3, where .26 + .125 and .3 + .0625 are more.
     assert IntervalError()(view).parts == pytest.approx({"error": 0.3, "width": 0.0})
 
@@ -65,10 +65,10 @@ def test_the_best_width_is_neither_the_widest_nor_the_narrowest() -> None:
     p = (np.arange(64) + 0.5) / 64
     view = View(p, p + np.where(np.arange(64) % 2, 0.5, -0.5))
     sums = {2.0**-k: shift_by_shift(view, 2.0**-k) + 2.0**-k for k in range(9)}
-    found = IntervalError()(view)
-    assert found.value == pytest.approx(min(sums.values()), rel=1e-10)
-    assert found.parts["width"] == min(sums, key=lambda width: sums[width])
-    assert 2**-8 < found.parts["width"] < 1
+    estimate = IntervalError()(view)
+    assert estimate.value == pytest.approx(min(sums.values()), rel=1e-10)
+    assert estimate.parts["width"] == min(sums, key=lambda width: sums[width])
+    assert 2**-8 < estimate.parts["width"] < 1
 
 
 # Reference numbers: shared golden estimators (checked against the authors' code within its Monte-Carlo error)
@@ -77,16 +77,16 @@ def test_the_best_width_is_neither_the_widest_nor_the_narrowest() -> None:
 @pytest.mark.reference
 def test_the_reference_table() -> None:
     for width, error, both in reference.estimators()["c.rintce_table"]["value"]:
-        found = IntervalError(width)(binary())
-        assert found.parts == pytest.approx({"error": error, "width": width}, rel=1e-10)
-        assert found.value == pytest.approx(both, rel=1e-10)
+        estimate = IntervalError(width)(binary())
+        assert estimate.parts == pytest.approx({"error": error, "width": width}, rel=1e-10)
+        assert estimate.value == pytest.approx(both, rel=1e-10)
 
 
 @pytest.mark.reference
 def test_the_reference_minimum() -> None:
-    found = IntervalError()(binary())
-    assert found.value == pytest.approx(reference.estimators()["c.rintce_min"]["value"], rel=1e-10)
-    assert found.parts["width"] == 1 / 32
+    estimate = IntervalError()(binary())
+    assert estimate.value == pytest.approx(reference.estimators()["c.rintce_min"]["value"], rel=1e-10)
+    assert estimate.parts["width"] == 1 / 32
 
 
 @pytest.mark.parametrize("width", [1.0, 0.5, 0.125, 0.3, 0.07])
@@ -104,9 +104,9 @@ def test_narrower_intervals_let_more_through_and_the_best_is_below_each() -> Non
         view = some(seed, 15)
         errors = [IntervalError(2.0**-k).value(view) - 2.0**-k for k in range(14)]
         assert all(a <= b + 1e-12 for a, b in pairwise(errors))
-        best = IntervalError().value(view)
-        assert best <= min(error + 2.0**-k for k, error in enumerate(errors)) + 1e-12
-        assert errors[0] - 1e-12 <= best
+        value = IntervalError().value(view)
+        assert value <= min(error + 2.0**-k for k, error in enumerate(errors)) + 1e-12
+        assert errors[0] - 1e-12 <= value
         assert abs(view.w @ (view.y - view.p)) / view.total - 1e-12 <= errors[0]
 
 
@@ -126,9 +126,9 @@ def test_a_draw_does_not_depend_on_the_draws_beside_it() -> None:
     view = View(p, (rng.random(60) < p) * 1.0)
     one = IntervalError().linear(view)
     w, wp = (np.bincount(one.index, x, one.size)[None] for x in (view.w, view.p))
-    seen = np.stack([view.y, *((rng.random((30, 60)) < p) * 1.0)])
-    together = one.statistic(w, wp, np.stack([np.bincount(one.index, y, one.size) for y in seen]))
-    assert together == pytest.approx(np.array([IntervalError().value(view.with_y(y)) for y in seen]), rel=1e-12)
+    labels = np.stack([view.y, *((rng.random((30, 60)) < p) * 1.0)])
+    values = one.statistic(w, wp, np.stack([np.bincount(one.index, y, one.size) for y in labels]))
+    assert values == pytest.approx(np.array([IntervalError().value(view.with_y(y)) for y in labels]), rel=1e-12)
 
 
 # Chance
@@ -136,10 +136,10 @@ def test_a_draw_does_not_depend_on_the_draws_beside_it() -> None:
 
 def absolute_mean(p: Array) -> float:
     """E|Σ(y − p)| for independent y, exactly: the law of the count by convolution."""
-    law = np.ones(1)
-    for each in p:
-        law = np.convolve(law, [1 - each, each])
-    return float(law @ np.abs(np.arange(len(law)) - p.sum()))
+    pmf = np.ones(1)
+    for prob in p:
+        pmf = np.convolve(pmf, [1 - prob, prob])
+    return float(pmf @ np.abs(np.arange(len(pmf)) - p.sum()))
 
 
 def test_the_mean_of_a_calibrated_model_at_a_fixed_width_is_its_exact_noise_floor() -> None:
@@ -150,10 +150,10 @@ def test_the_mean_of_a_calibrated_model_at_a_fixed_width_is_its_exact_noise_floo
     p = np.sort(rng.random(n))
     ends = np.sort(np.r_[p, p - width])
     middle = (ends[:-1] + ends[1:]) / 2
-    held = [absolute_mean(p[(p >= a) & (p < a + width)]) for a in middle]
-    floor = float(np.diff(ends) @ held) / width / n
-    found = [IntervalError(width)(View(p, (rng.random(n) < p) * 1.0)).parts["error"] for _ in range(draws)]
-    assert np.mean(found) == pytest.approx(floor, abs=4.5 * np.std(found) / draws**0.5)
+    window_means = [absolute_mean(p[(p >= a) & (p < a + width)]) for a in middle]
+    noise_floor = float(np.diff(ends) @ window_means) / width / n
+    errors = [IntervalError(width)(View(p, (rng.random(n) < p) * 1.0)).parts["error"] for _ in range(draws)]
+    assert np.mean(errors) == pytest.approx(noise_floor, abs=4.5 * np.std(errors) / draws**0.5)
 
 
 def test_the_mean_of_a_calibrated_model_follows_the_rule_of_the_docstring() -> None:
@@ -162,9 +162,9 @@ def test_the_mean_of_a_calibrated_model_follows_the_rule_of_the_docstring() -> N
     rng = np.random.default_rng(9)
     n = 4000
     p = rng.random(n)
-    found = [IntervalError().value(View(p, (rng.random(n) < p) * 1.0)) for _ in range(40)]
-    rule = 1.63 * ((p * (1 - p)).mean() / n) ** (1 / 3)
-    assert 0.85 * rule < np.mean(found) < 1.06 * rule
+    values = [IntervalError().value(View(p, (rng.random(n) < p) * 1.0)) for _ in range(40)]
+    approximation = 1.63 * ((p * (1 - p)).mean() / n) ** (1 / 3)
+    assert 0.85 * approximation < np.mean(values) < 1.06 * approximation
 
 
 def test_a_known_error_is_found_with_its_width() -> None:
@@ -174,10 +174,10 @@ def test_a_known_error_is_found_with_its_width() -> None:
     rng = np.random.default_rng(10)
     n = 100_000
     p = rng.random(n) * 0.9
-    found = IntervalError()(View(p, (rng.random(n) < p + 0.1) * 1.0))
-    assert found.parts["error"] == pytest.approx(0.1, abs=4.5 * 0.5 / n**0.5)
-    assert found.value == pytest.approx(0.1 + found.parts["width"], abs=4.5 * 0.5 / n**0.5)
-    assert found.parts["width"] <= 1 / 64
+    estimate = IntervalError()(View(p, (rng.random(n) < p + 0.1) * 1.0))
+    assert estimate.parts["error"] == pytest.approx(0.1, abs=4.5 * 0.5 / n**0.5)
+    assert estimate.value == pytest.approx(0.1 + estimate.parts["width"], abs=4.5 * 0.5 / n**0.5)
+    assert estimate.parts["width"] <= 1 / 64
 
 
 # Peers' faults and edges
@@ -221,12 +221,12 @@ def test_a_vector_per_row_is_refused() -> None:
 def test_the_answer_has_interval_floor_and_both_terms() -> None:
     rng = np.random.default_rng(13)
     p = rng.random(400)
-    found = measure(Predictions((rng.random(400) < p**2).astype(int), p), "interval_ce", rng=0)
+    estimate = measure(Predictions((rng.random(400) < p**2).astype(int), p), "interval_ce", rng=0)
     assert ESTIMATORS.make("interval_ce", {"bandwidth": 0.25}) == IntervalError(0.25)
-    assert found.settings["bandwidth"] == "auto"
-    assert found.parts["error"] + found.parts["width"] == pytest.approx(found.value, rel=1e-12)
-    assert found.interval is not None
-    assert found.noise_floor is not None
+    assert estimate.settings["bandwidth"] == "auto"
+    assert estimate.parts["error"] + estimate.parts["width"] == pytest.approx(estimate.value, rel=1e-12)
+    assert estimate.interval is not None
+    assert estimate.noise_floor is not None
     # The truth is E(p − p²) = 1/6: of one sign, so no interval is too narrow.
-    assert found.interval.low < 1 / 6 < found.interval.high
-    assert found.noise_floor < found.value
+    assert estimate.interval.low < 1 / 6 < estimate.interval.high
+    assert estimate.noise_floor < estimate.value

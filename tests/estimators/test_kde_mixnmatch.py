@@ -50,9 +50,9 @@ def direct(p: Array, y: Array, order: float) -> float:
     s = np.linspace(-0.6, 1.6, 2**14)
     s = s[(s >= 0) & (s <= 1)]
     f, f1 = bumps(s, p, bandwidth), bumps(s, p[y == 1], bandwidth)
-    seen = np.minimum(1, y.mean() * f1 / np.maximum(f, 1e-300))
-    apart = np.where(np.maximum(f, f1) > 1e-6, np.abs(s - seen) ** order * f, 0)
-    return float(np.trapezoid(apart, s) / np.trapezoid(f, s))
+    rate = np.minimum(1, y.mean() * f1 / np.maximum(f, 1e-300))
+    gaps = np.where(np.maximum(f, f1) > 1e-6, np.abs(s - rate) ** order * f, 0)
+    return float(np.trapezoid(gaps, s) / np.trapezoid(f, s))
 
 
 # By hand
@@ -70,9 +70,9 @@ def test_one_score_by_hand() -> None:
 def test_the_bandwidth_by_hand() -> None:
     # .4 and .6 came: sd .1 with ddof 0. Three rows: .1 · 6^(−1/5). A vote of .5 at .4 and at .6 is the same.
     for y in ([1, 1, 0], [0.5, 0.5, 0]):
-        found = MixNMatchError()(View([0.4, 0.6, 0.9], y))
-        assert found.parts["bandwidth"] == pytest.approx(0.1 * 6**-0.2, rel=1e-12)
-        assert found.notes == ()
+        estimate = MixNMatchError()(View([0.4, 0.6, 0.9], y))
+        assert estimate.parts["bandwidth"] == pytest.approx(0.1 * 6**-0.2, rel=1e-12)
+        assert estimate.notes == ()
 
 
 def test_the_half_width_is_three_bandwidths() -> None:
@@ -99,9 +99,9 @@ def test_the_half_width_is_three_bandwidths() -> None:
     ],
 )
 def test_a_reference_number(key: str, name: str, order: int) -> None:
-    found = MixNMatchError(order)(view(name))
-    assert found.value == pytest.approx(golden()[key]["value"], rel=1e-10)
-    assert found.parts["bandwidth"] == pytest.approx(golden()[key]["bandwidth"], rel=1e-12)
+    estimate = MixNMatchError(order)(view(name))
+    assert estimate.value == pytest.approx(golden()[key]["value"], rel=1e-10)
+    assert estimate.parts["bandwidth"] == pytest.approx(golden()[key]["bandwidth"], rel=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2, 1.5])
@@ -121,8 +121,8 @@ def test_the_integral_is_that_of_direct_sums(n: int, slope: float, order: float)
 
 def drawn(shown: View, y: Array, error: MixNMatchError) -> Array:
     one = error.linear(shown)
-    w, wp = (np.bincount(one.index, each, one.size)[None] for each in (shown.w, shown.w * shown.p))
-    return one.statistic(w, wp, np.stack([np.bincount(one.index, shown.w * each, one.size) for each in y]))
+    w, wp = (np.bincount(one.index, weights, one.size)[None] for weights in (shown.w, shown.w * shown.p))
+    return one.statistic(w, wp, np.stack([np.bincount(one.index, shown.w * labels, one.size) for labels in y]))
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -133,9 +133,9 @@ def test_every_draw_makes_its_own_bandwidth(order: float) -> None:
     shown = View(p, p > 0.5)
     error = MixNMatchError(order)
     y = (rng.random((6, 300)) < p).astype(float)
-    again = np.array([error.value(shown.with_y(each)) for each in y])
-    assert drawn(shown, y, error) == pytest.approx(again, abs=3e-4)
-    widths = [error.linear(shown.with_y(each)).bandwidth for each in (*y, shown.y)]
+    values = np.array([error.value(shown.with_y(labels)) for labels in y])
+    assert drawn(shown, y, error) == pytest.approx(values, abs=3e-4)
+    widths = [error.linear(shown.with_y(labels)).bandwidth for labels in (*y, shown.y)]
     assert np.ptp(widths) > 0.003
 
 
@@ -164,21 +164,21 @@ def test_measured_with_interval_and_floor() -> None:
     p = rng.random(400)
     data = Predictions((rng.random(400) < p**2).astype(int), p)
     for order, truth in ((1, 1 / 6), (2, 1 / 30)):  # ∫p − p² and ∫(p − p²)²
-        found = measure(data, "kde_mixnmatch", order=order, resamples=200, rng=0)
-        assert found.interval is not None
-        assert found.interval.method == "noise-floor"
-        assert found.interval.low < truth < found.interval.high
-        assert found.noise_floor is not None
-        assert 0 < found.noise_floor < found.value
+        estimate = measure(data, "kde_mixnmatch", order=order, resamples=200, rng=0)
+        assert estimate.interval is not None
+        assert estimate.interval.method == "noise-floor"
+        assert estimate.interval.low < truth < estimate.interval.high
+        assert estimate.noise_floor is not None
+        assert 0 < estimate.noise_floor < estimate.value
 
 
 # Edges
 
 
 def test_where_nothing_came_the_error_is_what_was_said() -> None:
-    found = MixNMatchError()(View([0.2, 0.4], [0, 0]))
-    assert (found.value, found.parts) == (pytest.approx(0.3, rel=1e-14), {})
-    assert [note.code for note in found.notes] == ["TN117"]
+    estimate = MixNMatchError()(View([0.2, 0.4], [0, 0]))
+    assert (estimate.value, estimate.parts) == (pytest.approx(0.3, rel=1e-14), {})
+    assert [note.code for note in estimate.notes] == ["TN117"]
     assert MixNMatchError(2).value(View([0.2, 0.4], [0, 0], [1, 3])) == pytest.approx(0.13, rel=1e-14)
     shown = View([0.2, 0.4], [1, 0])
     assert drawn(shown, np.zeros((1, 2)), MixNMatchError())[0] == pytest.approx(0.3, abs=0.01)
@@ -230,8 +230,8 @@ def test_weights_are_what_they_are_worth() -> None:
     rows = View(np.repeat(p, w), np.repeat(y, w))
     # The bandwidth follows what the weights are worth; at one bandwidth the sums are those of repeated rows.
     widths = [MixNMatchError().parts(view)["bandwidth"] for view in (View(p, y, w), rows)]
-    worth = w.sum() ** 2 / (w**2).sum()
-    assert widths[0] / widths[1] == pytest.approx((w.sum() / worth) ** 0.2, rel=1e-12)
+    effective_n = w.sum() ** 2 / (w**2).sum()
+    assert widths[0] / widths[1] == pytest.approx((w.sum() / effective_n) ** 0.2, rel=1e-12)
     assert MixNMatchError().value(View(p, y, 5.0 * w)) == pytest.approx(
         MixNMatchError().value(View(p, y, w)), rel=1e-12
     )

@@ -111,15 +111,15 @@ def test_the_bandwidth_is_above_zero_where_most_predictions_are_equal() -> None:
 
 def test_the_bandwidth_of_many_rows_depends_on_neither_their_order_nor_that_of_the_classes() -> None:
     Q = RNG.dirichlet([0.3, 0.5, 1, 2], 2000).round(2)  # rounded: ties, and rows that are others with classes swapped
-    found = median_distance(view(Q))
+    bandwidth = median_distance(view(Q))
     order = RNG.permutation(len(Q))
-    assert median_distance(view(Q[order])) == found
+    assert median_distance(view(Q[order])) == bandwidth
     w = RNG.integers(1, 4, len(Q)).astype(float)
     assert median_distance(view(Q[order], w[order])) == median_distance(view(Q, w))
-    assert median_distance(view(Q, np.ones(len(Q)) * 7)) == found
+    assert median_distance(view(Q, np.ones(len(Q)) * 7)) == bandwidth
     # 1,000 of 2,000: the share of pairs below has a standard deviation of at most 2 · ½ / √1000 = .032, three are .1
     low, high = np.quantile(np.sqrt(apart(Q, Q, absolute=False)), [0.4, 0.6])
-    assert low <= found <= high
+    assert low <= bandwidth <= high
     assert low <= median_distance(view(Q[:, [2, 0, 3, 1]])) <= high
 
 

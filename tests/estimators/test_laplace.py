@@ -97,11 +97,13 @@ def test_all_pairs_one_by_one_give_the_same(bandwidth: float, seed: int) -> None
     assert MeanEmbeddingError(bandwidth, "unbiased").value(view) == pytest.approx(single, rel=1e-10, abs=1e-14)
     # The weighted form from its three sums: votes count for both sides.
     k = np.exp(-np.abs(np.subtract.outer(view.p, view.p)) / bandwidth)
-    came, not_came = w * view.y * (1 - view.p), w * (1 - view.y) * view.p
+    events, nonevents = w * view.y * (1 - view.p), w * (1 - view.y) * view.p
     m, others = (w * view.y).sum(), (w * (1 - view.y)).sum()
-    square = came @ k @ came / m**2 + not_came @ k @ not_came / others**2 - 2 * came @ k @ not_came / (m * others)
-    found = MeanEmbeddingError(bandwidth, "weighted").value(view)
-    assert found == pytest.approx(math.sqrt(max(square, 0)), rel=1e-10, abs=1e-9)
+    square = (
+        events @ k @ events / m**2 + nonevents @ k @ nonevents / others**2 - 2 * events @ k @ nonevents / (m * others)
+    )
+    value = MeanEmbeddingError(bandwidth, "weighted").value(view)
+    assert value == pytest.approx(math.sqrt(max(square, 0)), rel=1e-10, abs=1e-9)
 
 
 def test_the_unbiased_form_is_half_of_the_squared_kernel_error_of_two_columns() -> None:
@@ -136,9 +138,9 @@ def test_many_rows_do_not_depend_on_their_dtype(estimator: ScoredError, dtype: A
 def test_the_weighted_form_of_a_calibrated_model_is_not_zero_and_says_so() -> None:
     # All say .8 and 80 % came: the sides weigh .2 and .8 at one score, whose difference is .6.
     view = View([0.8] * 5, [1, 1, 1, 1, 0])
-    found = WEIGHTED(view)
-    assert float(found) == pytest.approx(0.6, rel=1e-14)
-    assert [note.code for note in found.notes] == ["TN121"]
+    estimate = WEIGHTED(view)
+    assert float(estimate) == pytest.approx(0.6, rel=1e-14)
+    assert [note.code for note in estimate.notes] == ["TN121"]
     assert float(MeanEmbeddingError()(view)) == pytest.approx(0, abs=1e-15)
     # Half came, as said: balanced sides are as calibrated ones should be.
     assert float(WEIGHTED(View([0.5, 0.5], [1, 0]))) == pytest.approx(0, abs=1e-15)
@@ -146,16 +148,16 @@ def test_the_weighted_form_of_a_calibrated_model_is_not_zero_and_says_so() -> No
 
 def test_a_side_that_never_came_is_no_perfect_score() -> None:
     # The official code gives 0, the best value there is. The other side alone is left: mean of 1 − p = .3.
-    found = WEIGHTED(View([0.7, 0.7], [1, 1]))
-    assert float(found) == pytest.approx(0.3, rel=1e-14)
-    assert [note.code for note in found.notes] == ["TN121", "TN122"]
+    estimate = WEIGHTED(View([0.7, 0.7], [1, 1]))
+    assert float(estimate) == pytest.approx(0.3, rel=1e-14)
+    assert [note.code for note in estimate.notes] == ["TN121", "TN122"]
     assert float(WEIGHTED(View([0.7, 0.7], [0, 0]))) == pytest.approx(0.7, rel=1e-14)
 
 
 def test_one_row_has_no_pair() -> None:
-    found = UNBIASED(View([0.3], [1]))
-    assert math.isnan(float(found))
-    assert [note.code for note in found.notes] == ["TN118", "TN155"]
+    estimate = UNBIASED(View([0.3], [1]))
+    assert math.isnan(float(estimate))
+    assert [note.code for note in estimate.notes] == ["TN118", "TN155"]
     assert float(LaplaceError()(View([0.3], [1]))) == pytest.approx(0.7, rel=1e-14)
 
 
@@ -203,18 +205,18 @@ def test_a_draw_costs_sums_and_is_the_value_of_its_rows(estimator: ScoredError) 
     )
     rows = rng.integers(0, n, (20, n))
     sums = [np.stack([np.bincount(one.index[r], x[r], one.size) for r in rows]) for x in (view.w, view.p, view.y)]
-    found = one.statistic(*(x.astype(float) for x in sums))
-    assert found == pytest.approx(np.array([estimator.value(view.take(r)) for r in rows]), rel=1e-10, abs=1e-12)
+    values = one.statistic(*(x.astype(float) for x in sums))
+    assert values == pytest.approx(np.array([estimator.value(view.take(r)) for r in rows]), rel=1e-10, abs=1e-12)
 
 
 # Settings, edges, the whole way
 
 
 @pytest.mark.parametrize("bandwidth", [0, -1.0, float("nan"), float("inf"), True, None, "median"])
-@pytest.mark.parametrize("member", [LaplaceError, MeanEmbeddingError])
-def test_a_bandwidth_that_is_none_is_refused(member: Any, bandwidth: Any) -> None:
+@pytest.mark.parametrize("estimator_type", [LaplaceError, MeanEmbeddingError])
+def test_a_bandwidth_that_is_none_is_refused(estimator_type: Any, bandwidth: Any) -> None:
     with refused("TO203", fix="bandwidth"):
-        member(bandwidth)
+        estimator_type(bandwidth)
 
 
 @pytest.mark.parametrize("form", ["plug-in", "unbiassed", None, 1])

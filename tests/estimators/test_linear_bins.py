@@ -31,8 +31,8 @@ def golden() -> dict[str, Any]:
 
 @cache
 def study() -> dict[str, Any]:
-    found: dict[str, Any] = reference.golden("posocco/golden.json")
-    return found
+    golden: dict[str, Any] = reference.golden("posocco/golden.json")
+    return golden
 
 
 def shares(error: LinearBinError, score: float) -> list[float]:
@@ -151,11 +151,11 @@ def test_all_four_estimators_of_the_study_on_all_its_sets(name: str) -> None:
     for estimator, (base, mapping) in NAMES.items():
         for count in COUNTS:
             key, bins = f"{estimator}[{count}]", count if count == "sqrt" else int(count)
-            whole, narrow = (LinearBinError(bins, base, low, mapping, "left") for low in (None, "1/K"))
+            wide, narrow = (LinearBinError(bins, base, low, mapping, "left") for low in (None, "1/K"))
             one, many = truth["confidence"][key], truth["classwise"][key]
             assert narrow.value(confidence[0]) == pytest.approx(one["plain_paper"], rel=1e-10), key
-            assert whole.value(confidence[0]) == pytest.approx(one["plain_paper_01"], rel=1e-10), key
-            total, parts = measured(whole, classes)
+            assert wide.value(confidence[0]) == pytest.approx(one["plain_paper_01"], rel=1e-10), key
+            total, parts = measured(wide, classes)
             assert total == pytest.approx(many["plain_paper"], rel=1e-10), key
             assert list(parts.values()) == pytest.approx(many["per_class_paper"], rel=1e-10), key
 
@@ -207,16 +207,16 @@ def test_the_noise_floor_is_that_of_the_shared_sums_and_below_the_unshared(base:
     omega[np.arange(2000), parts.bin] = 1 - parts.up
     omega[np.arange(2000), parts.bin + 1] += parts.up
     variance = (omega**2 * (p * (1 - p))[:, None]).sum(axis=0)
-    floor = (2 / np.pi) ** 0.5 * np.sqrt(variance).sum() / 2000
+    noise_floor = (2 / np.pi) ** 0.5 * np.sqrt(variance).sum() / 2000
     settings: dict[str, Any] = {"bins": 8, "partition": base, "resamples": 50}
     preds = Predictions(rng.random(2000) < p, p)
-    found = to.measure(preds, "ece_linear", **settings)
+    estimate = to.measure(preds, "ece_linear", **settings)
     standard_error = (2 * variance.sum()) ** 0.5 / 2000 / 999**0.5
-    assert found.noise_floor == pytest.approx(floor, rel=0.01, abs=4.5 * standard_error)
-    assert found.noise_floor is not None
+    assert estimate.noise_floor == pytest.approx(noise_floor, rel=0.01, abs=4.5 * standard_error)
+    assert estimate.noise_floor is not None
     binned = to.measure(preds, "ece", **settings)
     assert binned.noise_floor is not None
-    assert found.noise_floor < binned.noise_floor
+    assert estimate.noise_floor < binned.noise_floor
 
 
 def test_auto_is_the_square_root_below_a_hundred_rows_and_ten_from_there_on() -> None:
@@ -246,9 +246,9 @@ def test_draws_see_the_same_statistic_as_the_value(error: LinearBinError) -> Non
     drawn = np.stack([np.bincount(one.index, view.w * y, one.size) for y in other])
     values = one.statistic(w[None], wp[None], drawn)
     assert values == pytest.approx([error.value(view.with_y(y)) for y in other], rel=1e-10)
-    spread = one.spread(w[None], wp[None], wy[None], (w[None], wp[None], drawn))
-    assert spread is not None
-    assert (np.abs(values - one.value()) <= spread + 1e-12).all()  # a norm: the triangle inequality
+    norms = one.spread(w[None], wp[None], wy[None], (w[None], wp[None], drawn))
+    assert norms is not None
+    assert (np.abs(values - one.value()) <= norms + 1e-12).all()  # a norm: the triangle inequality
 
 
 def test_beyond_4096_scores_draws_are_nearly_and_the_value_exactly_right() -> None:
@@ -276,12 +276,12 @@ def test_cells_that_no_center_divides_give_the_number_of_their_rows() -> None:
 def test_the_façade_gives_interval_floor_and_settings() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(500)
-    found = to.measure(Predictions(rng.random(500) < p**2, p), "ece_linear", resamples=200)
-    assert found.interval is not None
-    assert found.interval.method == "residual-norm"
-    assert found.interval.low < found.value < found.interval.high
-    assert found.settings["partition"] == "uniform auto"
-    assert (found.settings["bins"], found.settings["mapping"]) == (10, "convex")
+    estimate = to.measure(Predictions(rng.random(500) < p**2, p), "ece_linear", resamples=200)
+    assert estimate.interval is not None
+    assert estimate.interval.method == "residual-norm"
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.settings["partition"] == "uniform auto"
+    assert (estimate.settings["bins"], estimate.settings["mapping"]) == (10, "convex")
     assert ESTIMATORS.make("ece_linear", {"bins": 5, "partition": "equal-mass", "range": "1/K"}) == LinearBinError(
         5, "equal-mass", "1/K"
     )

@@ -71,8 +71,8 @@ def area(view: View, weight: Callable[[float], float], nodes: int) -> float:
     edges = np.unique(np.r_[0.0, view.p, 1.0])
     total = 0.0
     for low, high in itertools.pairwise(edges):
-        for theta, each in zip((low + high) / 2 + (high - low) / 2 * x, (high - low) / 2 * g, strict=True):
-            total += each * weight(theta) * MurphyLoss(threshold=float(theta)).value(view)
+        for theta, quad_weight in zip((low + high) / 2 + (high - low) / 2 * x, (high - low) / 2 * g, strict=True):
+            total += quad_weight * weight(theta) * MurphyLoss(threshold=float(theta)).value(view)
     return total
 
 
@@ -95,13 +95,13 @@ def test_weighted_by_one_over_the_variance_the_area_is_log_loss(seed: int) -> No
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
 def test_no_other_prediction_is_better_on_average_than_the_truth(threshold: float) -> None:
     score = MurphyLoss(threshold=threshold)
-    said = np.linspace(0, 1, 101)
+    grid = np.linspace(0, 1, 101)
     for q in (0.05, 0.5, 0.8, 0.93):
-        costs = np.array([score.value(View([p], [q])) for p in said])  # the mean over votes that come with chance q
-        best = 2 * min(threshold * (1 - q), (1 - threshold) * q)
-        assert costs.min() == pytest.approx(best, abs=1e-12)
-        assert score.value(View([q], [q])) == pytest.approx(best, abs=1e-12)
-        assert score.expected(View([q], [0])) == pytest.approx(best, abs=1e-12)
+        costs = np.array([score.value(View([p], [q])) for p in grid])  # the mean over votes that come with chance q
+        lowest = 2 * min(threshold * (1 - q), (1 - threshold) * q)
+        assert costs.min() == pytest.approx(lowest, abs=1e-12)
+        assert score.value(View([q], [q])) == pytest.approx(lowest, abs=1e-12)
+        assert score.expected(View([q], [0])) == pytest.approx(lowest, abs=1e-12)
 
 
 def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
@@ -166,12 +166,12 @@ def test_the_facade_takes_the_threshold_and_gives_interval_and_floor() -> None:
     rng = np.random.default_rng(8)
     p = rng.random(400)
     preds = to.Predictions((rng.random(400) < p).astype(int), p)
-    found = to.measure(preds, "murphy_loss", threshold=0.2, resamples=200)
-    assert found.lens == "positive"
-    assert found.interval is not None
-    assert found.interval.low < found.value < found.interval.high
-    assert found.noise_floor == pytest.approx(np.mean(2 * np.minimum(0.2 * (1 - p), 0.8 * p)), rel=1e-12)
-    assert found.settings["threshold"] == 0.2
+    estimate = to.measure(preds, "murphy_loss", threshold=0.2, resamples=200)
+    assert estimate.lens == "positive"
+    assert estimate.interval is not None
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.noise_floor == pytest.approx(np.mean(2 * np.minimum(0.2 * (1 - p), 0.8 * p)), rel=1e-12)
+    assert estimate.settings["threshold"] == 0.2
     assert ESTIMATORS.make("murphy_loss", {"threshold": 0.2}) == MurphyLoss(threshold=0.2)
     assert math.isclose(to.measure(preds, "murphy_loss", lens="confidence", interval=None).value, found_error(preds))
 

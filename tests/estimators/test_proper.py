@@ -68,9 +68,9 @@ def test_two_classes_are_scored_once() -> None:
 @pytest.mark.parametrize("joint", [False, True])
 def test_the_score_of_sharp_and_right_predictions_keeps_its_digits(joint: bool) -> None:
     # p² − 2py + y loses all digits of (1 − p)² near p = 1, and can be negative.
-    off = 2.0**-30
-    view = View([[1 - off, off, 0.0]], [[1, 0, 0]]) if joint else View([1 - off], [1])
-    assert float(Brier()(view)) == pytest.approx((1 + joint) * off**2, rel=1e-12, abs=0)
+    epsilon = 2.0**-30
+    view = View([[1 - epsilon, epsilon, 0.0]], [[1, 0, 0]]) if joint else View([1 - epsilon], [1])
+    assert float(Brier()(view)) == pytest.approx((1 + joint) * epsilon**2, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("joint", [False, True])
@@ -126,10 +126,10 @@ def test_a_row_of_weight_zero_is_no_evidence() -> None:
     assert answer.n == 1
 
 
-@pytest.mark.parametrize("floor", [-0.1, 1.0, float("nan"), "0.1"])
-def test_a_floor_that_is_none_is_refused(floor: Any) -> None:
-    with refused("TO203", repr(floor)):
-        LogLoss(floor)
+@pytest.mark.parametrize("min_prob", [-0.1, 1.0, float("nan"), "0.1"])
+def test_a_floor_that_is_none_is_refused(min_prob: Any) -> None:
+    with refused("TO203", repr(min_prob)):
+        LogLoss(min_prob)
 
 
 def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
@@ -148,8 +148,8 @@ def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
 def test_the_best_constant_is_the_rate() -> None:
     y = np.arange(10) < 3
     for score in SCORES:
-        said = [float(score(View(np.full(10, p), y))) for p in (0.2, 0.25, 0.3, 0.35, 0.4)]
-        assert int(np.argmin(said)) == 2
+        losses = [float(score(View(np.full(10, p), y))) for p in (0.2, 0.25, 0.3, 0.35, 0.4)]
+        assert int(np.argmin(losses)) == 2
 
 
 # Spherical and ranked
@@ -204,11 +204,11 @@ def test_only_the_order_of_classes_counts_and_not_its_direction() -> None:
 @pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
 def test_sharp_and_right_keeps_its_digits(score: Any) -> None:
     # 1 − p/‖p‖ is 0 in double precision for p = 1 − 1e-9, where the score is q²/(‖p‖(‖p‖ + p)) = 5e-19
-    off = 2.0**-30
-    once = {"spherical": off**2 / 2, "rps": off**2}[score.name]
-    assert float(score(View([[off, 1 - off, 0.0]], [[0, 1, 0]]))) == pytest.approx(once, rel=1e-8, abs=0)
-    assert float(score(View([1 - off], [1]))) == pytest.approx(once, rel=1e-8, abs=0)
-    assert float(score(View([off], [0]))) == pytest.approx(once, rel=1e-8, abs=0)
+    epsilon = 2.0**-30
+    once = {"spherical": epsilon**2 / 2, "rps": epsilon**2}[score.name]
+    assert float(score(View([[epsilon, 1 - epsilon, 0.0]], [[0, 1, 0]]))) == pytest.approx(once, rel=1e-8, abs=0)
+    assert float(score(View([1 - epsilon], [1]))) == pytest.approx(once, rel=1e-8, abs=0)
+    assert float(score(View([epsilon], [0]))) == pytest.approx(once, rel=1e-8, abs=0)
 
 
 @pytest.mark.parametrize("score", [Spherical(), RankedProbability(normalize=True)], ids=["spherical", "rps"])
@@ -232,10 +232,10 @@ def test_half_precision_is_summed_in_double(score: Any) -> None:
     rng = np.random.default_rng(7)
     P = np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125]], np.float16)[rng.integers(0, 2, 70_000)]
     y = np.eye(3)[rng.integers(0, 3, 70_000)]
-    for said, seen in ((P, y), (P[:, 1], y[:, 1])):
-        exact = score.value(View(said.astype(np.float64), seen))
-        assert score.value(View(said, seen)) == exact > 0.1
-        assert score.expected(View(said, seen)) == score.expected(View(said.astype(np.float64), seen))
+    for predicted, observed in ((P, y), (P[:, 1], y[:, 1])):
+        exact = score.value(View(predicted.astype(np.float64), observed))
+        assert score.value(View(predicted, observed)) == exact > 0.1
+        assert score.expected(View(predicted, observed)) == score.expected(View(predicted.astype(np.float64), observed))
 
 
 @pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
@@ -245,10 +245,10 @@ def test_cells_do_not_pretend_to_know_a_score_of_rows(score: Any) -> None:
         score(rows.pool(np.arange(20) % 4, 4))
 
 
-@pytest.mark.parametrize("asked", ["yes", 1, None])
-def test_a_convention_that_is_none_is_refused(asked: Any) -> None:
-    with refused("TO203", repr(asked)):
-        RankedProbability(normalize=asked)
+@pytest.mark.parametrize("normalize", ["yes", 1, None])
+def test_a_convention_that_is_none_is_refused(normalize: Any) -> None:
+    with refused("TO203", repr(normalize)):
+        RankedProbability(normalize=normalize)
 
 
 def test_the_convention_is_read_back() -> None:
@@ -261,10 +261,10 @@ def test_the_facade_gives_an_interval_around_the_score_and_its_exact_floor(name:
     rng = np.random.default_rng(8)
     P = rng.dirichlet([1, 1, 1], 300)
     y = (rng.random(300)[:, None] > P.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    found = to.measure(to.Predictions(y, P), name, resamples=200)
-    assert found.lens == "canonical"
-    assert found.interval is not None
-    assert found.interval.method == "bca"
-    assert found.interval.low < found.value < found.interval.high
-    assert found.noise_floor == pytest.approx(ESTIMATORS.make(name, {}).expected(View(P, P)), rel=1e-12)
-    assert found.debiased is None
+    estimate = to.measure(to.Predictions(y, P), name, resamples=200)
+    assert estimate.lens == "canonical"
+    assert estimate.interval is not None
+    assert estimate.interval.method == "bca"
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.noise_floor == pytest.approx(ESTIMATORS.make(name, {}).expected(View(P, P)), rel=1e-12)
+    assert estimate.debiased is None

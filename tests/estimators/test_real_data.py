@@ -28,28 +28,28 @@ def arrays(name: str) -> dict[str, Array]:
 
 
 def logits(name: str, split: str = "test", labels: str | None = None) -> Predictions:
-    held = arrays(f"{name}.npz")
-    return Predictions.from_logits(held[labels or f"labels_{split}"], held[f"logits_{split}"])
+    dataset = arrays(f"{name}.npz")
+    return Predictions.from_logits(dataset[labels or f"labels_{split}"], dataset[f"logits_{split}"])
 
 
 def column(name: str, y: str, p: str) -> Predictions:
-    held = arrays(f"{name}.parquet")
-    return Predictions(held[y], held[p])
+    dataset = arrays(f"{name}.parquet")
+    return Predictions(dataset[y], dataset[p])
 
 
 def tcal(net: str) -> Predictions:
-    held = arrays("tcal_imagenet_top1.npz")
-    return Predictions.from_confidence(held[f"conf_{net}"], held[f"correct_{net}"])
+    dataset = arrays("tcal_imagenet_top1.npz")
+    return Predictions.from_confidence(dataset[f"conf_{net}"], dataset[f"correct_{net}"])
 
 
 def soccer() -> Predictions:
-    held = arrays("fte_soccer.parquet")
-    return Predictions(held["label"], np.stack([held[c] for c in ("prob1", "probtie", "prob2")], axis=1))
+    dataset = arrays("fte_soccer.parquet")
+    return Predictions(dataset["label"], np.stack([dataset[c] for c in ("prob1", "probtie", "prob2")], axis=1))
 
 
 def plain(name: str, probs: str) -> Predictions:
-    held = arrays(f"{name}.npz")
-    return Predictions(held["labels"], held[probs])
+    dataset = arrays(f"{name}.npz")
+    return Predictions(dataset["labels"], dataset[probs])
 
 
 # The table of shared data/README.md: accuracy and ECE15 as printed there (binary tables: of the positive class).
@@ -104,12 +104,12 @@ def test_the_printed_accuracy_and_ece(name: str) -> None:
 
 
 def test_the_four_nets_lie_in_the_printed_range() -> None:
-    held = arrays("widmann_cifar10_4nets.npz")
-    every = [Predictions(held["labels"], held[key]) for key in held if key.startswith("probs_")]
+    dataset = arrays("widmann_cifar10_4nets.npz")
+    every = [Predictions(dataset["labels"], dataset[key]) for key in dataset if key.startswith("probs_")]
     ece = [float(BinnedError()(as_lens("confidence").views(preds)[0])) for preds in every]
     assert len(every) == 4
     assert all(0.885 <= accuracy(preds) <= 0.937 for preds in every)
-    assert all(0.0137 <= each <= 0.0659 for each in ece)
+    assert all(0.0137 <= value <= 0.0659 for value in ece)
 
 
 @pytest.mark.parametrize("net", ["densenet121", "resnet18"])
@@ -129,10 +129,10 @@ def test_heavy_ties_and_exact_zeros_are_pooled_whole_in_real_data() -> None:
     # adult_rf_predictions: 101 distinct scores, a third exact 0 or 1; row order must not matter to any digit pattern
     from trueodds.problem.partition import EqualMass
 
-    held = arrays("adult_rf_predictions.parquet")
-    order = np.random.default_rng(0).permutation(len(held["y"]))
-    (a,) = as_lens("positive").views(Predictions(held["y"], held["p"]))
-    (b,) = as_lens("positive").views(Predictions(held["y"][order], held["p"][order]))
+    dataset = arrays("adult_rf_predictions.parquet")
+    order = np.random.default_rng(0).permutation(len(dataset["y"]))
+    (a,) = as_lens("positive").views(Predictions(dataset["y"], dataset["p"]))
+    (b,) = as_lens("positive").views(Predictions(dataset["y"][order], dataset["p"][order]))
     for bins in (10, 15, 50):
         estimator = BinnedError(EqualMass(bins))
         assert float(estimator(a)) == pytest.approx(float(estimator(b)), rel=1e-12)

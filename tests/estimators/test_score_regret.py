@@ -20,14 +20,14 @@ from trueodds.problem.view import View
 def test_halves_by_hand() -> None:
     # The first half has one of two, so the judge says .5; the second said .9 and came once in two:
     # (.81 + .01)/2 − .25 = .16.
-    judged = np.random.default_rng(0).permutation(4) % 2 == 1
+    out_of_fold = np.random.default_rng(0).permutation(4) % 2 == 1
     y = np.empty(4)
-    y[judged], y[~judged] = [0, 1], [0, 1]
-    found = ScoreRegret(score="brier", calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
-    assert found == pytest.approx(0.16, rel=1e-12)
+    y[out_of_fold], y[~out_of_fold] = [0, 1], [0, 1]
+    value = ScoreRegret(score="brier", calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
+    assert value == pytest.approx(0.16, rel=1e-12)
     # In nats, with 1/5 of the uniform mixed in: .9 becomes .82, .5 stays.
-    found = ScoreRegret(calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
-    assert found == pytest.approx(-np.log(0.82 * 0.18) / 2 - np.log(2), rel=1e-12)
+    value = ScoreRegret(calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
+    assert value == pytest.approx(-np.log(0.82 * 0.18) / 2 - np.log(2), rel=1e-12)
 
 
 @pytest.mark.parametrize("score", ["log_loss", "brier"])
@@ -46,13 +46,13 @@ def test_it_is_at_most_what_the_truth_would_win() -> None:
     # True rate p², so the Brier score loses E(p − p²)² = 1/30; 4,000 terms of size at most 1, so 4/√4000 is far out.
     rng = np.random.default_rng(5)
     p = rng.random(4000)
-    found = ScoreRegret(score="brier").value(View(p, rng.random(4000) < p**2))
-    assert 1 / 30 - 4 * 0.25 * 4000**-0.5 < found < 1 / 30 + 4 * 0.25 * 4000**-0.5
+    value = ScoreRegret(score="brier").value(View(p, rng.random(4000) < p**2))
+    assert 1 / 30 - 4 * 0.25 * 4000**-0.5 < value < 1 / 30 + 4 * 0.25 * 4000**-0.5
 
 
 def test_an_impossible_outcome_costs_a_finite_sum() -> None:
-    found = ScoreRegret().value(View([0.0, 1.0, 0.5, 0.2], [1, 0, 1, 0]))
-    assert np.isfinite(found)
+    value = ScoreRegret().value(View([0.0, 1.0, 0.5, 0.2], [1, 0, 1, 0]))
+    assert np.isfinite(value)
 
 
 def test_by_name_a_score_takes_the_place_of_the_distance() -> None:
@@ -67,8 +67,8 @@ def test_measured_it_has_an_interval_and_says_what_it_bounds() -> None:
     rng = np.random.default_rng(6)
     P = rng.dirichlet([1, 1, 1], 500)
     preds = Predictions(P.argmax(axis=1), P)  # far too unsure
-    found = to.measure(preds, "cross_fitted", score="log_loss", resamples=200)
-    assert found.lens == "canonical"
-    assert found.settings["calibrator"] == "temperature"
-    assert found.interval.low > 0
-    assert {"TN135", "TN139"} <= {note.code for note in found.notes}
+    estimate = to.measure(preds, "cross_fitted", score="log_loss", resamples=200)
+    assert estimate.lens == "canonical"
+    assert estimate.settings["calibrator"] == "temperature"
+    assert estimate.interval.low > 0
+    assert {"TN135", "TN139"} <= {note.code for note in estimate.notes}

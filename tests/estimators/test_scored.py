@@ -35,15 +35,15 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     # at most the three residuals of one group, 3/n, on either side.
     p, y = many()
     preds = Predictions(y.astype(int), p)
-    asked = Asked.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
-    (grouped,) = null_draws(preds, [asked], 49, np.random.default_rng(1))
+    estimand = Asked.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
+    (grouped,) = null_draws(preds, [estimand], 49, np.random.default_rng(1))
     key = np.random.default_rng(1)
     from trueodds.core.kernels import draws
     from trueodds.core.rng import stream_key
 
     labels = draws.labels(preds.P, stream_key(key), 0, 49)
-    exact = [asked.estimator.value(View(p, label.astype(float))) for label in labels]
-    (_, one) = asked.values, asked.linear[0]
+    exact = [estimand.estimator.value(View(p, label.astype(float))) for label in labels]
+    (_, one) = estimand.values, estimand.linear[0]
     assert np.abs(grouped[0] - one._apart - exact).max() <= 3 / len(p) + 1e-12
     assert abs(one._apart) <= 3 / len(p)
 
@@ -53,5 +53,5 @@ def test_a_ratio_below_its_best_surprises_as_much_as_one_above() -> None:
     p = rng.uniform(0.3, 0.7, 800)
     for share in (0.8, 1.2):
         preds = Predictions((rng.random(800) < share * p).astype(int), p)
-        found = verdict_of(preds, "consistency", statistic="o_e", resamples=199)
-        assert found.pvalue == pytest.approx(1 / 200)
+        verdict = verdict_of(preds, "consistency", statistic="o_e", resamples=199)
+        assert verdict.pvalue == pytest.approx(1 / 200)

@@ -96,8 +96,8 @@ def test_every_kernel_and_form_of_the_anchors(name: str, key: str, kernel: str, 
     assert skce(**settings).value(view) == pytest.approx(truth["unbiased"], rel=1e-10)
     assert skce("biased", **settings).value(view) == pytest.approx(truth["biased"], rel=1e-10)
     for size, block in truth["block"].items():
-        found = skce("block", block_size=int(size), **settings).value(view)
-        assert found == pytest.approx(block["estimate"], rel=1e-10), size
+        value = skce("block", block_size=int(size), **settings).value(view)
+        assert value == pytest.approx(block["estimate"], rel=1e-10), size
 
 
 @pytest.mark.reference
@@ -197,11 +197,11 @@ def test_a_redraw_is_the_value_with_other_labels(make: Any, form: str) -> None:
     view = View(view.p, view.y, rng.integers(0, 3, 60).astype(float))
     estimator = skce(form, block_size=9)
     linear = estimator.linear(view)
-    kept = linear.rows
+    kernel_rows = linear.rows
     y = np.stack([rng.permutation(view.y) for _ in range(8)])
     w = view.w if view.y.ndim == 1 else view.w[:, None]
-    found = linear.statistic(view.w[None, kept], (w * view.p)[None, kept], (w * y)[:, kept])
-    assert np.allclose(found, [estimator.value(view.with_y(one)) for one in y], rtol=1e-12, atol=1e-15)
+    values = linear.statistic(view.w[None, kernel_rows], (w * view.p)[None, kernel_rows], (w * y)[:, kernel_rows])
+    assert np.allclose(values, [estimator.value(view.with_y(one)) for one in y], rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("make", [rows, scores])
@@ -241,10 +241,10 @@ def test_whole_blocks_are_drawn() -> None:
     own = estimator.resampled((view,), 4000, np.random.default_rng(0))
     assert own is not None
     assert own[1] == "blocks"
-    each = estimator.linear(view).forms.by_block() / 90
-    assert abs(own[0].mean() - each.mean()) < 4 * own[0].std() / math.sqrt(4000)
+    block_values = estimator.linear(view).forms.by_block() / 90
+    assert abs(own[0].mean() - block_values.mean()) < 4 * own[0].std() / math.sqrt(4000)
     # A standard deviation from 4,000 draws is right to 1/√8000 = 1.1 %; four of those
-    assert own[0].std() == pytest.approx(each.std() / math.sqrt(10), rel=0.045)
+    assert own[0].std() == pytest.approx(block_values.std() / math.sqrt(10), rel=0.045)
     assert estimator.plug_in(view) == estimator.value(view)
 
 
@@ -274,9 +274,9 @@ def test_one_row_has_no_pairs() -> None:
         assert estimate.to_dict()["value"] is None
     assert skce("biased").value(View([0.7], [1.0])) == pytest.approx(2 * 0.3**2, rel=1e-13)
     assert not skce("biased")(View([0.7], [1.0])).notes
-    whole = to.measure(Predictions([1, 0], [0.7, 0.2], weight=[1, 0]), "skce")
-    assert math.isnan(whole.value)
-    assert whole.interval is None
+    zero_weighted = to.measure(Predictions([1, 0], [0.7, 0.2], weight=[1, 0]), "skce")
+    assert math.isnan(zero_weighted.value)
+    assert zero_weighted.interval is None
 
 
 def test_float16_is_widened_before_anything_is_subtracted() -> None:
@@ -295,8 +295,8 @@ def test_a_thousand_classes_and_thirty_rows_give_a_number() -> None:
 
 def test_auto_compares_all_pairs_while_it_can() -> None:
     auto = SquaredKernelError(bandwidth=1.0)
-    few, many, line = rows(5000), rows(5001), scores(5001)
-    assert auto.said(few)["form"] == "unbiased"
+    small, many, line = rows(5000), rows(5001), scores(5001)
+    assert auto.said(small)["form"] == "unbiased"
     assert auto.said(many) == {"form": "block", "kernel": "exponential", "bandwidth": 1.0, "block_size": 50}
     assert [note.code for note in auto.notes(many)] == ["TN119"]
     assert auto.said(line)["form"] == "unbiased"  # no matrix is needed there

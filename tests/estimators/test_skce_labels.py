@@ -30,9 +30,9 @@ def table(n: int, sharp: float = 1.0, k: int = 4, seed: int = 0) -> tuple[Array,
 
 def by_residuals(linear: Any, view: View, labels: Array) -> Array:
     """Draw by draw from sums, as any draws are read."""
-    kept, w = linear.rows, view.w[:, None]
+    rows, w = linear.rows, view.w[:, None]
     y = np.eye(view.p.shape[1])[labels.T]
-    return linear.statistic(view.w[None, kept], (w * view.p)[None, kept], (w * y)[:, kept])
+    return linear.statistic(view.w[None, rows], (w * view.p)[None, rows], (w * y)[:, rows])
 
 
 @pytest.mark.parametrize("sharp", [1.0, 0.03])  # with sharp rows most labels never move
@@ -45,8 +45,8 @@ def test_they_are_the_errors_of_their_residuals(form: str, weighted: bool, sharp
     linear = SquaredKernelError(form=form, block_size=40).linear(view)
     labels = by_row(P, 5, 0, 12)
     assert linear.of_labels is not None
-    found, truth = linear.of_labels(labels), by_residuals(linear, view, labels)
-    np.testing.assert_allclose(found, truth, rtol=1e-12, atol=ROUNDED)
+    values, truth = linear.of_labels(labels), by_residuals(linear, view, labels)
+    np.testing.assert_allclose(values, truth, rtol=1e-12, atol=ROUNDED)
 
 
 def test_the_labels_that_came_tie_with_themselves_to_the_last_bit() -> None:
@@ -55,8 +55,8 @@ def test_the_labels_that_came_tie_with_themselves_to_the_last_bit() -> None:
     P = np.round(P, 9) / np.round(P, 9).sum(axis=1, keepdims=True)
     linear = SquaredKernelError(bandwidth=1.0).linear(View(P, np.eye(4)[y]))
     assert linear.of_labels is not None
-    found = linear.of_labels(np.repeat(y[:, None], 3, axis=1).astype(np.uint8))
-    assert found.tolist() == [linear.value()] * 3
+    values = linear.of_labels(np.repeat(y[:, None], 3, axis=1).astype(np.uint8))
+    assert values.tolist() == [linear.value()] * 3
 
 
 def test_sure_and_right_predictions_are_no_surprise() -> None:
@@ -71,15 +71,17 @@ def test_one_set_of_labels_serves_every_way_of_reading_it(lens: str) -> None:
     y, P = table(80)
     preds = to.Predictions(y, P)
     estimator = SquaredKernelError()
-    asked = Asked(estimator, as_lens(lens), as_lens(lens).views(preds))
-    (view,) = asked.views
-    (found,) = null_draws(preds, [asked], 7, np.random.default_rng(3))
+    estimand = Asked(estimator, as_lens(lens), as_lens(lens).views(preds))
+    (view,) = estimand.views
+    (fast,) = null_draws(preds, [estimand], 7, np.random.default_rng(3))
     # A kernel given as a function is read from sums.
     width = estimator.linear(view).kernel.bandwidth
-    given = SquaredKernelError(kernel=lambda A, B: np.exp(-np.sqrt(((A[:, None] - B[None]) ** 2).sum(axis=2)) / width))
-    assert given.linear(view).of_labels is None
-    (slow,) = null_draws(preds, [Asked(given, asked.lens, asked.views)], 7, np.random.default_rng(3))
-    np.testing.assert_allclose(found, slow, rtol=1e-12, atol=ROUNDED)
+    callable_kernel = SquaredKernelError(
+        kernel=lambda A, B: np.exp(-np.sqrt(((A[:, None] - B[None]) ** 2).sum(axis=2)) / width)
+    )
+    assert callable_kernel.linear(view).of_labels is None
+    (slow,) = null_draws(preds, [Asked(callable_kernel, estimand.lens, estimand.views)], 7, np.random.default_rng(3))
+    np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=ROUNDED)
 
 
 def test_fractional_outcomes_and_scores_are_read_from_sums() -> None:
@@ -91,10 +93,10 @@ def test_fractional_outcomes_and_scores_are_read_from_sums() -> None:
 def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     y, P = table(50)
     preds, lens = to.Predictions(y, P), as_lens("canonical")
-    asked = Asked(SquaredKernelError(), lens, lens.views(preds))
-    told: list[float] = []
-    (whole,) = null_draws(preds, [asked], 10, np.random.default_rng(0))
+    estimand = Asked(SquaredKernelError(), lens, lens.views(preds))
+    fractions: list[float] = []
+    (full,) = null_draws(preds, [estimand], 10, np.random.default_rng(0))
     monkeypatch.setattr("trueodds.inference.redraw.LABELS_HELD", 50 * 4)
-    (parts,) = null_draws(preds, [asked], 10, np.random.default_rng(0), progress=told.append)
-    np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-15)
-    assert told == [0.4, 0.8, 1.0]
+    (parts,) = null_draws(preds, [estimand], 10, np.random.default_rng(0), progress=fractions.append)
+    np.testing.assert_allclose(parts, full, rtol=1e-12, atol=1e-15)
+    assert fractions == [0.4, 0.8, 1.0]

@@ -33,9 +33,9 @@ def plain(view: View, sigma: float, cells: int = 40_000) -> float:
     """N_σ row by row and image by image on a fine grid, nothing transformed."""
     t = np.linspace(0, 1, cells + 1)
     curve = np.zeros(cells + 1)
-    reach = math.ceil(5 * sigma) + 1
+    radius = math.ceil(5 * sigma) + 1
     for p, y, w in zip(view.p, view.y, view.w, strict=True):
-        for image in (2 * j + side * p for j in range(-reach, reach + 1) for side in (1, -1)):
+        for image in (2 * j + side * p for j in range(-radius, radius + 1) for side in (1, -1)):
             near = np.abs(t - image) < 9 * sigma
             curve[near] += w * (y - p) * np.exp(-0.5 * ((t[near] - image) / sigma) ** 2)
     size = np.abs(curve) / (sigma * math.sqrt(2 * math.pi) * view.total)
@@ -82,9 +82,9 @@ def test_scores_that_fill_little_of_the_line_are_measured_as_finely(side: int) -
     view = View(abs(side - p), abs(side - y), w)
     for sigma in (2e-3, 0.02):
         assert SmoothError(sigma).value(view) == pytest.approx(plain(view, sigma, 100_000), abs=2e-7)
-    found = SmoothError().value(view)
-    assert 2e-3 < found < np.abs(w * (y - p)).sum() / w.sum()  # neither of one sign nor too narrow to cancel
-    assert found == pytest.approx(plain(view, found, 100_000), abs=2e-7)
+    value = SmoothError().value(view)
+    assert 2e-3 < value < np.abs(w * (y - p)).sum() / w.sum()  # neither of one sign nor too narrow to cancel
+    assert value == pytest.approx(plain(view, value, 100_000), abs=2e-7)
 
 
 def test_weights_are_rows() -> None:
@@ -115,8 +115,8 @@ def test_a_reference_number(key: str, name: str, bandwidth: float | str) -> None
 @pytest.mark.parametrize("name", ["c", "b"])
 def test_the_fixed_point_is_the_reference_bandwidth(name: str) -> None:
     key = "c.smece" if name == "c" else "b_conf.smece"
-    found = SmoothError()(view_of(name)).parts["bandwidth"]
-    assert found == pytest.approx(reference.estimators()[key]["sigma_star"], abs=1e-6)
+    bandwidth = SmoothError()(view_of(name)).parts["bandwidth"]
+    assert bandwidth == pytest.approx(reference.estimators()[key]["sigma_star"], abs=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [0.003, 0.02, 0.1, 0.3, 0.8])
@@ -135,8 +135,8 @@ def test_the_value_is_the_smoothed_error_at_the_bandwidth_it_found() -> None:
     rng = np.random.default_rng(4)
     for n in (5, 60, 3000):
         view = drawn(rng, n)
-        found = SmoothError()(view)
-        assert SmoothError(found.parts["bandwidth"]).value(view) == pytest.approx(found.value, abs=2e-7)
+        estimate = SmoothError()(view)
+        assert SmoothError(estimate.parts["bandwidth"]).value(view) == pytest.approx(estimate.value, abs=2e-7)
 
 
 def test_wider_smoothing_cancels_more_and_the_mean_gap_never_cancels() -> None:
@@ -144,9 +144,9 @@ def test_wider_smoothing_cancels_more_and_the_mean_gap_never_cancels() -> None:
     for _ in range(30):
         view = drawn(rng, int(rng.integers(1, 50)))
         values = [SmoothError(sigma).value(view) for sigma in (1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)]
-        gap, apart = abs((view.y - view.p).mean()), np.abs(view.y - view.p).mean()
-        assert all(a >= b - 1e-7 for a, b in zip([apart, *values], [*values, gap], strict=True))
-        assert gap - 1e-12 <= SmoothError().value(view) <= apart + 1e-12
+        gap, mean_absolute = abs((view.y - view.p).mean()), np.abs(view.y - view.p).mean()
+        assert all(a >= b - 1e-7 for a, b in zip([mean_absolute, *values], [*values, gap], strict=True))
+        assert gap - 1e-12 <= SmoothError().value(view) <= mean_absolute + 1e-12
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", 0.07])
@@ -178,12 +178,12 @@ def test_a_draw_does_not_depend_on_the_draws_beside_it(n: int) -> None:
     one = SmoothError().linear(view)
     assert one is not None
     w, wp = (np.bincount(one.index, x, one.size) for x in (view.w, view.p))
-    seen = np.stack([view.y, *((rng.random((40, n)) < view.p) * 1.0), 1 - view.y])
-    wy = np.stack([np.bincount(one.index, y, one.size) for y in seen])
-    together = one.statistic(w[None], wp[None], wy)
-    apart = [SmoothError().value(view.with_y(y)) for y in seen]
-    assert together == pytest.approx(np.array(apart), rel=1e-10)
-    assert together[0] == pytest.approx(one.value(), rel=1e-10)
+    labels = np.stack([view.y, *((rng.random((40, n)) < view.p) * 1.0), 1 - view.y])
+    wy = np.stack([np.bincount(one.index, y, one.size) for y in labels])
+    values = one.statistic(w[None], wp[None], wy)
+    separate = [SmoothError().value(view.with_y(y)) for y in labels]
+    assert values == pytest.approx(np.array(separate), rel=1e-10)
+    assert values[0] == pytest.approx(one.value(), rel=1e-10)
 
 
 def test_draws_of_many_scores_pool_neighbors_only() -> None:
@@ -211,20 +211,20 @@ def test_the_mean_of_a_calibrated_model_at_a_fixed_bandwidth() -> None:
     images = np.concatenate([2 * j + side * p for j in (-1, 0, 1) for side in (1, -1)]).reshape(6, n)
     kernel = np.exp(-0.5 * ((t[:, None, None] - images) / sigma) ** 2).sum(axis=1) / (sigma * math.sqrt(2 * math.pi))
     sd = np.sqrt((kernel**2 * p * (1 - p)).sum(axis=1)) / n
-    floor = math.sqrt(2 / math.pi) * sd.mean()
-    found = [SmoothError(sigma).value(View(p, (rng.random(n) < p) * 1.0)) for _ in range(draws)]
-    assert np.mean(found) == pytest.approx(floor, abs=4.5 * np.std(found) / draws**0.5 + 1e-3 * floor)
+    noise_floor = math.sqrt(2 / math.pi) * sd.mean()
+    values = [SmoothError(sigma).value(View(p, (rng.random(n) < p) * 1.0)) for _ in range(draws)]
+    assert np.mean(values) == pytest.approx(noise_floor, abs=4.5 * np.std(values) / draws**0.5 + 1e-3 * noise_floor)
     # At the fixed point, by Jensen, below (2/π · mean v / (2 √π n))^(1/3), the .56 (v/n)^(1/3) of the docstring.
-    most = (2 / math.pi * (p * (1 - p)).mean() / (2 * math.sqrt(math.pi) * n)) ** (1 / 3)
+    upper_bound = (2 / math.pi * (p * (1 - p)).mean() / (2 * math.sqrt(math.pi) * n)) ** (1 / 3)
     auto = [SmoothError().value(View(p, (rng.random(n) < p) * 1.0)) for _ in range(draws)]
-    assert 0.8 * most < np.mean(auto) < most + 4.5 * np.std(auto) / draws**0.5
+    assert 0.8 * upper_bound < np.mean(auto) < upper_bound + 4.5 * np.std(auto) / draws**0.5
 
 
 def test_a_known_error_is_found() -> None:
     # All outcomes come at p + .1: the truth is .1 at any bandwidth, and at n = 20,000 nothing cancels.
     rng = np.random.default_rng(10)
-    found = [SmoothError().value(drawn(rng, 20_000, 0.1)) for _ in range(20)]
-    assert np.mean(found) == pytest.approx(0.1, abs=4.5 * np.std(found) / 20**0.5)
+    values = [SmoothError().value(drawn(rng, 20_000, 0.1)) for _ in range(20)]
+    assert np.mean(values) == pytest.approx(0.1, abs=4.5 * np.std(values) / 20**0.5)
 
 
 # Peers' faults and edges
@@ -249,8 +249,8 @@ def test_the_worst_data_give_the_number_that_belongs_to_them() -> None:
     assert float(SmoothError()(View([0.3], [1]))) == pytest.approx(0.7, rel=1e-12)
     assert float(SmoothError()(View([1.0, 1.0], [0, 0]))) == pytest.approx(1, rel=1e-12)  # all wrong, said for sure
     assert float(SmoothError()(View([0.2, 0.9], [1, 0], [1, 0]))) == pytest.approx(0.8, rel=1e-12)
-    over = np.float32(1) + np.finfo(np.float32).eps  # kept as it is, beyond the last node
-    assert float(SmoothError()(View(np.array([over]), [0]))) == pytest.approx(1, abs=1e-6)
+    above_one = np.float32(1) + np.finfo(np.float32).eps  # kept as it is, beyond the last node
+    assert float(SmoothError()(View(np.array([above_one]), [0]))) == pytest.approx(1, abs=1e-6)
     # Everything wrong at both ends: ±.5 at 0 and at 1 cancel only in the long waves of a wide Gaussian.
     ends = SmoothError()(View([0.0, 1.0], [1, 0]))
     assert ends.value == pytest.approx(plain(View([0.0, 1.0], [1, 0]), ends.value), abs=1e-6)
@@ -282,14 +282,14 @@ def test_a_vector_per_row_is_refused() -> None:
 def test_the_answer_has_interval_floor_and_bandwidth() -> None:
     rng = np.random.default_rng(13)
     p = rng.random(400)
-    found = measure(Predictions((rng.random(400) < p**2).astype(int), p), "smece", rng=0)
+    estimate = measure(Predictions((rng.random(400) < p**2).astype(int), p), "smece", rng=0)
     assert ESTIMATORS.make("smece", {"bandwidth": 0.05}) == SmoothError(0.05)
-    assert found.settings["bandwidth"] == "auto"
-    assert found.parts["bandwidth"] == pytest.approx(found.value, rel=1e-9)
-    assert found.interval is not None
-    assert found.noise_floor is not None
-    assert (found.interval.method, found.noise_floor < found.value) == ("residual-norm", True)
-    assert found.interval.low < 1 / 6 < found.interval.high  # E(p − p²): all true residuals have one sign
+    assert estimate.settings["bandwidth"] == "auto"
+    assert estimate.parts["bandwidth"] == pytest.approx(estimate.value, rel=1e-9)
+    assert estimate.interval is not None
+    assert estimate.noise_floor is not None
+    assert (estimate.interval.method, estimate.noise_floor < estimate.value) == ("residual-norm", True)
+    assert estimate.interval.low < 1 / 6 < estimate.interval.high  # E(p − p²): all true residuals have one sign
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -45,14 +45,14 @@ def sweep_bin_by_bin(view: View, base: str, order: float) -> tuple[float, int]:
         groups = [np.flatnonzero(place == b) for b in np.unique(place)]
         return [rows for rows in groups if w[rows].sum() > 0]
 
-    best = 1
+    n_bins = 1
     for k in range(2, n):
         rates = [w[rows] @ y[rows] / w[rows].sum() for rows in cut(k)]
         if (np.diff(rates) < -1e-9).any():
             break
-        best = k
-    total = sum(w[rows].sum() * abs(w[rows] @ (p - y)[rows] / w[rows].sum()) ** order for rows in cut(best))
-    return float((total / mass[-1]) ** (1 / order)), best
+        n_bins = k
+    total = sum(w[rows].sum() * abs(w[rows] @ (p - y)[rows] / w[rows].sum()) ** order for rows in cut(n_bins))
+    return float((total / mass[-1]) ** (1 / order)), n_bins
 
 
 # By hand
@@ -141,9 +141,9 @@ def test_draws_choose_their_own_bins() -> None:
         w, wp = (np.bincount(one.index, x, one.size)[None] for x in (view.w, view.w * view.p))
         drawn = (rng.random((50, 300)) < p).astype(float)
         wy = np.stack([np.bincount(one.index, view.w * y, one.size) for y in drawn])
-        each = [view.with_y(y) for y in drawn]
-        assert one.statistic(w, wp, wy) == pytest.approx([estimator.value(one) for one in each], rel=1e-10)
-        assert len({estimator.bins(one) for one in each}) > 2
+        views = [view.with_y(y) for y in drawn]
+        assert one.statistic(w, wp, wy) == pytest.approx([estimator.value(one) for one in views], rel=1e-10)
+        assert len({estimator.bins(one) for one in views}) > 2
 
 
 def test_resamples_of_rows_choose_their_own_bins() -> None:
@@ -166,7 +166,9 @@ def test_the_null_draws_of_the_façade_are_refitted_row_by_row() -> None:
     rng = np.random.default_rng(3)
     p = rng.random(120)
     preds = Predictions(rng.random(120) < p, p)
-    fast, slow = (to.test(preds, "consistency", statistic=each, resamples=99) for each in (SweepError(), RowByRow()))
+    fast, slow = (
+        to.test(preds, "consistency", statistic=statistic, resamples=99) for statistic in (SweepError(), RowByRow())
+    )
     assert fast.pvalue == slow.pvalue
     assert fast.statistic == pytest.approx(slow.statistic, rel=1e-12)
 
@@ -251,13 +253,13 @@ def test_the_façade_gives_floor_interval_and_settings() -> None:
     assert ESTIMATORS.make("sweep", {"partition": "uniform", "order": 1}) == SweepError("uniform", 1)
     rng = np.random.default_rng(7)
     p = rng.random(500)
-    found = to.measure(Predictions(rng.random(500) < p**2, p), "sweep", resamples=200)
-    assert found.interval is not None
-    assert found.interval.method == "noise-floor"
-    assert found.interval.low < found.value < found.interval.high
-    assert found.noise_floor is not None
-    assert 0 < found.noise_floor < found.value
-    assert (found.settings["partition"], found.settings["order"]) == ("sweep over equal-mass", 2.0)
+    estimate = to.measure(Predictions(rng.random(500) < p**2, p), "sweep", resamples=200)
+    assert estimate.interval is not None
+    assert estimate.interval.method == "noise-floor"
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert estimate.noise_floor is not None
+    assert 0 < estimate.noise_floor < estimate.value
+    assert (estimate.settings["partition"], estimate.settings["order"]) == ("sweep over equal-mass", 2.0)
 
 
 def test_a_tally_gives_nearly_the_number_of_its_rows() -> None:

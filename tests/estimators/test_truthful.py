@@ -73,11 +73,11 @@ TRUTHS = (np.array([0.2, 0.5, 0.7]), np.array([0.0, 0.3, 0.3]), np.array([0.1, 0
 def test_no_report_has_a_lower_expectation_than_the_truth(error: Truthful, truth: Array) -> None:
     # All reports on a grid, all outcomes: nothing is sampled. What a report pays beyond the truth is its own error
     # with the truth for outcomes, which is a sum of squares.
-    least = expectation(error, truth, truth)
+    lowest = expectation(error, truth, truth)
     for report in product(np.arange(0, 11, 2) / 10, repeat=3):
         beyond = error.value(View(report, truth))
         assert beyond >= 0
-        assert expectation(error, np.array(report), truth) == pytest.approx(least + beyond, rel=1e-12), report
+        assert expectation(error, np.array(report), truth) == pytest.approx(lowest + beyond, rel=1e-12), report
 
 
 def test_only_calibrated_reports_pay_nothing_beyond_the_truth() -> None:
@@ -111,12 +111,12 @@ def test_the_truth_pays_its_noise_alone(truth: Array) -> None:
 def test_the_noise_floor_is_the_noise() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(400)
-    found = to.measure(Predictions((rng.random(400) < p).astype(int), p), "truthful", resamples=50)
+    estimate = to.measure(Predictions((rng.random(400) < p).astype(int), p), "truthful", resamples=50)
     noise = float((p * (1 - p)).mean()) / 400
     # A mean of 999 squares of normal sums: their standard deviation is at most √2 means, five errors are 22 %.
-    assert found.noise_floor == pytest.approx(noise, rel=5 * 2**0.5 / 999**0.5)
-    assert found.interval is not None
-    assert (found.interval.method, found.interval.low) == ("noise-floor", 0.0)
+    assert estimate.noise_floor == pytest.approx(noise, rel=5 * 2**0.5 / 999**0.5)
+    assert estimate.interval is not None
+    assert (estimate.interval.method, estimate.interval.low) == ("noise-floor", 0.0)
 
 
 def test_quantiles_are_the_squared_l2_error_where_bins_are_equal() -> None:
@@ -136,10 +136,10 @@ def test_ties_are_not_split_and_make_the_quantile_error_no_cheaper() -> None:
 def test_classes_are_averaged() -> None:
     rng = np.random.default_rng(2)
     P, y = rng.dirichlet([1, 1, 1], 50), rng.integers(0, 3, 50)
-    whole, parts = measured(Truthful(), as_lens("classwise").views(Predictions(y, P)))
-    each = [integral(P[:, c], (y == c).astype(float), np.ones(50)) for c in range(3)]
-    assert whole == pytest.approx(np.mean(each), rel=1e-12)
-    assert list(parts.values()) == pytest.approx(each, rel=1e-12)
+    overall, parts = measured(Truthful(), as_lens("classwise").views(Predictions(y, P)))
+    values = [integral(P[:, c], (y == c).astype(float), np.ones(50)) for c in range(3)]
+    assert overall == pytest.approx(np.mean(values), rel=1e-12)
+    assert list(parts.values()) == pytest.approx(values, rel=1e-12)
 
 
 @pytest.mark.parametrize("error", [Truthful(), Truthful("quantile", bins=4)], ids=["atb", "quantile"])

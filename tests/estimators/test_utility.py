@@ -27,20 +27,22 @@ def tenths(n: int, k: int, seed: int) -> tuple[Array, Array]:
     return np.diff(cuts, axis=1, prepend=0, append=10), rng.integers(0, k, n)
 
 
-def supremum(whole: Array, y: Array, w: Array, u: Any) -> float:
+def supremum(P_tenths: Array, y: Array, w: Array, u: Any) -> float:
     """Over all pairs of ends, in fractions: no rounding decides what ties. `u(row, class)` is a whole number."""
-    k = whole.shape[1]
-    v = [sum(Fraction(int(whole[i, c]), 10) * u(i, c) for c in range(k)) for i in range(len(y))]
-    off = [int(w[i]) * (u(i, int(y[i])) - v[i]) for i in range(len(y))]
-    best = Fraction(0)
+    k = P_tenths.shape[1]
+    v = [sum(Fraction(int(P_tenths[i, c]), 10) * u(i, c) for c in range(k)) for i in range(len(y))]
+    residuals = [int(w[i]) * (u(i, int(y[i])) - v[i]) for i in range(len(y))]
+    largest = Fraction(0)
     for low in v:
         for high in v:
-            best = max(best, abs(sum((r for r, at in zip(off, v, strict=True) if low <= at <= high), Fraction(0))))
-    return float(best / int(w.sum()))
+            largest = max(
+                largest, abs(sum((r for r, at in zip(residuals, v, strict=True) if low <= at <= high), Fraction(0)))
+            )
+    return float(largest / int(w.sum()))
 
 
-def view_of(whole: Array, y: Array, w: Array) -> View:
-    return View(whole / 10, np.eye(whole.shape[1])[y], w)
+def view_of(P_tenths: Array, y: Array, w: Array) -> View:
+    return View(P_tenths / 10, np.eye(P_tenths.shape[1])[y], w)
 
 
 # By hand
@@ -72,17 +74,17 @@ def test_acting_by_hand() -> None:
 def test_the_value_is_the_supremum_over_intervals(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     k = 3 + seed % 2
-    whole, y = tenths(10, k, seed)
+    P_tenths, y = tenths(10, k, seed)
     w = rng.integers(1, 4, 10).astype(float)
-    view = view_of(whole, y, w)
+    view = view_of(P_tenths, y, w)
     a = rng.integers(-3, 4, k)
-    assert UtilityError(a).value(view) == pytest.approx(supremum(whole, y, w, lambda i, c: int(a[c])), abs=1e-13)
-    top = whole.argmax(axis=1)
-    found = supremum(whole, y, w, lambda i, c: int(c == top[i]))
-    assert UtilityError().value(view) == pytest.approx(found, abs=1e-13)
-    two = np.argsort(-whole, axis=1, kind="stable")[:, :2]
-    found = supremum(whole, y, w, lambda i, c: int(c in two[i]))
-    assert UtilityError("top-2").value(view) == pytest.approx(found, abs=1e-13)
+    assert UtilityError(a).value(view) == pytest.approx(supremum(P_tenths, y, w, lambda i, c: int(a[c])), abs=1e-13)
+    top = P_tenths.argmax(axis=1)
+    value = supremum(P_tenths, y, w, lambda i, c: int(c == top[i]))
+    assert UtilityError().value(view) == pytest.approx(value, abs=1e-13)
+    two = np.argsort(-P_tenths, axis=1, kind="stable")[:, :2]
+    value = supremum(P_tenths, y, w, lambda i, c: int(c in two[i]))
+    assert UtilityError("top-2").value(view) == pytest.approx(value, abs=1e-13)
 
 
 def test_expectations_that_tie_by_arithmetic_are_one_score() -> None:
@@ -99,10 +101,10 @@ def test_the_top_and_a_class_are_the_worst_interval_of_their_lens(dtype: type) -
     rng = np.random.default_rng(0)
     P, y = rng.dirichlet([1, 1, 1, 1], 300).astype(dtype), rng.integers(0, 4, 300)
     preds = Predictions(y, P, weight=rng.random(300), sum_tolerance=0.01)
-    (whole,) = as_lens("canonical").views(preds)
+    (canonical,) = as_lens("canonical").views(preds)
     for utility, lens in (("top", "confidence"), ("class:2", "class:2")):
         (one,) = as_lens(lens).views(preds)
-        assert UtilityError(utility).value(whole) == pytest.approx(CumulativeRange().value(one), rel=1e-11)
+        assert UtilityError(utility).value(canonical) == pytest.approx(CumulativeRange().value(one), rel=1e-11)
 
 
 def test_two_classes_are_a_vector_of_two() -> None:
@@ -115,17 +117,17 @@ def test_two_classes_are_a_vector_of_two() -> None:
 
 
 def test_of_several_payoffs_the_worst_counts_and_each_is_a_part() -> None:
-    whole, y = tenths(60, 3, 5)
-    view = view_of(whole, y, np.ones(60))
+    P_tenths, y = tenths(60, 3, 5)
+    view = view_of(P_tenths, y, np.ones(60))
     rows = [[0, 0, 1], [1, 0, -1], [0, 2, 1]]
-    each = [UtilityError(row).value(view) for row in rows]
-    assert UtilityError(rows).value(view) == max(each)
-    assert list(UtilityError(rows).parts(view).values()) == each
+    values = [UtilityError(row).value(view) for row in rows]
+    assert UtilityError(rows).value(view) == max(values)
+    assert list(UtilityError(rows).parts(view).values()) == values
 
 
 def test_a_function_of_the_probabilities_pays_row_by_row() -> None:
-    whole, y = tenths(60, 3, 6)
-    view = view_of(whole, y, np.ones(60))
+    P_tenths, y = tenths(60, 3, 6)
+    view = view_of(P_tenths, y, np.ones(60))
     assert UtilityError(lambda P: np.eye(3)[P.argmax(axis=1)]).value(view) == UtilityError().value(view)
     assert UtilityError(lambda P: np.tile([0.0, 1.0, 3.0], (len(P), 1))).value(view) == pytest.approx(
         UtilityError([0, 1, 3]).value(view), rel=1e-12
@@ -144,11 +146,11 @@ def random_view(n: int, k: int, seed: int) -> View:
 def sums_of(view: View, one: Any, rows: Array) -> tuple[Array, Array, Array]:
     """Sums per cell when `rows` (draws, n) are drawn."""
     joint = view.p if view.joint else view.p[:, None]
-    seen = view.y if view.joint else view.y[:, None]
+    outcomes = view.y if view.joint else view.y[:, None]
     w = np.stack([np.bincount(one.index[r], view.w[r], one.size) for r in rows])
     wp, wy = (
         np.stack([np.stack([np.bincount(one.index[r], view.w[r] * c[r], one.size) for c in x.T], axis=1) for r in rows])
-        for x in (joint, seen)
+        for x in (joint, outcomes)
     )
     return (w, wp, wy) if view.joint else (w, wp[..., 0], wy[..., 0])
 
@@ -169,10 +171,10 @@ def test_draws_read_the_value_of_the_rows_drawn(utility: Any) -> None:
     assert one.value() == pytest.approx(error.value(view), rel=1e-12)
     assert values == pytest.approx([error.value(view.take(r)) for r in rows], rel=1e-10)
     # A seminorm: no draw is further from 0 than the rows are, plus how far the draw is from them.
-    spread = one.spread(*(x[0] for x in observed), draws)
-    assert spread is not None
-    assert spread[0] == pytest.approx(0, abs=1e-14)
-    assert (np.abs(values - values[0]) <= spread + 1e-12).all()
+    norms = one.spread(*(x[0] for x in observed), draws)
+    assert norms is not None
+    assert norms[0] == pytest.approx(0, abs=1e-14)
+    assert (np.abs(values - values[0]) <= norms + 1e-12).all()
 
 
 def test_draws_of_many_scores_pool_neighbours_and_stay_near() -> None:
@@ -197,13 +199,13 @@ def test_the_noise_floor_is_the_range_of_a_random_walk() -> None:
     P = rng.dirichlet([1, 1, 1], 2000)
     y = (P.cumsum(axis=1) > rng.random(2000)[:, None]).argmax(axis=1)
     a = np.array([0.0, 1.0, -1.0])
-    found = to.measure(Predictions(y, P), "utility", utility=a, resamples=100)
+    estimate = to.measure(Predictions(y, P), "utility", utility=a, resamples=100)
     scale = (float((P @ a**2 - (P @ a) ** 2).mean()) / 2000) ** 0.5
-    assert found.noise_floor is not None
-    assert 1.596 - 0.1 < found.noise_floor / scale < 1.596 + 0.05
-    assert found.interval is not None
-    assert found.interval.method == "residual-norm"
-    assert found.settings["payoffs"] == [-1.0, 1.0]
+    assert estimate.noise_floor is not None
+    assert 1.596 - 0.1 < estimate.noise_floor / scale < 1.596 + 0.05
+    assert estimate.interval is not None
+    assert estimate.interval.method == "residual-norm"
+    assert estimate.settings["payoffs"] == [-1.0, 1.0]
 
 
 # Notes and refusals
@@ -260,7 +262,7 @@ def test_equal_settings_are_equal() -> None:
 def test_edge_data_give_numbers() -> None:
     assert UtilityError().value(View([0.7], [1])) == pytest.approx(0.3)
     many = np.random.default_rng(14).dirichlet(np.full(1000, 0.05), 30)
-    found = to.measure(Predictions(np.arange(30), many), "utility", resamples=50)
-    assert 0 <= found.value <= 1
+    estimate = to.measure(Predictions(np.arange(30), many), "utility", resamples=50)
+    assert 0 <= estimate.value <= 1
     assert UtilityError().value(View(np.eye(3), np.eye(3))) == 0.0
     assert UtilityError().value(View(np.eye(3), np.eye(3)[[1, 2, 0]])) == pytest.approx(1.0)

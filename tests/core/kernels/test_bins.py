@@ -56,7 +56,7 @@ def test_a_value_on_an_edge_and_its_neighbours_fall_where_comparing_puts_them(dt
     edges = np.arange(bins + 1) / bins
     at = edges.astype(dtype)
     x = np.concatenate((at, np.nextafter(at, dtype(-1)), np.nextafter(at, dtype(2)))).clip(0, 1)
-    assert index(x, edges, closed).tolist() == [bin_of(each, edges, closed) for each in x]
+    assert index(x, edges, closed).tolist() == [bin_of(value, edges, closed) for value in x]
 
 
 def test_edges_that_no_float32_meets_are_compared_exactly():
@@ -110,24 +110,24 @@ def test_no_value_is_placed_of_none():
 def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     P, y = table(41, k, dtype)
     expected, ties = slow_largest(P, y, FIFTEEN, "right")
-    found, tied = largest_sums(layout(P), y, FIFTEEN, "right")
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    sums, tied = largest_sums(layout(P), y, FIFTEEN, "right")
+    np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert tied == ties
-    top, at, again = largest(layout(P))
+    top, at, tie_count = largest(layout(P))
     assert top.tolist() == P.max(axis=1).tolist()
     assert at.tolist() == P.argmax(axis=1).tolist()
-    assert again == ties
-    top, seen, again = largest_seen(layout(P), y)
+    assert tie_count == ties
+    top, correct, tie_count = largest_seen(layout(P), y)
     assert top.tolist() == P.max(axis=1).tolist()
-    assert seen.tolist() == (P.argmax(axis=1) == y).tolist()
-    assert again == ties
-    keys, again = largest_keys(layout(P), y)
-    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), seen.tolist())
-    assert again == ties
-    held, again = largest_moments(layout(P), y, 8, 4)
-    wanted = moments(top, lambda a, b: seen[a:b] - top[a:b].astype(np.float64), 8, 4)
-    np.testing.assert_allclose(held, wanted, rtol=1e-12, atol=1e-14)
-    assert again == ties
+    assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
+    assert tie_count == ties
+    keys, tie_count = largest_keys(layout(P), y)
+    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
+    assert tie_count == ties
+    top_moments, tie_count = largest_moments(layout(P), y, 8, 4)
+    expected_moments = moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)
+    np.testing.assert_allclose(top_moments, expected_moments, rtol=1e-12, atol=1e-14)
+    assert tie_count == ties
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -138,9 +138,9 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
     P[5, [3, k - 1]] = 0.5  # tied between the first part and the last
     P[6, [k - 2, k - 1]] = 0.5
     y[5], y[6], y[7] = k - 1, k - 2, P[7].argmax()
-    found, tied = largest_sums(P, y, FIFTEEN, "right")
+    sums, tied = largest_sums(P, y, FIFTEEN, "right")
     expected, ties = slow_largest(P, y, FIFTEEN, "right")
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert tied == ties >= 2
 
 
@@ -148,13 +148,13 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 3)
-    top, seen, _ = largest_seen(P, y)
+    top, correct, _ = largest_seen(P, y)
     keys, _ = largest_keys(P, y)
-    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), seen.tolist())
-    assert (top.tolist(), seen.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
-    found, ties = largest_sums(P, y, FIFTEEN, closed)
+    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
+    assert (top.tolist(), correct.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
+    sums, ties = largest_sums(P, y, FIFTEEN, closed)
     expected, tied = slow_largest(P, y, FIFTEEN, closed)
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert ties == tied
 
 
@@ -210,8 +210,8 @@ def test_sums_of_one_column_equal_a_plain_loop(dtype, layout):
 def test_sums_of_one_column_at_the_boundaries_of_blocks(n):
     rng = np.random.default_rng(n)
     p, y = rng.random(n), rng.integers(0, 2, n)
-    found = label_sums(p, y, 1, FIFTEEN, "right")
+    sums = label_sums(p, y, 1, FIFTEEN, "right")
     b = np.array([bin_of(x, FIFTEEN, "right") for x in p], dtype=int)
     for label in (0, 1):
-        np.testing.assert_array_equal(found[:, label, 0], np.bincount(b[y == label], minlength=15))
-        np.testing.assert_allclose(found[:, label, 1], np.bincount(b[y == label], p[y == label], 15), rtol=1e-12)
+        np.testing.assert_array_equal(sums[:, label, 0], np.bincount(b[y == label], minlength=15))
+        np.testing.assert_allclose(sums[:, label, 1], np.bincount(b[y == label], p[y == label], 15), rtol=1e-12)

@@ -26,14 +26,14 @@ def test_the_number_of_threads_is_that_of_the_environment(some_threads):
 
 @pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 95])
 def test_blocks_come_in_order_and_cover_everything_once(total, some_threads):
-    found = in_blocks(lambda a, b: list(range(a, b)), total, 10)
-    assert [i for block in found for i in block] == list(range(total))
-    assert all(len(block) == 10 for block in found[:-1])
+    blocks = in_blocks(lambda a, b: list(range(a, b)), total, 10)
+    assert [i for block in blocks for i in block] == list(range(total))
+    assert all(len(block) == 10 for block in blocks[:-1])
 
 
 def test_blocks_within_blocks_end(some_threads):
-    found = in_blocks(lambda a, b: sum(in_blocks(lambda c, d: d - c, b - a, 2)), 12, 3)
-    assert found == [3, 3, 3, 3]
+    lengths = in_blocks(lambda a, b: sum(in_blocks(lambda c, d: d - c, b - a, 2)), 12, 3)
+    assert lengths == [3, 3, 3, 3]
 
 
 def test_an_error_in_a_block_is_told_and_the_next_call_works(some_threads):
@@ -48,26 +48,26 @@ def test_an_error_in_a_block_is_told_and_the_next_call_works(some_threads):
 
 
 def test_several_callers_share_the_threads(some_threads):
-    found: dict[int, list[int]] = {}
+    results: dict[int, list[int]] = {}
     callers = [
-        threading.Thread(target=lambda i=i: found.update({i: in_blocks(lambda a, b: a + i, 50, 5)})) for i in range(8)
+        threading.Thread(target=lambda i=i: results.update({i: in_blocks(lambda a, b: a + i, 50, 5)})) for i in range(8)
     ]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join()
-    assert found == {i: [a + i for a in range(0, 50, 5)] for i in range(8)}
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert results == {i: [a + i for a in range(0, 50, 5)] for i in range(8)}
 
 
 def test_sums_do_not_depend_on_the_number_of_threads(monkeypatch):
     rng = np.random.default_rng(0)
     P, y = rng.dirichlet(np.ones(3), 100_000), rng.integers(0, 3, 100_000)
-    found = []
-    for each in ("1", "2", "5"):
-        monkeypatch.setenv("TRUEODDS_THREADS", each)
-        found.append(largest_sums(P, y, np.arange(16) / 15, "right")[0])
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    sums = []
+    for n_threads in ("1", "2", "5"):
+        monkeypatch.setenv("TRUEODDS_THREADS", n_threads)
+        sums.append(largest_sums(P, y, np.arange(16) / 15, "right")[0])
+    assert np.array_equal(sums[0], sums[1])
+    assert np.array_equal(sums[0], sums[2])
 
 
 @pytest.mark.parametrize("total", [0, 1, 7, 1000])
@@ -81,10 +81,10 @@ def test_summed_adds_every_row_once(total):
 
 def test_plain_arrays_are_read_only_and_of_one_layout():
     for x in (np.zeros((3, 4), order="F"), np.zeros((6, 4))[::2], np.zeros((3, 4), dtype=np.float16)):
-        found = plain(x)
-        assert found.flags.c_contiguous
-        assert not found.flags.writeable
-        assert found.dtype == (np.float32 if x.dtype == np.float16 else np.float64)
+        array = plain(x)
+        assert array.flags.c_contiguous
+        assert not array.flags.writeable
+        assert array.dtype == (np.float32 if x.dtype == np.float16 else np.float64)
     ready = np.zeros((3, 4))
     assert plain(ready).base is ready
 
@@ -127,7 +127,7 @@ def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
     (package / "outer.py").write_text(
         "from trueodds.core.kernels.inner import inner\n" + kernel.format("outer", "inner()")
     )
-    said = []
+    outputs = []
     for value in ("1", "2", "2"):
         (package / "inner.py").write_text(kernel.format("inner", value))
         code = "from trueodds.core.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
@@ -135,5 +135,5 @@ def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
         )  # fmt: skip
-        said.append(run.stdout.split())
-    assert said == [["1", "0"], ["2", "0"], ["2", "1"]]
+        outputs.append(run.stdout.split())
+    assert outputs == [["1", "0"], ["2", "0"], ["2", "1"]]

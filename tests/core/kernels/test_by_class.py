@@ -53,16 +53,16 @@ def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
         assert -across == pytest.approx(blocks[:, row, column], abs=1e-12)
         return
     assert own == pytest.approx(np.array([want[2][c, :, c, :] for c in range(k)]), abs=1e-12)
-    apart = np.kron(~np.eye(k, dtype=bool), np.ones((d + 1, d + 1), dtype=bool))
-    found, full = np.triu(-across)[apart], np.triu(want[2].reshape(len(across), -1))[apart]
-    assert found == pytest.approx(full, abs=1e-12)
+    mask = np.kron(~np.eye(k, dtype=bool), np.ones((d + 1, d + 1), dtype=bool))
+    actual, full = np.triu(-across)[mask], np.triu(want[2].reshape(len(across), -1))[mask]
+    assert actual == pytest.approx(full, abs=1e-12)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_without_the_hessian_the_rest_is_the_same(shared):
-    given = model(shared=shared)
-    value, gradient, own, across = sums(*given, False)
-    want = sums(*given, True)
+    inputs = model(shared=shared)
+    value, gradient, own, across = sums(*inputs, False)
+    want = sums(*inputs, True)
     assert value[0] == pytest.approx(want[0][0], rel=1e-14)
     assert gradient == pytest.approx(want[1], rel=1e-13)
     assert own.size == across.size == 0
@@ -72,17 +72,17 @@ def test_without_the_hessian_the_rest_is_the_same(shared):
 def test_the_layout_of_the_input_is_irrelevant(layout):
     F, Y, w, theta, offset = model(shared=True)
     want = sums(F, Y, w, theta, offset, True)
-    found = sums(layout(F), layout(Y), layout(w), layout(theta), layout(offset), True)
-    assert all((a == b).all() for a, b in zip(found, want, strict=True))
+    results = sums(layout(F), layout(Y), layout(w), layout(theta), layout(offset), True)
+    assert all((a == b).all() for a, b in zip(results, want, strict=True))
 
 
 def test_no_sum_depends_on_the_number_of_threads(monkeypatch):
     F, Y, w, theta, _ = model(9000, 5, 1)
-    found = []
+    results = []
     for threads in ("1", "4"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        found.append(sums(F, Y, w, theta, None, True))
-    assert all((a == b).all() for a, b in zip(*found, strict=True))
+        results.append(sums(F, Y, w, theta, None, True))
+    assert all((a == b).all() for a, b in zip(*results, strict=True))
 
 
 def test_what_is_left_of_a_certain_row_keeps_its_digits():

@@ -26,11 +26,11 @@ def neighborhood(dtype):
 
 def put(x, exact):
     """The cells by `placed`, as many values at a time as it has room for."""
-    found, room, q = np.empty(len(x), dtype=np.int32), np.empty(ROWS), np.empty(ROWS)
+    cell_index, room, q = np.empty(len(x), dtype=np.int32), np.empty(ROWS), np.empty(ROWS)
     for start in range(0, len(x), ROWS):
         part = x[start : start + ROWS]
-        placed(part, len(part), EDGES, exact, room, q, found[start : start + ROWS])
-    return found.tolist()
+        placed(part, len(part), EDGES, exact, room, q, cell_index[start : start + ROWS])
+    return cell_index.tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,9 +74,9 @@ def test_the_cells_of_some_classes_of_a_table(dtype, n):
 @pytest.mark.parametrize("dtype", [np.float16, *DTYPES])
 def test_any_layout_is_placed_by_way_of_the_cells_of_a_view(dtype, layout):
     P, y = rows(60, 3, dtype)
-    found = Cells.of(layout(P)[:, 1], y == 1)
-    assert found.index.tolist() == sorted(set(compared(P[:, 1])))
-    assert found.n.tolist() == np.bincount(compared(P[:, 1]), minlength=CELLS)[found.index].tolist()
+    cells = Cells.of(layout(P)[:, 1], y == 1)
+    assert cells.index.tolist() == sorted(set(compared(P[:, 1])))
+    assert cells.n.tolist() == np.bincount(compared(P[:, 1]), minlength=CELLS)[cells.index].tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -41,9 +41,9 @@ def threshold(share, stream):
 def number(i, r, cluster, share):
     """The random number of row i in draw r."""
     if share > 0:
-        together = row_key(KEY ^ (WORD - 1), int(cluster[i]))
-        if uniform(mix(together), r) < share * 2**32:
-            return uniform(together, r)
+        cluster_key = row_key(KEY ^ (WORD - 1), int(cluster[i]))
+        if uniform(mix(cluster_key), r) < share * 2**32:
+            return uniform(cluster_key, r)
     return uniform(row_key(KEY, i), r)
 
 
@@ -110,8 +110,8 @@ def test_labels_at_the_boundaries_of_blocks(count, n):
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_rows_of_a_cluster_share_their_number_in_a_share_of_the_draws(share):
     P, cluster = table(8, 3), np.arange(8) // 3
-    found = draws.labels(P, KEY, 0, 20, cluster=cluster, share=share)
-    assert found.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
+    labels = draws.labels(P, KEY, 0, 20, cluster=cluster, share=share)
+    assert labels.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
 
 
 def slots(n, k, size, seed=0):
@@ -126,9 +126,9 @@ def counted(labels, w, tables, size):
     out = np.zeros((len(labels), size))
     for r, row in enumerate(labels):
         for i, c in enumerate(row):
-            for slot in tables[:, i, c]:
-                if slot >= 0:
-                    out[r, slot] += w[i]
+            for bin_index in tables[:, i, c]:
+                if bin_index >= 0:
+                    out[r, bin_index] += w[i]
     return out
 
 
@@ -138,15 +138,15 @@ def counted(labels, w, tables, size):
 def test_sums_equal_a_plain_loop(k, weighted, layout):
     P, tables = table(7, k), slots(7, k, 5)
     w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
-    found = draws.sums(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
-    np.testing.assert_allclose(found, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
+    sums = draws.sums(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
+    np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_clusters_equal_a_plain_loop(dtype):
     P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4
-    found = draws.sums(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
-    np.testing.assert_allclose(found, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
+    sums = draws.sums(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
+    np.testing.assert_allclose(sums, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -155,11 +155,11 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
     P, tables, cluster = table(30, 4), slots(30, 4, 6), np.arange(30) // 4
     w = np.random.default_rng(2).random(30) if weighted else np.ones(30)
     rows = np.random.default_rng(3).permutation(30)
-    for given in ({}, {"cluster": cluster, "share": 0.5}):
-        wanted = draws.sums(P, w, tables, 6, KEY, 3, 3 + count, **given)
-        moved = given | ({"cluster": cluster[rows]} if given else {})
-        found = draws.sums(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
-        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+    for settings in ({}, {"cluster": cluster, "share": 0.5}):
+        expected = draws.sums(P, w, tables, 6, KEY, 3, 3 + count, **settings)
+        moved = settings | ({"cluster": cluster[rows]} if settings else {})
+        sums = draws.sums(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
+        np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
@@ -168,8 +168,8 @@ def test_sums_at_the_boundaries_of_blocks(n, beyond):
     size = 3
     count = draws.AT_ONCE + beyond
     P, tables = table(n, 3), slots(n, 3, size)
-    found = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
-    assert found.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
+    sums = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
+    assert sums.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -181,8 +181,8 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
             for c in range(3):
                 stream = row_key(KEY, i * 3 + c)
                 if uniform(stream, 4 + r) < threshold(float(P[i, c]), stream):
-                    for slot in tables[:, i, c]:
-                        if slot >= 0:
-                            expected[r, slot] += w[i]
-    found = draws.sums(P, w, tables, 4, KEY, 4, 9, separate=True)
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+                    for bin_index in tables[:, i, c]:
+                        if bin_index >= 0:
+                            expected[r, bin_index] += w[i]
+    sums = draws.sums(P, w, tables, 4, KEY, 4, 9, separate=True)
+    np.testing.assert_allclose(sums, expected, rtol=1e-13)

@@ -13,21 +13,21 @@ from trueodds.problem.view import View
 
 def points(low, high, height, slope):
     """Both limits of Σ height + slope · t wherever it may bend or jump, with zeros at the ends."""
-    lines = [each for each in zip(low, high, height, slope, strict=True) if each[0] < each[1]]
+    lines = [line for line in zip(low, high, height, slope, strict=True) if line[0] < line[1]]
     at = sorted({0.0, 0.5, 1.0, *(x for line in lines for x in line[:2])})
-    found = [(0.0, 0.0), (1.0, 0.0)]
+    corners = [(0.0, 0.0), (1.0, 0.0)]
     for a, b in itertools.pairwise(at):
-        held = [line for line in lines if line[0] <= a and line[1] >= b]
-        found += [(t, max(0.0, sum(h + s * t for _, _, h, s in held))) for t in (a, b)]
-    return found
+        active = [line for line in lines if line[0] <= a and line[1] >= b]
+        corners += [(t, max(0.0, sum(h + s * t for _, _, h, s in active))) for t in (a, b)]
+    return corners
 
 
 def enveloped(low, high, height, slope):
     """Twice the envelope at one half, and the largest share of the value that a single threshold reaches."""
     all_of = points(low, high, height, slope)
     left, right = [x for x in all_of if x[0] <= 0.5], [x for x in all_of if x[0] >= 0.5]
-    best = max(y + (z - y) * ((0.5 - a) / (b - a) if b > a else 0) for a, y in left for b, z in right)
-    return 2 * best, max(y / max(t, 1 - t) for t, y in all_of)
+    largest = max(y + (z - y) * ((0.5 - a) / (b - a) if b > a else 0) for a, y in left for b, z in right)
+    return 2 * largest, max(y / max(t, 1 - t) for t, y in all_of)
 
 
 def checked(low, high, height, slope):
@@ -35,13 +35,15 @@ def checked(low, high, height, slope):
     at_half(low, high, height, slope, out)
     for r, (value, ratio, where, a, b) in enumerate(out.tolist()):
         lines = low[r], high[r], height[r], slope[r]
-        twice, best = enveloped(*(x.tolist() for x in lines))
+        twice, largest = enveloped(*(x.tolist() for x in lines))
         assert value == pytest.approx(twice, abs=1e-13)
-        assert ratio == pytest.approx(best, abs=1e-13)
-        held = points(*(x.tolist() for x in lines))
-        assert any(t == where and y / max(t, 1 - t) == pytest.approx(ratio, abs=1e-13) for t, y in held) or best == 0
+        assert ratio == pytest.approx(largest, abs=1e-13)
+        corners = points(*(x.tolist() for x in lines))
+        assert (
+            any(t == where and y / max(t, 1 - t) == pytest.approx(ratio, abs=1e-13) for t, y in corners) or largest == 0
+        )
         assert a <= 0.5 <= b
-        assert {a, b} <= {t for t, _ in held}
+        assert {a, b} <= {t for t, _ in corners}
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 6])

@@ -19,17 +19,17 @@ def sign(unit, draw):
 @pytest.mark.parametrize("clusters", [0, 1, 4])
 def test_signs_equal_a_plain_loop(clusters, start, stop):
     expected = [[sign(g, r) for g in range(clusters)] for r in range(start, stop)]
-    found = flips.signs(clusters, KEY, start, stop)
-    assert found.shape == (stop - start, clusters)
-    assert found.tolist() == expected
+    signs = flips.signs(clusters, KEY, start, stop)
+    assert signs.shape == (stop - start, clusters)
+    assert signs.tolist() == expected
 
 
 def by_loops(cluster, slots, residuals, size, start, stop):
     out = np.zeros((stop - start, size))
     for r in range(start, stop):
         for i, row in enumerate(slots):
-            for v, slot in enumerate(row):
-                out[r - start, slot] += sign(int(cluster[i]), r) * residuals[i, v]
+            for v, bin_index in enumerate(row):
+                out[r - start, bin_index] += sign(int(cluster[i]), r) * residuals[i, v]
     return out
 
 
@@ -38,9 +38,9 @@ def by_loops(cluster, slots, residuals, size, start, stop):
 def test_sums_equal_a_plain_loop(dtype, layout):
     rng = np.random.default_rng(0)
     cluster, slots, residuals = np.arange(9) // 2, rng.integers(0, 5, (9, 2)), rng.normal(size=(9, 2)).astype(dtype)
-    found = flips.sums(layout(cluster), layout(slots), layout(residuals), 5, KEY, 60, 70)
+    sums = flips.sums(layout(cluster), layout(slots), layout(residuals), 5, KEY, 60, 70)
     expected = by_loops(cluster, slots, residuals.astype(np.float64), 5, 60, 70)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -48,5 +48,5 @@ def test_sums_equal_a_plain_loop(dtype, layout):
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     count = draws_at_once(2) + beyond
     slots, residuals = np.ones((n, 1), dtype=np.int64), np.full((n, 1), 0.5)
-    found = flips.sums(np.arange(n), slots, residuals, 2, KEY, 0, count)
-    assert found.tolist() == by_loops(np.arange(n), slots, residuals, 2, 0, count).tolist()
+    sums = flips.sums(np.arange(n), slots, residuals, 2, KEY, 0, count)
+    assert sums.tolist() == by_loops(np.arange(n), slots, residuals, 2, 0, count).tolist()

@@ -25,8 +25,8 @@ def columns(P, Y):
     return [sort.keys(P[:, c].copy(), Y[:, c].copy()) for c in range(P.shape[1])]
 
 
-def same(found, wanted):
-    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+def same(actual, expected):
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -45,12 +45,12 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
     assert same(keyed.each(layout(P), layout(Y.astype(bool)), np.copy), columns(P, Y))
     assert same(keyed.each(layout(P), layout(Y.argmax(axis=1)), np.copy), columns(P, Y))
     for y in (layout(Y), layout(Y.argmax(axis=1).astype(np.int32))):
-        wanted = columns(P.astype(np.float64), Y)[1:3]
-        found = keyed.each(layout(P), y, np.copy, range(1, 3))
+        expected = columns(P.astype(np.float64), Y)[1:3]
+        actual = keyed.each(layout(P), y, np.copy, range(1, 3))
         if dtype == np.float64:
-            assert same(found, wanted)
-        assert [sort.scores(keys).tolist() for keys in found] == [sort.scores(keys).tolist() for keys in wanted]
-        assert [(keys & 1).tolist() for keys in found] == [(keys & 1).tolist() for keys in wanted]
+            assert same(actual, expected)
+        assert [sort.scores(keys).tolist() for keys in actual] == [sort.scores(keys).tolist() for keys in expected]
+        assert [(keys & 1).tolist() for keys in actual] == [(keys & 1).tolist() for keys in expected]
 
 
 def test_float64_that_holds_float32_is_sorted_as_such():
@@ -59,9 +59,9 @@ def test_float64_that_holds_float32_is_sorted_as_such():
     # One value that float32 rounds, far behind those that are looked at first.
     wide = P.astype(np.float64)
     wide[400, 1] = 0.1
-    found = keyed.each(wide, Y, np.copy)
-    assert {each.dtype for each in found} == {np.dtype(np.uint64)}
-    assert same(found, [sort.keys(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
+    actual = keyed.each(wide, Y, np.copy)
+    assert {keys.dtype for keys in actual} == {np.dtype(np.uint64)}
+    assert same(actual, [sort.keys(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys():
@@ -74,7 +74,7 @@ def test_outcomes_that_are_no_yes_or_no_have_no_keys():
 
 
 def test_nothing_has_no_keys_but_every_class_is_asked():
-    assert [len(each) for each in keyed.each(np.empty((0, 3)), np.empty((0, 3)), np.copy)] == [0, 0, 0]
+    assert [len(keys) for keys in keyed.each(np.empty((0, 3)), np.empty((0, 3)), np.copy)] == [0, 0, 0]
     assert len(keyed.each(np.empty((0, 3)), np.empty(0, dtype=np.int64), np.copy, range(1, 2))) == 1
 
 
@@ -87,8 +87,8 @@ def test_classes_that_do_not_fit_together_are_taken_in_turn(monkeypatch):
 
 def test_no_key_depends_on_the_number_of_threads_or_blocks(monkeypatch):
     P, Y = rows(400, 3, np.float32)
-    wanted = keyed.each(P, Y, np.copy)
+    expected = keyed.each(P, Y, np.copy)
     monkeypatch.setattr(keyed, "_BLOCK", 100)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        assert same(keyed.each(P, Y, np.copy), wanted)
+        assert same(keyed.each(P, Y, np.copy), expected)

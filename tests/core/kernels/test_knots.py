@@ -28,9 +28,9 @@ def test_lines_are_those_of_numpy(m, power):
     x, y = curve(m, power)
     p = around(x)
     for values in (np.sort(y[:-1]), y[:-1]):  # curves that rise, and any
-        found = Knots(x).lines(p, values)
-        assert found == pytest.approx(np.interp(p, x, values), abs=1e-12)
-        assert (found[: len(x)] == values).all()
+        interpolated = Knots(x).lines(p, values)
+        assert interpolated == pytest.approx(np.interp(p, x, values), abs=1e-12)
+        assert (interpolated[: len(x)] == values).all()
 
 
 @pytest.mark.parametrize("power", [1, 4, 30])
@@ -39,8 +39,8 @@ def test_steps_are_those_of_a_search(m, power):
     x, y = curve(m, power)
     p = around(x)
     for right in (False, True):
-        wanted = y[np.searchsorted(x, p, "right" if right else "left")]
-        assert (Knots(x).steps(p, y, right=right) == wanted).all()
+        expected = y[np.searchsorted(x, p, "right" if right else "left")]
+        assert (Knots(x).steps(p, y, right=right) == expected).all()
 
 
 def test_no_line_leaves_its_ends():
@@ -48,10 +48,10 @@ def test_no_line_leaves_its_ends():
     x = np.array([0.0, 5e-324, 0.1, np.nextafter(0.1, 1), 1.0])
     y = np.array([0.1, 0.3, 0.3, 0.7, 1.0])
     p = np.concatenate((x, np.nextafter(x, 1), np.random.default_rng(0).random(300)))
-    found = Knots(x).lines(p, y)
-    assert np.isfinite(found).all()
-    assert (np.diff(found[np.argsort(p)]) >= 0).all()
-    assert found.max() <= 1.0
+    interpolated = Knots(x).lines(p, y)
+    assert np.isfinite(interpolated).all()
+    assert (np.diff(interpolated[np.argsort(p)]) >= 0).all()
+    assert interpolated.max() <= 1.0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -71,7 +71,7 @@ def test_values_lie_in_memory_as_they_like(n, dtype, layout):
 @pytest.mark.parametrize("n", [0, 1, 90])
 def test_rows_with_no_value_at_the_least_or_with_all_of_them(n, dtype, layout):
     P = np.random.default_rng(3).integers(0, 5, (n, 3)).astype(dtype) / 4
-    least = np.array([-1.0, 0.25, np.inf])
-    low = P <= least
-    assert (none_at(layout(P), least) == (~low.any(axis=1) | low.all(axis=1))).all()
+    lower = np.array([-1.0, 0.25, np.inf])
+    low = P <= lower
+    assert (none_at(layout(P), lower) == (~low.any(axis=1) | low.all(axis=1))).all()
     assert none_at(P, np.full(3, -1.0)).all()

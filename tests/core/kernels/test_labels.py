@@ -25,9 +25,9 @@ def whole_numbers_wrap_around(monkeypatch):
 @pytest.mark.parametrize("start", [0, 3])
 def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     P, _ = rows(9, k, dtype)
-    found = by_row(layout(P), KEY, start, start + 5)
-    assert found.dtype == np.uint8
-    assert found.tolist() == draws.labels(P, KEY, start, start + 5).T.tolist()
+    labels = by_row(layout(P), KEY, start, start + 5)
+    assert labels.dtype == np.uint8
+    assert labels.tolist() == draws.labels(P, KEY, start, start + 5).T.tolist()
 
 
 @pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1])
@@ -40,5 +40,5 @@ def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
     P = np.random.default_rng(0).dirichlet(np.ones(300), 6)
     assert by_row(P, KEY, 0, 3).dtype == np.uint16
     cluster = np.arange(6) // 3
-    found = by_row(P, KEY, 0, 9, cluster=cluster, share=0.5)
-    assert found.tolist() == draws.labels(P, KEY, 0, 9, cluster=cluster, share=0.5).T.tolist()
+    labels = by_row(P, KEY, 0, 9, cluster=cluster, share=0.5)
+    assert labels.tolist() == draws.labels(P, KEY, 0, 9, cluster=cluster, share=0.5).T.tolist()

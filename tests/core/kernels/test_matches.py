@@ -13,12 +13,12 @@ def by_loops(k, labels, blocks=None):
     """Σ k over the pairs of rows of one block with the same label, for each draw; k (n, n)."""
     n, draws = labels.shape
     blocks = np.zeros(n, dtype=int) if blocks is None else blocks
-    found = np.zeros(draws)
+    sums = np.zeros(draws)
     for r in range(draws):
         for j, i in itertools.combinations(range(n), 2):
             if j >= blocks[i] and labels[i, r] == labels[j, r]:
-                found[r] += k[i, j]
-    return found
+                sums[r] += k[i, j]
+    return sums
 
 
 def strips(k, labels, cuts, blocks=None):
@@ -44,16 +44,16 @@ def test_sums_equal_a_plain_loop(n, draws, dtype, layout):
     labels = np.random.default_rng(n).integers(0, 3, (n, draws)).astype(dtype)
     upper, lower = strips(layout(k), layout(labels), [n // 2])
     # each similarity is rounded at 2⁻⁴²
-    found = (upper * 2.0**21 + lower) / 2.0**42
-    np.testing.assert_allclose(found, by_loops(k, labels), rtol=0, atol=n * n / 2 * 2.0**-43)
+    sums = (upper * 2.0**21 + lower) / 2.0**42
+    np.testing.assert_allclose(sums, by_loops(k, labels), rtol=0, atol=n * n / 2 * 2.0**-43)
 
 
 def test_blocks_do_not_see_each_other():
     k, blocks = similar(9), np.array([0, 0, 0, 3, 3, 3, 3, 7, 7])
     labels = np.random.default_rng(0).integers(0, 2, (9, 5)).astype(np.uint8)
-    found = matches.differences(strips(k, labels, [7], blocks))
+    differences = matches.differences(strips(k, labels, [7], blocks))
     truth = by_loops(k, labels, blocks)
-    np.testing.assert_allclose(found, truth[1:] - truth[0], rtol=0, atol=40 * 2.0**-42)
+    np.testing.assert_allclose(differences, truth[1:] - truth[0], rtol=0, atol=40 * 2.0**-42)
 
 
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
@@ -61,10 +61,10 @@ def test_runs_and_blocks_of_draws_at_their_boundaries(beyond, monkeypatch):
     n, draws = 12, 9
     k = similar(n)
     labels = np.random.default_rng(1).integers(0, 2, (n, draws)).astype(np.uint8)
-    whole = strips(k, labels, [])
+    unsplit = strips(k, labels, [])
     # Whole numbers are the same in any order of strips and for any part of the draws.
-    assert strips(k, labels, [4 + beyond, 8]).tolist() == whole.tolist()
-    assert strips(k, labels[:, : 5 + beyond], [6]).tolist() == whole[:, : 5 + beyond].tolist()
+    assert strips(k, labels, [4 + beyond, 8]).tolist() == unsplit.tolist()
+    assert strips(k, labels[:, : 5 + beyond], [6]).tolist() == unsplit[:, : 5 + beyond].tolist()
 
 
 def test_no_run_overflows_when_all_rows_are_alike():
@@ -80,9 +80,9 @@ def test_more_draws_than_stay_near():
     draws = matches.DRAWS + 5
     labels = np.random.default_rng(2).integers(0, 2, (3, draws)).astype(np.uint8)
     k = similar(3)
-    found = matches.differences(strips(k, labels, []))
+    differences = matches.differences(strips(k, labels, []))
     truth = by_loops(k, labels)
-    np.testing.assert_allclose(found, truth[1:] - truth[0], rtol=0, atol=6 * 2.0**-42)
+    np.testing.assert_allclose(differences, truth[1:] - truth[0], rtol=0, atol=6 * 2.0**-42)
 
 
 def test_equal_labels_differ_by_exactly_nothing():
@@ -96,5 +96,5 @@ def test_equal_labels_differ_by_exactly_nothing():
 def test_a_table_is_read_as_a_plain_loop_reads_it(draws):
     rng = np.random.default_rng(draws)
     table, labels = rng.normal(size=(4, 3)), rng.integers(0, 3, (4, draws)).astype(np.uint8)
-    each = [sum(table[i, labels[i, r]] for i in range(4)) for r in range(draws)]
-    np.testing.assert_allclose(matches.read(table, labels), np.array(each[1:]) - each[0], rtol=1e-12, atol=1e-13)
+    totals = [sum(table[i, labels[i, r]] for i in range(4)) for r in range(draws)]
+    np.testing.assert_allclose(matches.read(table, labels), np.array(totals[1:]) - totals[0], rtol=1e-12, atol=1e-13)

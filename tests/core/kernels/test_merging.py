@@ -13,18 +13,18 @@ from trueodds.core.kernels.merging import averaged, near_isotonic
 def levels(path, model):
     """The level of every value in one model."""
     blocks, level = path.levels(model)
-    found = np.empty(len(path.start))
+    values = np.empty(len(path.start))
     for i, at in enumerate(path.start):
         while at not in blocks:
             at = path.whole[at]
-        found[i] = level[np.flatnonzero(blocks == at)[0]]
-    return found
+        values[i] = level[np.flatnonzero(blocks == at)[0]]
+    return values
 
 
-def by_loops(mass, came):
+def by_loops(mass, events):
     """Every distinct λ with the levels there, all meetings looked through again after each."""
-    blocks = [[m, c, [i]] for i, (m, c) in enumerate(zip(mass, came, strict=True))]
-    now, found = 0.0, []
+    blocks = [[m, c, [i]] for i, (m, c) in enumerate(zip(mass, events, strict=True))]
+    now, path = 0.0, []
 
     def slopes():
         rates = [c / m for m, c, _ in blocks]
@@ -39,25 +39,25 @@ def by_loops(mass, came):
                 blocks[i : i + 2] = [[m + m2, c + c2, of + of2]]
             else:
                 i += 1
-        found.append((now, np.concatenate([np.full(len(of), c / m) for m, c, of in blocks]), len(blocks)))
+        path.append((now, np.concatenate([np.full(len(of), c / m) for m, c, of in blocks]), len(blocks)))
         rates, slope = [c / m for m, c, _ in blocks], slopes()
         meetings = [
             (rates[i + 1] - rates[i]) / (slope[i] - slope[i + 1])
             for i in range(len(blocks) - 1)
             if abs(slope[i] - slope[i + 1]) > 1e-12
         ]
-        ahead = min((each for each in meetings if each > 1e-12), default=None)
+        ahead = min((meeting for meeting in meetings if meeting > 1e-12), default=None)
         if ahead is None:
-            return found
+            return path
         now += ahead
-        for block, each in zip(blocks, slope, strict=True):
-            block[1] += block[0] * each * ahead
+        for block, block_slope in zip(blocks, slope, strict=True):
+            block[1] += block[0] * block_slope * ahead
 
 
-def rows(m, seed, whole=True):
+def rows(m, seed, integer_weights=True):
     rng = np.random.default_rng([m, seed])
-    mass = rng.integers(1, 4, m).astype(float) if whole else rng.random(m) + 0.01
-    return mass, mass * (rng.integers(0, 3, m) / 2 if whole else rng.random(m))
+    mass = rng.integers(1, 4, m).astype(float) if integer_weights else rng.random(m) + 0.01
+    return mass, mass * (rng.integers(0, 3, m) / 2 if integer_weights else rng.random(m))
 
 
 def test_a_fall_that_meets_a_third_level_on_its_way():
@@ -71,11 +71,11 @@ def test_a_fall_that_meets_a_third_level_on_its_way():
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("whole", [True, False])
-def test_plain_loops_find_the_same_path(seed, whole):
-    mass, came = rows(int(2 + 3 * seed), seed, whole)
-    path, want = near_isotonic(mass, came), by_loops(mass, came)
-    assert path.lambdas == pytest.approx([each for each, _, _ in want], abs=1e-9)
+@pytest.mark.parametrize("integer_weights", [True, False])
+def test_plain_loops_find_the_same_path(seed, integer_weights):
+    mass, events = rows(int(2 + 3 * seed), seed, integer_weights)
+    path, want = near_isotonic(mass, events), by_loops(mass, events)
+    assert path.lambdas == pytest.approx([lam for lam, _, _ in want], abs=1e-9)
     assert path.sizes.tolist() == [size for _, _, size in want]
     for model, (_, level, _) in enumerate(want):
         assert levels(path, model) == pytest.approx(level, abs=1e-9)
@@ -84,28 +84,28 @@ def test_plain_loops_find_the_same_path(seed, whole):
 @pytest.mark.parametrize("seed", range(4))
 def test_every_model_is_the_minimum_that_a_solver_of_the_dual_finds(seed):
     # With u in [0, λ] the multipliers of the falls, f_i = y_i − (u_i − u_{i−1})/w_i: least squares within bounds.
-    mass, came = rows(14, seed, whole=False)
-    path = near_isotonic(mass, came)
+    mass, events = rows(14, seed, integer_weights=False)
+    path = near_isotonic(mass, events)
     root = np.sqrt(mass)
     D = (np.eye(14, 13) - np.eye(14, 13, -1)) / root[:, None]
     for model in range(1, len(path.lambdas)):
-        u = lsq_linear(D, came / root, (0, path.lambdas[model]), method="bvls", tol=1e-14).x
-        assert levels(path, model) == pytest.approx((came / root - D @ u) / root, abs=1e-8)
+        u = lsq_linear(D, events / root, (0, path.lambdas[model]), method="bvls", tol=1e-14).x
+        assert levels(path, model) == pytest.approx((events / root - D @ u) / root, abs=1e-8)
 
 
 @pytest.mark.parametrize("m", [1, 2, 50, 3000])
 def test_it_ends_at_isotonic_regression(m):
-    mass, came = rows(m, 0, whole=False)
-    path = near_isotonic(mass, came)
-    want = isotonic_regression(came / mass, weights=mass).x
+    mass, events = rows(m, 0, integer_weights=False)
+    path = near_isotonic(mass, events)
+    want = isotonic_regression(events / mass, weights=mass).x
     assert averaged(path, np.eye(len(path.lambdas))[-1]) == pytest.approx(want, abs=1e-12)
 
 
 def test_the_mean_of_models_is_that_of_their_levels():
-    mass, came = rows(40, 1)
-    path = near_isotonic(mass, came)
+    mass, events = rows(40, 1)
+    path = near_isotonic(mass, events)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(path.lambdas)))
-    want = sum(each * levels(path, model) for model, each in enumerate(weights))
+    want = sum(weight * levels(path, model) for model, weight in enumerate(weights))
     assert averaged(path, weights) == pytest.approx(want, abs=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_levels_that_happen_to_meet_at_once_are_one_block():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout_gives_the_same(layout):
-    mass, came = rows(30, 2)
-    path, other = near_isotonic(mass, came), near_isotonic(layout(mass), layout(came))
+    mass, events = rows(30, 2)
+    path, other = near_isotonic(mass, events), near_isotonic(layout(mass), layout(events))
     assert (path.lambdas == other.lambdas).all()
     assert (path.whole == other.whole).all()

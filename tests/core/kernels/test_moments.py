@@ -20,19 +20,19 @@ def test_moments_are_those_of_a_loop_over_the_rows(n: int, middle: float, dtype:
     x, mass = (rng.integers(0, 21, n) / 20).astype(dtype), rng.normal(size=n)
     x[: n // 3] = rng.random(n // 3).astype(dtype)
     cells, powers, first, last = 7, 4, -0.25, 1.5
-    wanted = np.zeros((cells, powers))
-    for one, each in zip(x.astype(float).tolist(), mass.tolist(), strict=True):
+    expected = np.zeros((cells, powers))
+    for one, weight in zip(x.astype(float).tolist(), mass.tolist(), strict=True):
         place = (one - first) * (cells / (last - first))
-        wanted[int(place)] += each * (place - int(place) - middle) ** np.arange(powers)
-    for here in (x, np.repeat(x, 2)[::2]):
-        here.flags.writeable = False
-        found = moments(here, lambda a, b: mass[a:b], cells, powers, first=first, last=last, middle=middle)
-        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+        expected[int(place)] += weight * (place - int(place) - middle) ** np.arange(powers)
+    for values in (x, np.repeat(x, 2)[::2]):
+        values.flags.writeable = False
+        actual = moments(values, lambda a, b: mass[a:b], cells, powers, first=first, last=last, middle=middle)
+        assert actual == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
-    found = moments(np.array([-0.25, 1.0, 1.25]), lambda a, b: np.ones(b - a), 4, 2)
-    assert found.tolist() == [[1, -1], [0, 0], [0, 0], [2, 1 + 2]]  # u = −1 in the first, 1 and 2 in the last
+    actual = moments(np.array([-0.25, 1.0, 1.25]), lambda a, b: np.ones(b - a), 4, 2)
+    assert actual.tolist() == [[1, -1], [0, 0], [0, 0], [2, 1 + 2]]  # u = −1 in the first, 1 and 2 in the last
 
 
 @pytest.mark.parametrize("n", [kernel._ROWS - 1, kernel._ROWS, kernel._ROWS + 1, 5 * kernel._ROWS])
@@ -41,13 +41,13 @@ def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch
     x, mass = rng.random(n).astype(np.float32), rng.normal(size=n)
     place = x.astype(float) * 10
     u = place - place.astype(int)
-    wanted = np.stack([np.bincount(place.astype(int), mass * u**k) for k in range(3)], axis=1)
-    found = []
+    expected = np.stack([np.bincount(place.astype(int), mass * u**k) for k in range(3)], axis=1)
+    results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        found.append(moments(x, lambda a, b: mass[a:b], 10, 3))
-    assert found[0] == pytest.approx(wanted, rel=1e-9)
-    assert np.array_equal(*found)
+        results.append(moments(x, lambda a, b: mass[a:b], 10, 3))
+    assert results[0] == pytest.approx(expected, rel=1e-9)
+    assert np.array_equal(*results)
 
 
 @pytest.mark.parametrize("m", [1, 2, 30, 70_000])

@@ -22,17 +22,17 @@ def test_every_resample_holds_exactly_as_many_rows_as_there_are(n):
 def test_two_rows_come_as_two_tosses_of_a_coin_say():
     t = Multiplicities(2, 5).of(0, MANY)[0]
     shares = np.bincount(t, minlength=3) / MANY
-    law = np.array([0.25, 0.5, 0.25])
-    assert (np.abs(shares - law) < 4.5 * np.sqrt(law * (1 - law) / MANY)).all()  # 99.999 % each
+    pmf = np.array([0.25, 0.5, 0.25])
+    assert (np.abs(shares - pmf) < 4.5 * np.sqrt(pmf * (1 - pmf) / MANY)).all()  # 99.999 % each
 
 
 def test_three_rows_are_multinomial():
     t = Multiplicities(3, 6).of(0, MANY).astype(int)
     for i in range(4):
         for j in range(4 - i):
-            law = math.factorial(3) / (math.factorial(i) * math.factorial(j) * math.factorial(3 - i - j)) / 27
+            prob = math.factorial(3) / (math.factorial(i) * math.factorial(j) * math.factorial(3 - i - j)) / 27
             share = ((t[0] == i) & (t[1] == j)).mean()
-            assert abs(share - law) < 4.5 * np.sqrt(law * (1 - law) / MANY)
+            assert abs(share - prob) < 4.5 * np.sqrt(prob * (1 - prob) / MANY)
 
 
 @pytest.mark.parametrize("n", [4, 9])
@@ -43,8 +43,8 @@ def test_the_moments_are_those_of_multinomial_counts(n):
     assert np.abs(t.mean(axis=1)).max() < 4.5 * np.sqrt(v / MANY)
     products = t @ t.T / MANY
     # the variance of a product of two counts is at most the fourth moment (Cauchy–Schwarz)
-    law = np.where(np.eye(n, dtype=bool), v, -1 / n)
-    assert np.abs(products - law).max() < 4.5 * np.sqrt(fourth / MANY)
+    covariance = np.where(np.eye(n, dtype=bool), v, -1 / n)
+    assert np.abs(products - covariance).max() < 4.5 * np.sqrt(fourth / MANY)
 
 
 def test_rare_counts_are_as_rare_as_they_should_be():
@@ -52,25 +52,25 @@ def test_rare_counts_are_as_rare_as_they_should_be():
     n, resamples = (60, 60) if SLOW else (2000, 1000)
     t = Multiplicities(n, 11).of(0, resamples)
     for k in range(9):
-        law = math.comb(n, k) * (1 / n) ** k * (1 - 1 / n) ** (n - k)
-        if t.size * law >= 25:  # enough for a normal tolerance
+        prob = math.comb(n, k) * (1 / n) ** k * (1 - 1 / n) ** (n - k)
+        if t.size * prob >= 25:  # enough for a normal tolerance
             # rows with k balls hinder each other, so their number varies less than if they were independent
-            assert abs((t == k).sum() - t.size * law) < 4.5 * np.sqrt(t.size * law)
+            assert abs((t == k).sum() - t.size * prob) < 4.5 * np.sqrt(t.size * prob)
 
 
 def test_resamples_do_not_depend_on_each_other():
     # Neighbors share a 32-bit number: over n rows the mean product of two resamples has sd 1/√n.
     n, resamples = (200, 20) if SLOW else (20_000, 200)
     t = Multiplicities(n, 13).of(0, resamples).astype(float) - 1
-    apart = (t.T @ t / n)[np.triu_indices(resamples, 1)]
-    assert np.abs(apart).max() < 5.5 / np.sqrt(n)  # 20,000 of them at 1 − 4e-8
-    assert abs((apart**2).mean() * n - 1) < 4.5 * np.sqrt(2 / len(apart))
+    correlations = (t.T @ t / n)[np.triu_indices(resamples, 1)]
+    assert np.abs(correlations).max() < 5.5 / np.sqrt(n)  # 20,000 of them at 1 − 4e-8
+    assert abs((correlations**2).mean() * n - 1) < 4.5 * np.sqrt(2 / len(correlations))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 2), (7, 33), (8, 40), (39, 40)])
 def test_a_resample_is_the_same_whatever_others_are_made_with_it(start, stop):
-    whole = Multiplicities(30, 17).of(0, 40)
-    np.testing.assert_array_equal(Multiplicities(30, 17).of(start, stop), whole[:, start:stop])
+    full = Multiplicities(30, 17).of(0, 40)
+    np.testing.assert_array_equal(Multiplicities(30, 17).of(start, stop), full[:, start:stop])
 
 
 def test_another_key_gives_other_draws():
@@ -80,13 +80,13 @@ def test_another_key_gives_other_draws():
 def test_too_many_balls_are_drawn_anew(monkeypatch):
     # A mean of 1 instead of a little less: about half of the resamples hold too many at first.
     cuts = multiplicities._cuts
-    seen = []
+    attempts = []
     monkeypatch.setattr(multiplicities, "_cuts", lambda _n: cuts(10**12))
     drawn = Multiplicities(6, 19)
     poisson = drawn._poisson
-    drawn._poisson = lambda pairs, attempt: (seen.append(attempt), poisson(pairs, attempt))[1]
+    drawn._poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]
     t = drawn.of(0, MANY // 40)
-    assert max(seen) > 2
+    assert max(attempts) > 2
     assert (t.sum(axis=0, dtype=int) == 6).all()
     assert np.abs(t.astype(float).mean(axis=1) - 1).max() < 4.5 * np.sqrt(5 / 6 / t.shape[1])
 

@@ -22,14 +22,14 @@ def report(bins):
 def covariance(P, w, bins):
     """Row by row: w²(diag(p) − pp′) at the bins of its values."""
     n, k = P.shape
-    found, P = np.zeros((k * bins, k * bins)), P.astype(np.float64)
+    cov, P = np.zeros((k * bins, k * bins)), P.astype(np.float64)
     for i in range(n):
-        slot = [c * bins + report(bins)[np.searchsorted(EDGES[1:-1], P[i, c], "left")] for c in range(k)]
+        bin_index = [c * bins + report(bins)[np.searchsorted(EDGES[1:-1], P[i, c], "left")] for c in range(k)]
         for c in range(k):
-            found[slot[c], slot[c]] += w[i] ** 2 * P[i, c] * (1 - P[i, c])
+            cov[bin_index[c], bin_index[c]] += w[i] ** 2 * P[i, c] * (1 - P[i, c])
             for d in range(c + 1, k):
-                found[slot[c], slot[d]] -= w[i] ** 2 * P[i, c] * P[i, d]
-    return found
+                cov[bin_index[c], bin_index[d]] -= w[i] ** 2 * P[i, c] * P[i, d]
+    return cov
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -40,13 +40,13 @@ def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighte
     w = np.random.default_rng(n).random(n) if weighted else np.ones(n)
     first = first_of(report(bins), k)
     sums = empty(k, bins, first)
-    given = inside(w if weighted else NONE)
-    together(inside(P), given, report(bins), bins, first, dtype == np.float32, EDGES, sums)
+    weights = inside(w if weighted else NONE)
+    together(inside(P), weights, report(bins), bins, first, dtype == np.float32, EDGES, sums)
     # sums of n terms of size 1 in another order; where no two values ever meet it is 0
     expected = covariance(P, w, bins)
-    found = matrix(sums)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15 * n)
-    np.testing.assert_array_equal(found == 0, expected == 0)
+    cov = matrix(sums)
+    np.testing.assert_allclose(cov, expected, rtol=1e-12, atol=1e-15 * n)
+    np.testing.assert_array_equal(cov == 0, expected == 0)
 
 
 @pytest.mark.parametrize("k", [3, 5])
@@ -73,16 +73,16 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     one_pass(P, y, ranks, 1e-3, exact, k <= 2, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
 
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
-    told, far = np.zeros(5, dtype=np.int64), np.zeros(2)
-    surveyed(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, told, far)
-    np.testing.assert_array_equal(counts, told)
-    np.testing.assert_array_equal(extremes, far)
+    expected_counts, expected_extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
+    surveyed(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, expected_counts, expected_extremes)
+    np.testing.assert_array_equal(counts, expected_counts)
+    np.testing.assert_array_equal(extremes, expected_extremes)
 
     expected = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
     top = inside(np.take_along_axis(P, which, axis=1))
     hit = inside(which == y[:, None])
-    by_hit(top, hit, 0, ranks, EDGES, exact, *(each[: ranks * CELLS] for each in expected))
-    by_label(P, y, 0, k, EDGES, exact, *(each[ranks * CELLS :] for each in expected))
+    by_hit(top, hit, 0, ranks, EDGES, exact, *(table[: ranks * CELLS] for table in expected))
+    by_label(P, y, 0, k, EDGES, exact, *(table[ranks * CELLS :] for table in expected))
     np.testing.assert_array_equal(cells, expected[0])
     np.testing.assert_allclose(sums, expected[1], rtol=1e-13)
 
@@ -93,8 +93,8 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     np.testing.assert_allclose(scores[1], (len(loss), loss.sum(), (loss**2).sum()), rtol=1e-12)
 
     if bins:
-        again = empty(k, bins, first)
-        together(P, inside(NONE), at, bins, first, exact, EDGES, again)
+        expected_pairs = empty(k, bins, first)
+        together(P, inside(NONE), at, bins, first, exact, EDGES, expected_pairs)
         # Sums of n terms in two loops whose order the compiler chooses: each is off by n rounding errors at most.
-        off = n * np.finfo(np.float64).eps
-        np.testing.assert_allclose(matrix(pairs), matrix(again), rtol=off, atol=off)
+        tolerance = n * np.finfo(np.float64).eps
+        np.testing.assert_allclose(matrix(pairs), matrix(expected_pairs), rtol=tolerance, atol=tolerance)

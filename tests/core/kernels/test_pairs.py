@@ -20,10 +20,10 @@ def test_distances_equal_a_plain_loop(absolute, dtype, layout):
     expected = [
         [sum(abs(x - y) if absolute else (x - y) ** 2 for x, y in zip(p, q, strict=True)) for q in Q] for p in P
     ]
-    found = apart(layout(P), layout(Q), absolute=absolute)
+    distances = apart(layout(P), layout(Q), absolute=absolute)
     # a difference of two numbers below 1 is rounded once, its square again
-    np.testing.assert_allclose(found, np.array(expected, dtype=np.float64), rtol=0, atol=8 * np.finfo(dtype).eps)
-    assert found[1, 2] == 0
+    np.testing.assert_allclose(distances, np.array(expected, dtype=np.float64), rtol=0, atol=8 * np.finfo(dtype).eps)
+    assert distances[1, 2] == 0
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 3), (1, 1, 1), (1, 0, 2), (2, 17, 1)])
@@ -34,11 +34,11 @@ def test_distances_of_few_rows(shape):
 
 
 def by_loops(e, decay):
-    found = np.zeros(len(e))
+    sums = np.zeros(len(e))
     for b, row in enumerate(e.astype(np.float64)):
         for i, j in itertools.combinations(range(len(row)), 2):
-            found[b] += 2 * row[i] * row[j] * math.prod(decay[i + 1 : j + 1])
-    return found
+            sums[b] += 2 * row[i] * row[j] * math.prod(decay[i + 1 : j + 1])
+    return sums
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

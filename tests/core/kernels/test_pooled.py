@@ -41,8 +41,8 @@ def by_scipy(p, y, w):
     """The fitted mean of every row that has weight."""
     live = w > 0
     _, where = np.unique(p[live].astype(float), return_inverse=True)
-    mass, seen = np.bincount(where, w[live]), np.bincount(where, (w * y)[live])
-    return isotonic_regression(seen / mass, weights=mass).x[where]
+    mass, events = np.bincount(where, w[live]), np.bincount(where, (w * y)[live])
+    return isotonic_regression(events / mass, weights=mass).x[where]
 
 
 def at_rows(blocks, p):
@@ -58,7 +58,7 @@ def test_blocks_of_keys_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
         p, y = rows(n, dtype, ties=ties, seed=seed)
         blocks = pooled.of_keys(sort.keys(p, y))
         assert (np.stack(blocks, axis=1) == looped(p, y, np.ones(n))).all()  # whole numbers: nothing is rounded
-        assert all(each.dtype == np.float64 for each in blocks)
+        assert all(column.dtype == np.float64 for column in blocks)
         if n:
             assert at_rows(blocks, p) == pytest.approx(by_scipy(p, y, np.ones(n)), abs=1e-12)
 
@@ -69,15 +69,15 @@ def test_blocks_of_keys_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
 def test_blocks_of_rows_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
     rng = np.random.default_rng(n)
     p, y = rows(n, dtype, ties=ties)
-    for seen, w in (
+    for observed, w in (
         (y, np.ones(n)),
         (y, rng.integers(0, 3, n) / 2),  # halves and quarters add up exactly in any order
         (rng.integers(0, 5, n) / 4, rng.integers(0, 3, n).astype(float)),
     ):
-        blocks = pooled.of_rows(p, seen, w)
-        assert (np.stack(blocks, axis=1) == looped(p, seen, w)).all()
+        blocks = pooled.of_rows(p, observed, w)
+        assert (np.stack(blocks, axis=1) == looped(p, observed, w)).all()
         if (w > 0).any():
-            assert at_rows(blocks, p[w > 0]) == pytest.approx(by_scipy(p, seen, w), abs=1e-12)
+            assert at_rows(blocks, p[w > 0]) == pytest.approx(by_scipy(p, observed, w), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -100,8 +100,8 @@ def test_rows_of_keys_and_rows_of_weight_one_are_the_same():
 def test_rows_lie_in_memory_as_they_like(dtype, layout):
     p, y = rows(50, dtype, ties=True)
     w = np.random.default_rng(1).random(50)
-    wanted = pooled.of_rows(p, y, w)
-    for one, other in zip(pooled.of_rows(layout(p), layout(y), layout(w)), wanted, strict=True):
+    expected = pooled.of_rows(p, y, w)
+    for one, other in zip(pooled.of_rows(layout(p), layout(y), layout(w)), expected, strict=True):
         assert (one == other).all()
     keys = sort.keys(p, y)
     for one, other in zip(pooled.of_keys(layout(keys)), pooled.of_keys(keys), strict=True):
@@ -109,9 +109,9 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
 
 
 def test_rows_without_weight_are_absent():
-    assert [len(each) for each in pooled.of_rows(np.ones(3), np.ones(3), np.zeros(3))] == [0, 0, 0, 0]
+    assert [len(column) for column in pooled.of_rows(np.ones(3), np.ones(3), np.zeros(3))] == [0, 0, 0, 0]
     blocks = pooled.of_rows(np.array([0.1, 0.2, 0.9]), np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
-    assert [each.tolist() for each in blocks] == [[0.2], [0.2], [1.0], [0.0]]
+    assert [column.tolist() for column in blocks] == [[0.2], [0.2], [1.0], [0.0]]
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
@@ -129,14 +129,14 @@ def test_means_of_many_draws_are_those_of_each(layout):
     rng = np.random.default_rng(3)
     w, y = rng.integers(0, 3, (4, 3, 20)).astype(float), rng.random((4, 3, 20))
     w[..., 0] = 1.0
-    found = pooled.means(layout(w), layout(w * y))
+    means = pooled.means(layout(w), layout(w * y))
     for a in range(4):
         for b in range(3):
             live = w[a, b] > 0
-            wanted = isotonic_regression(y[a, b, live], weights=w[a, b, live]).x
-            assert found[a, b, live] == pytest.approx(wanted, abs=1e-12)
+            expected = isotonic_regression(y[a, b, live], weights=w[a, b, live]).x
+            assert means[a, b, live] == pytest.approx(expected, abs=1e-12)
             # A cell without weight shows what the one below shows.
-            assert found[a, b] == pytest.approx(wanted[np.cumsum(live) - 1], abs=1e-12)
+            assert means[a, b] == pytest.approx(expected[np.cumsum(live) - 1], abs=1e-12)
 
 
 def test_means_of_no_weight_are_unknown_and_leading_cells_show_the_next():

@@ -22,8 +22,8 @@ def test_logs_are_those_of_the_library():
     x = numbers()
     out = np.empty(len(x))
     logs(x, 1e-308, out)
-    assert out == pytest.approx(np.array([math.log2(each) for each in x.tolist()]), rel=1e-15)
-    assert [log2(each) for each in (0.25, 0.5, 1.0, 2.0)] == [-2.0, -1.0, 0.0, 1.0]
+    assert out == pytest.approx(np.array([math.log2(value) for value in x.tolist()]), rel=1e-15)
+    assert [log2(value) for value in (0.25, 0.5, 1.0, 2.0)] == [-2.0, -1.0, 0.0, 1.0]
 
 
 def test_a_number_below_the_floor_has_the_log_of_the_floor():
@@ -41,11 +41,11 @@ def test_powers_are_those_of_the_library():
     assert out == pytest.approx(np.exp2(y), rel=1e-15, abs=0)
     powers(y[:100], 0.25, out[:100])
     assert out[:100] == pytest.approx(np.exp2(y[:100] / 4), rel=1e-15, abs=0)
-    assert [exp2(each) for each in (0.0, -1.0, -2.0)] == [1.0, 0.5, 0.25]
+    assert [exp2(exponent) for exponent in (0.0, -1.0, -2.0)] == [1.0, 0.5, 0.25]
 
 
 def test_what_is_too_small_for_a_normal_number_is_nothing():
-    assert [exp2(each) for each in (-1021.5, -1e300, -np.inf)] == [0.0, 0.0, 0.0]
+    assert [exp2(exponent) for exponent in (-1021.5, -1e300, -np.inf)] == [0.0, 0.0, 0.0]
     assert exp2(-1020.0) == 2.0**-1020
 
 

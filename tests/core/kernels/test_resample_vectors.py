@@ -15,8 +15,8 @@ def by_loops(cell: Any, w: Any, wp: Any, wy: Any, size: int, unit: Any, times: A
     out = [np.zeros((times.shape[1], size, *tail)) for tail in ((), (m,), (m,))]
     for r in range(times.shape[1]):
         for i in range(len(cell)):
-            for each, x in zip(out, (w, wp, wy), strict=True):
-                each[r, cell[i]] += int(times[unit[i], r]) * x[i]
+            for table, x in zip(out, (w, wp, wy), strict=True):
+                table[r, cell[i]] += int(times[unit[i], r]) * x[i]
     return out
 
 
@@ -26,9 +26,9 @@ def _data(n: int, m: int, size: int, seed: int) -> tuple[Any, ...]:
     return rng.integers(0, size, n), w, w[:, None] * rng.random((n, m)), w[:, None] * rng.random((n, m))
 
 
-def _close(found: Any, wanted: Any) -> bool:
+def _close(actual: Any, expected: Any) -> bool:
     # at most 200 terms below 3, in another order
-    return all(np.allclose(one, other, rtol=0, atol=1e-12) for one, other in zip(found, wanted, strict=True))
+    return all(np.allclose(one, other, rtol=0, atol=1e-12) for one, other in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize("n", [0, 1, _TILE - 1, _TILE, _TILE + 1, 3 * _TILE])
@@ -53,16 +53,16 @@ def test_a_row_without_weight_is_not_looked_at() -> None:
     # Its vector may be anything, even none.
     wp = np.array([[0.5, 0.5], [np.nan, np.nan]])
     made = VectorResampler(np.zeros(2, int), np.array([1.0, 0.0]), wp, wp, 1)
-    w, said, _ = made.sums(made.arranged(np.ones((2, 1), np.uint8)))
+    w, predicted, _ = made.sums(made.arranged(np.ones((2, 1), np.uint8)))
     assert w.tolist() == [[1.0]]
-    assert said.tolist() == [[[0.5, 0.5]]]
+    assert predicted.tolist() == [[[0.5, 0.5]]]
 
 
 def test_more_cells_than_sixteen_bits_hold() -> None:
     cell, one = np.array([70_000, 3, 65_536, 0, 3]), np.ones((5, 2))
     made = VectorResampler(cell, np.ones(5), one, one, 70_001)
-    found = made.sums(made.arranged(np.array([[1], [2], [3], [4], [5]], dtype=np.uint8)))[0][0]
-    assert {int(i): found[i] for i in np.flatnonzero(found)} == {70_000: 1, 3: 7, 65_536: 3, 0: 4}
+    counts = made.sums(made.arranged(np.array([[1], [2], [3], [4], [5]], dtype=np.uint8)))[0][0]
+    assert {int(i): counts[i] for i in np.flatnonzero(counts)} == {70_000: 1, 3: 7, 65_536: 3, 0: 4}
 
 
 def test_some_of_the_resamples_will_do() -> None:

@@ -15,32 +15,38 @@ from trueodds.tally.rows import Rows
 DTYPES = (np.float32, np.float64)
 
 
-def by_loops(P, off_by, ranks):
+def by_loops(P, tolerance, ranks):
     which, squares, counts, extremes = np.zeros((len(P), ranks), int), np.zeros(len(P)), np.zeros(5, int), np.zeros(2)
     for i, row in enumerate(P.astype(np.float64).tolist()):
         order = sorted(range(len(row)), key=lambda c: (-row[c], c))
         which[i] = order[:ranks]
         squares[i] = math.fsum(x * x for x in row)
-        off = abs(math.fsum(row) - 1)
-        counts += (row.count(0), row.count(1), sum(x > 1 for x in row), off > off_by, row[order[0]] == row[order[1]])
-        extremes = np.maximum(extremes, (max(row) - 1, off if off > off_by else 0))
+        deviation = abs(math.fsum(row) - 1)
+        counts += (
+            row.count(0),
+            row.count(1),
+            sum(x > 1 for x in row),
+            deviation > tolerance,
+            row[order[0]] == row[order[1]],
+        )
+        extremes = np.maximum(extremes, (max(row) - 1, deviation if deviation > tolerance else 0))
     return which, squares, counts, extremes
 
 
-def look(P, off_by, ranks):
+def look(P, tolerance, ranks):
     which, squares = np.full((len(P), ranks), -1, dtype=np.int32), np.empty(len(P))
     counts, extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
     P = inside(P)
-    surveyed(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), off_by, which, squares, counts, extremes)
+    surveyed(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes)
     return which, squares, counts, extremes
 
 
-def same(found, expected, ranks):
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
-    kept = 5 if ranks else 4  # ties are told where ranks are
-    np.testing.assert_array_equal(found[2][:kept], expected[2][:kept])
-    np.testing.assert_allclose(found[3], expected[3], rtol=1e-9, atol=1e-15)
+def same(actual, expected, ranks):
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-13)
+    n_counts = 5 if ranks else 4  # ties are told where ranks are
+    np.testing.assert_array_equal(actual[2][:n_counts], expected[2][:n_counts])
+    np.testing.assert_allclose(actual[3], expected[3], rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,11 +85,13 @@ def test_scores_equal_their_definitions(dtype, k):
     brier, loss = np.empty(60), np.empty(60)
     scored(inside(P), inside(y), (wide**2).sum(axis=1), k <= 2, brier, loss)
     p = wide[:, -1]
-    seen = np.where(y == 1, p, 1 - p) if k <= 2 else wide[np.arange(60), y]
+    likelihoods = np.where(y == 1, p, 1 - p) if k <= 2 else wide[np.arange(60), y]
     expected = (p - y) ** 2 if k <= 2 else ((wide - np.eye(k)[y]) ** 2).sum(axis=1)
     np.testing.assert_allclose(brier, expected, rtol=1e-12, atol=1e-14)
     with np.errstate(divide="ignore", invalid="ignore"):
-        np.testing.assert_allclose(loss, np.where(seen > 0, -np.log(seen), np.inf), rtol=1e-13, atol=1e-300)
+        np.testing.assert_allclose(
+            loss, np.where(likelihoods > 0, -np.log(likelihoods), np.inf), rtol=1e-13, atol=1e-300
+        )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -92,11 +100,11 @@ def test_scores_equal_their_definitions(dtype, k):
 def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
     P = np.random.default_rng(k).dirichlet(np.ones(k), 20).astype(dtype)
     y, bins = np.arange(20) % k, 5 if k == 3 else None
-    expected, found = (
-        counted(Rows.of(Predictions(y, each(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins)
-        for each in (c_order, layout)
+    expected, actual = (
+        counted(Rows.of(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins)
+        for arrange in (c_order, layout)
     )
     for name in ("index", "n", "sums"):
-        np.testing.assert_array_equal(getattr(found.cells, name), getattr(expected.cells, name))
-    np.testing.assert_array_equal(found.null, expected.null)
-    assert (found.scores, found.counts) == (expected.scores, expected.counts)
+        np.testing.assert_array_equal(getattr(actual.cells, name), getattr(expected.cells, name))
+    np.testing.assert_array_equal(actual.null, expected.null)
+    assert (actual.scores, actual.counts) == (expected.scores, expected.counts)

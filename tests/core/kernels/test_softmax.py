@@ -25,25 +25,25 @@ def looped(x, shares, w, theta, offset=None):
     """−log-likelihood and derivatives of one softmax after the other, from central moments."""
     sums = [0.0] * 7
     for i in range(len(x)):
-        eta = [theta * each + (0.0 if offset is None else offset[i][c]) for c, each in enumerate(x[i])]
+        eta = [theta * score + (0.0 if offset is None else offset[i][c]) for c, score in enumerate(x[i])]
         top = max(eta)
-        q = [math.exp(each - top) for each in eta]
+        q = [math.exp(value - top) for value in eta]
         total = math.fsum(q)
-        q = [each / total for each in q]
+        q = [value / total for value in q]
         mean = math.fsum(a * b for a, b in zip(q, x[i], strict=True))
         m = [math.fsum(a * (b - mean) ** j for a, b in zip(q, x[i], strict=True)) for j in range(7)]
-        came = math.fsum(a * b for a, b in zip(shares[i], x[i], strict=True))
+        observed = math.fsum(a * b for a, b in zip(shares[i], x[i], strict=True))
         exponent = math.fsum(a * b for a, b in zip(shares[i], eta, strict=True))
-        found = (
+        terms = (
             math.log(total) + top - exponent,
-            mean - came,
+            mean - observed,
             m[2],
             m[3],
             m[4] - 3 * m[2] ** 2,
             m[5] - 10 * m[3] * m[2],
             m[6] - 15 * m[4] * m[2] - 10 * m[3] ** 2 + 30 * m[2] ** 3,
         )
-        sums = [a + w[i] * b for a, b in zip(sums, found, strict=True)]
+        sums = [a + w[i] * b for a, b in zip(sums, terms, strict=True)]
     return sums
 
 
@@ -52,10 +52,10 @@ def relative_logs(P):
     return (logs - logs.max(axis=1, keepdims=True)).tolist()
 
 
-def close(found, wanted, x):
+def close(actual, expected, x):
     # The j-th sum consists of terms as large as the j-th power of a log; rounding leaves 1e-13 of them.
-    size = max((abs(each) for row in x for each in row), default=0.0) + 1
-    for j, (one, other) in enumerate(zip(found, wanted, strict=True)):
+    size = max((abs(value) for row in x for value in row), default=0.0) + 1
+    for j, (one, other) in enumerate(zip(actual, expected, strict=True)):
         assert one == pytest.approx(other, rel=1e-11, abs=1e-13 * len(x) * size**j)
 
 
@@ -67,9 +67,9 @@ def test_tempered_sums_are_those_of_a_loop(n, k, dtype, layout):
     P = P.astype(dtype)
     x = relative_logs(P)
     for beta in (0.3, 1.0, 4.0):
-        for came, shares in ((Y, Y), (y, np.eye(k)[y])):
-            found = tempered(layout(P), layout(came), layout(w), beta, FLOOR)
-            close(found, looped(x, shares.tolist(), w.tolist(), beta), x)
+        for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
+            sums = tempered(layout(P), layout(outcomes), layout(w), beta, FLOOR)
+            close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -81,10 +81,10 @@ def test_linear_sums_are_those_of_a_loop(n, k, dtype, layout):
     X, offset = rng.normal(size=(n, k)).astype(dtype), rng.normal(size=(n, k)).astype(dtype)
     x = X.astype(float).tolist()
     for theta in (-1.5, 0.0, 2.0):
-        for came, shares in ((Y, Y), (y, np.eye(k)[y])):
-            close(linear(layout(X), layout(came), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x)
-        wanted = looped(x, Y.tolist(), w.tolist(), theta, offset.astype(float).tolist())
-        close(linear(layout(X), Y, w, theta, layout(offset)), wanted, x)
+        for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
+            close(linear(layout(X), layout(outcomes), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x)
+        expected = looped(x, Y.tolist(), w.tolist(), theta, offset.astype(float).tolist())
+        close(linear(layout(X), Y, w, theta, layout(offset)), expected, x)
 
 
 def test_outcomes_that_are_nothing_leave_the_model_alone():
@@ -97,30 +97,30 @@ def test_outcomes_that_are_nothing_leave_the_model_alone():
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 4097])
 def test_tiles_are_put_together(n):
     P, _, y, w = data(n, 2)
-    whole = tempered(P, y, w, 0.7, FLOOR)
+    direct = tempered(P, y, w, 0.7, FLOOR)
     parts = [tempered(P[a:b], y[a:b], w[a:b], 0.7, FLOOR) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
-    assert whole == pytest.approx(sum(parts), rel=1e-12)
+    assert direct == pytest.approx(sum(parts), rel=1e-12)
 
 
 def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
     P, _, y, w = data(501, 3)
-    whole, rows = tempered(P, y, w, 0.7, FLOOR), powered(P, 0.7)
+    direct, rows = tempered(P, y, w, 0.7, FLOOR), powered(P, 0.7)
     monkeypatch.setattr(kernel, "BLOCK", 30)
-    found = []
+    results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        found.append(tempered(P, y, w, 0.7, FLOOR))
+        results.append(tempered(P, y, w, 0.7, FLOOR))
         assert (powered(P, 0.7) == rows).all()
-    assert found[0] == pytest.approx(whole, rel=1e-12)
-    assert (found[0] == found[1]).all()
+    assert results[0] == pytest.approx(direct, rel=1e-12)
+    assert (results[0] == results[1]).all()
 
 
 @pytest.mark.parametrize("every", [2, 7, 64])
 def test_a_sample_is_every_so_manieth_row(every):
     P, Y, y, w = data(100, 3)
-    for came in (Y, y):
-        wanted = tempered(P[::every], came[::every], w[::every], 0.7, FLOOR)
-        assert tempered(P, came, w, 0.7, FLOOR, every) == pytest.approx(wanted, rel=1e-13)
+    for outcomes in (Y, y):
+        expected = tempered(P[::every], outcomes[::every], w[::every], 0.7, FLOOR)
+        assert tempered(P, outcomes, w, 0.7, FLOOR, every) == pytest.approx(expected, rel=1e-13)
 
 
 def test_each_derivative_is_that_of_the_one_before():
@@ -135,7 +135,7 @@ def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
     # All right: what came has the log 0, and no rounding makes the slope positive.
     P = np.array([[0.7, 0.3], [0.4, 0.6]])
     slope = [tempered(P, np.array([0, 1]), np.ones(2), beta, FLOOR)[1] for beta in (1.0, 100.0, 1000.0)]
-    assert all(each < 0 for each in slope)
+    assert all(value < 0 for value in slope)
     assert tempered(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, FLOOR)[1:].tolist() == [0.0] * 6
 
 
@@ -145,13 +145,13 @@ def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
 def test_powered_rows_are_those_of_a_loop(n, k, dtype, layout):
     P = data(n, k)[0].astype(dtype)
     for beta in (1e-3, 0.5, 1.0, 30.0):
-        found = powered(layout(P), beta)
-        assert found.shape == (n, k)
-        assert found.dtype == np.float64
-        for row, given in zip(found.tolist(), P.astype(float).tolist(), strict=True):
-            top = max(given)
-            raw = [(each / top) ** beta if each > 0 else 0.0 for each in given]
-            assert row == pytest.approx([each / math.fsum(raw) for each in raw], rel=1e-12, abs=1e-300)
+        probs = powered(layout(P), beta)
+        assert probs.shape == (n, k)
+        assert probs.dtype == np.float64
+        for row, original in zip(probs.tolist(), P.astype(float).tolist(), strict=True):
+            top = max(original)
+            raw = [(prob / top) ** beta if prob > 0 else 0.0 for prob in original]
+            assert row == pytest.approx([value / math.fsum(raw) for value in raw], rel=1e-12, abs=1e-300)
 
 
 def test_equal_rows_are_equal_wherever_they_stand():

@@ -29,14 +29,14 @@ def rows(n: int, dtype: Any, *, ties: bool, seed: int = 0) -> tuple[Array, Array
 
 def looped(p: Array, y: Array, w: Array) -> tuple[list[float], list[float], list[float]]:
     """Σw and Σwy at each score, row by row."""
-    found: dict[float, list[float]] = {}
+    totals: dict[float, list[float]] = {}
     for x, z, a in zip(p.tolist(), y.tolist(), w.tolist(), strict=True):
         if a > 0:
-            sums = found.setdefault(x, [0.0, 0.0])
+            sums = totals.setdefault(x, [0.0, 0.0])
             sums[0] += a
             sums[1] += a * z
-    rising = sorted(found)
-    return rising, [found[s][0] for s in rising], [found[s][1] for s in rising]
+    ordered = sorted(totals)
+    return ordered, [totals[s][0] for s in ordered], [totals[s][1] for s in ordered]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -69,10 +69,10 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
     p, y = rows(n, dtype, ties=ties)
     rng = np.random.default_rng(1)
     w, votes = rng.integers(0, 4, n) / 2, rng.integers(0, 5, n) / 4
-    for seen in (y, votes):
-        found, wanted = sort.sums(p, seen, w, sort.order(p)), looped(p, seen, w)
-        assert [x.tolist() for x in found] == list(wanted)  # halves and quarters add up exactly in any order
-        assert not np.signbit(found[0]).any()
+    for outcomes in (y, votes):
+        actual, expected = sort.sums(p, outcomes, w, sort.order(p)), looped(p, outcomes, w)
+        assert [x.tolist() for x in actual] == list(expected)  # halves and quarters add up exactly in any order
+        assert not np.signbit(actual[0]).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -82,12 +82,12 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     keys = sort.keys(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
-    s, count, came = sort.counts(keys)
+    s, count, n_events = sort.counts(keys)
     assert (s == distinct).all()
     assert (count == np.bincount(place)).all()
-    assert (came == np.bincount(place, y)).all()
+    assert (n_events == np.bincount(place, y)).all()
     assert (sort.placed(p, s) == place).all()
-    for one, other in zip(sort.sums(p, y, np.ones(n), sort.order(p)), (s, count, came), strict=True):
+    for one, other in zip(sort.sums(p, y, np.ones(n), sort.order(p)), (s, count, n_events), strict=True):
         assert (one == other).all()
 
 
@@ -109,11 +109,11 @@ def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
     wide, strided = np.empty((90, 3), dtype=dtype), np.repeat(y, 2)[::2]
     wide[:, 1] = p
     p.flags.writeable = strided.flags.writeable = False
-    for each in (p, wide[:, 1], p[::-1][::-1]):
-        assert np.array_equal(sort.keys(each, strided), keys)
-        assert np.array_equal(sort.keys(each, strided == 1), keys)
-        assert np.array_equal(sort.order(each), sort.order(p))
-        assert np.array_equal(sort.placed(each, np.array([0.0, 0.5])), p >= 0.5)
+    for scores in (p, wide[:, 1], p[::-1][::-1]):
+        assert np.array_equal(sort.keys(scores, strided), keys)
+        assert np.array_equal(sort.keys(scores, strided == 1), keys)
+        assert np.array_equal(sort.order(scores), sort.order(p))
+        assert np.array_equal(sort.placed(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
@@ -158,9 +158,11 @@ def test_bins_are_stretches_of_sorted_rows(n: int, closed: str, dtype: Any) -> N
             np.arange(201) / 200,
         ):
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
-            found = in_bins(keys, edges, closed)
-            wanted = [np.bincount(place, each, len(edges) - 1) for each in (np.ones(n), x, y, x * y, x * x)]
-            assert found == pytest.approx(np.stack(wanted, axis=1), rel=n * 2**-53 + 1e-15)  # sums round in their order
+            actual = in_bins(keys, edges, closed)
+            expected = [np.bincount(place, weights, len(edges) - 1) for weights in (np.ones(n), x, y, x * y, x * x)]
+            assert actual == pytest.approx(
+                np.stack(expected, axis=1), rel=n * 2**-53 + 1e-15
+            )  # sums round in their order
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -171,23 +173,23 @@ def test_sums_of_keys_are_those_of_a_loop_over_the_rows(n: int, closed: str, dty
     keys = sort.row_keys(p, y)
     assert keys is not None
     for edges in (np.arange(11) / 10, np.array([0, 1.0]), np.array([0, 0, 0.3, 0.3, 0.35, 1]), np.arange(201) / 200):
-        wanted = np.zeros((len(edges) - 1, 2, 3))
+        expected = np.zeros((len(edges) - 1, 2, 3))
         for x, z in zip(np.abs(p.astype(float)), y.astype(int), strict=True):
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
-            wanted[place, z] += 1.0, x, x * x
-        for each in (keys, np.repeat(keys, 2)[::2]):
-            assert key_sums(each, edges, closed) == pytest.approx(wanted, rel=1e-12)
+            expected[place, z] += 1.0, x, x * x
+        for arranged in (keys, np.repeat(keys, 2)[::2]):
+            assert key_sums(arranged, edges, closed) == pytest.approx(expected, rel=1e-12)
 
 
 def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     p, y = rows(3 * BLOCK, np.float32, ties=False)
-    found = []
+    results = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         keys = sort.keys(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
         some = key_sums(keys, edges, "right"), in_bins(keys, edges, "right")
-        found.append((keys, *some, sort.placed(p, np.arange(9) / 10)))
-    for other in found[1:]:
-        assert all(np.array_equal(x, z) for x, z in zip(found[0], other, strict=True))
+        results.append((keys, *some, sort.placed(p, np.arange(9) / 10)))
+    for other in results[1:]:
+        assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

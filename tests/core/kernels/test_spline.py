@@ -16,11 +16,11 @@ def pieces(x, knots):
     return j, np.array([a, b, c, d])
 
 
-def by_loop(x, came, missed, knots, f, bend):
+def by_loop(x, events, nonevents, knots, f, curvature):
     out = np.zeros((len(knots) - 1, SUMS))
-    for s, m, n in zip(x, came, missed, strict=True):
+    for s, m, n in zip(x, events, nonevents, strict=True):
         j, part = pieces(s, knots)
-        eta = part @ [f[j], f[j + 1], bend[j], bend[j + 1]]
+        eta = part @ [f[j], f[j + 1], curvature[j], curvature[j + 1]]
         q = 1 / (1 + np.exp(-eta))
         out[j, 0] += m * np.log1p(np.exp(-eta)) + n * np.log1p(np.exp(eta))
         out[j, 1:5] += (n * q - m * (1 - q)) * part
@@ -33,9 +33,11 @@ def test_the_sums_are_those_of_a_loop(n):
     rng = np.random.default_rng(n)
     knots = np.array([-2.0, -0.5, 0.1, 3.0])
     x = np.sort(rng.normal(size=n) * 2)  # some beyond the knots
-    f, bend = rng.normal(size=4), np.array([0.0, 0.4, -1.0, 0.0])
+    f, curvature = rng.normal(size=4), np.array([0.0, 0.4, -1.0, 0.0])
     rows = x, rng.random(n), rng.random(n)
-    assert between(*rows, knots, f, bend) == pytest.approx(by_loop(*rows, knots, f, bend), rel=1e-10, abs=1e-12)
+    assert between(*rows, knots, f, curvature) == pytest.approx(
+        by_loop(*rows, knots, f, curvature), rel=1e-10, abs=1e-12
+    )
 
 
 def test_where_outcomes_are_sure_the_slope_keeps_its_digits():

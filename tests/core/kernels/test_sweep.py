@@ -15,30 +15,33 @@ def bins_of(mass, s, k, by_mass):
     """The bin of each score that has weight, from 1: by the weight below it; a cut that this meets lies behind."""
     if not by_mass:
         return [next(j for j in range(1, k + 1) if j == k or x <= j / k) for x in s]
-    whole, below, found = sum(mass), 0, []
-    for each in mass:
-        found.append(math.floor(below * k / whole) + 1)
-        below += each
-    return found
+    total, below, bins = sum(mass), 0, []
+    for weight in mass:
+        bins.append(math.floor(below * k / total) + 1)
+        below += weight
+    return bins
 
 
-def pooled(mass, said, seen, bins):
+def pooled(mass, predicted, observed, bins):
     return [
-        [sum(x for x, b in zip(column, bins, strict=True) if b == j) for column in (mass, said, seen)]
+        [sum(x for x, b in zip(column, bins, strict=True) if b == j) for column in (mass, predicted, observed)]
         for j in sorted(set(bins))
     ]
 
 
-def by_loops(w, wp, wy, s, most, by_mass, order):
-    held = [i for i in range(len(s)) if w[i] > 0]
-    mass, said, seen = ([Fraction(float(x[i])) for i in held] for x in (w, wp, wy))
-    scores, k = [float(s[i]) for i in held], 1
-    while k < most:
-        rates = [y / m for m, _, y in pooled(mass, said, seen, bins_of(mass, scores, k + 1, by_mass))]
+def by_loops(w, wp, wy, s, max_bins, by_mass, order):
+    occupied = [i for i in range(len(s)) if w[i] > 0]
+    mass, predicted, observed = ([Fraction(float(x[i])) for i in occupied] for x in (w, wp, wy))
+    scores, k = [float(s[i]) for i in occupied], 1
+    while k < max_bins:
+        rates = [y / m for m, _, y in pooled(mass, predicted, observed, bins_of(mass, scores, k + 1, by_mass))]
         if any(b < a for a, b in itertools.pairwise(rates)):
             break
         k += 1
-    parts = [(m / sum(mass), abs(p - y) / m) for m, p, y in pooled(mass, said, seen, bins_of(mass, scores, k, by_mass))]
+    parts = [
+        (m / sum(mass), abs(p - y) / m)
+        for m, p, y in pooled(mass, predicted, observed, bins_of(mass, scores, k, by_mass))
+    ]
     if math.isinf(order):
         return float(max(gap for _, gap in parts)), k
     return sum(float(share) * float(gap) ** order for share, gap in parts) ** (1 / order), k
@@ -71,18 +74,18 @@ def test_a_sweep_equals_trying_every_number(m, order, by_mass):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_layout(dtype, layout):
     w, wp, wy, s = (x.astype(dtype) for x in problem(12, 1))
-    found = sweep(*(layout(x) for x in (w, wp, wy, s)), max_bins=9, by_mass=True, order=1.0)
+    actual = sweep(*(layout(x) for x in (w, wp, wy, s)), max_bins=9, by_mass=True, order=1.0)
     expected = [by_loops(*rows, s, 9, True, 1.0) for rows in zip(w, wp, wy, strict=True)]
-    assert found[1].tolist() == [k for _, k in expected]
-    np.testing.assert_allclose(found[0], [value for value, _ in expected], rtol=1e-12)
+    assert actual[1].tolist() == [k for _, k in expected]
+    np.testing.assert_allclose(actual[0], [value for value, _ in expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize("draws", [1, 3])
 def test_what_all_draws_share_is_given_once(draws):
     w, wp, wy, s = problem(9, 1, draws)
     once = sweep(w[:1], wp[:1], np.repeat(wy[:1], draws, axis=0), s, max_bins=9, by_mass=True, order=1.0)
-    again = sweep(*(np.repeat(x[:1], draws, axis=0) for x in (w, wp, wy)), s, max_bins=9, by_mass=True, order=1.0)
-    assert [x.tolist() for x in once] == [x.tolist() for x in again]
+    repeated = sweep(*(np.repeat(x[:1], draws, axis=0) for x in (w, wp, wy)), s, max_bins=9, by_mass=True, order=1.0)
+    assert [x.tolist() for x in once] == [x.tolist() for x in repeated]
 
 
 def test_draws_at_the_boundaries_of_blocks():

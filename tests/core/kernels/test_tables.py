@@ -31,9 +31,9 @@ def by_loops(P, outcome, first, last):
     return n, sums
 
 
-def same(found, expected):
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
+def same(actual, expected):
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -41,9 +41,9 @@ def same(found, expected):
 def test_sums_by_label(dtype, n):
     P, y = rows(n, 4, dtype)
     expected = by_loops(P, y[:, None] == np.arange(4), 1, 3)  # labels of other classes add no outcome
-    found = empty(2, 4)
-    by_label(inside(P), inside(y), 1, 3, EDGES, dtype == np.float32, *found)
-    same(found, expected)
+    actual = empty(2, 4)
+    by_label(inside(P), inside(y), 1, 3, EDGES, dtype == np.float32, *actual)
+    same(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -51,9 +51,9 @@ def test_sums_by_label(dtype, n):
 def test_sums_by_yes_and_no(dtype, n):
     P, _ = rows(n, 3, dtype)
     hit = np.random.default_rng(n).random((n, 3)) < 0.5
-    found = empty(2, 4)
-    by_hit(inside(P), inside(hit[:, 1:]), 1, 3, EDGES, dtype == np.float32, *found)
-    same(found, by_loops(P, hit, 1, 3))
+    actual = empty(2, 4)
+    by_hit(inside(P), inside(hit[:, 1:]), 1, 3, EDGES, dtype == np.float32, *actual)
+    same(actual, by_loops(P, hit, 1, 3))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -70,11 +70,11 @@ def test_sums_of_weighted_shares(dtype, n):
             expected[1][s] += (
                 a, a * x, a * z, a * a, a * x * x, a * x * z, a * z * z, a * a * x * (1 - x), a * a * (z - x) ** 2,
             )  # fmt: skip
-    found = empty(2, 9)
-    by_share(inside(P), inside(Y), inside(w), 0, 2, EDGES, dtype == np.float32, *found)
-    np.testing.assert_array_equal(found[0], expected[0])
+    actual = empty(2, 9)
+    by_share(inside(P), inside(Y), inside(w), 0, 2, EDGES, dtype == np.float32, *actual)
+    np.testing.assert_array_equal(actual[0], expected[0])
     # Σw²p(1−p) of a p above 1 by rounding is a difference of numbers near 1
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-12, atol=1e-15)
 
 
 def some(indices, width=4, seed=0):
@@ -86,11 +86,11 @@ def test_the_occupied_cells_are_listed_and_the_table_is_left_empty():
     n, sums = np.zeros(12, dtype=np.int64), np.zeros((12, 4))
     index, count, values = some([0, 3, 4, 11])
     n[index], sums[index] = count, values
-    for found, expected in zip(occupied(n, sums), (index, count, values), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(occupied(n, sums), (index, count, values), strict=True):
+        np.testing.assert_array_equal(actual, expected)
     assert not n.any()
     assert not sums.any()
-    assert [len(each) for each in occupied(n, sums)] == [0, 0, 0]
+    assert [len(array) for array in occupied(n, sums)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("width", [4, 9])
@@ -105,5 +105,5 @@ def test_two_tables_together_hold_the_cells_of_both(a, b, width):
         n[index] += count
         sums[index] += values
     index = sorted({*a, *b})
-    for found, expected in zip(merged(*one, *other), (index, n[index], sums[index]), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(merged(*one, *other), (index, n[index], sums[index]), strict=True):
+        np.testing.assert_array_equal(actual, expected)

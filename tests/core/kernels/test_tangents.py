@@ -17,11 +17,11 @@ def cells(m, kind, seed):
     return mass, np.rint(mass * share) if kind == "counts" else mass * share
 
 
-def refitted(mass, seen, at, came):
+def refitted(mass, events, at, outcome):
     """The mean at `at` after one more row there: at j with score j, at j − 1/2 between j − 1 and j."""
     scores = np.arange(len(mass), dtype=float)
     x, where = np.unique(np.append(scores, at), return_inverse=True)
-    m, s = np.bincount(where, np.append(mass, 1.0)), np.bincount(where, np.append(seen, came))
+    m, s = np.bincount(where, np.append(mass, 1.0)), np.bincount(where, np.append(events, outcome))
     return isotonic_regression(s / m, weights=m).x[np.searchsorted(x, at)]
 
 
@@ -29,12 +29,12 @@ def refitted(mass, seen, at, came):
 @pytest.mark.parametrize("m", [1, 2, 3, 8, 40])
 def test_means_are_those_of_a_fit_with_the_row(m, kind):
     for seed in range(4):
-        mass, seen = cells(m, kind, seed)
-        low, high = one_more(mass, seen)
+        mass, events = cells(m, kind, seed)
+        low, high = one_more(mass, events)
         for j in range(m):
-            for off in (0.0, 0.5):  # at the score, and on the side where the mean holds on
-                assert low[j] == pytest.approx(refitted(mass, seen, j + off, 0.0), abs=1e-12)
-                assert high[j] == pytest.approx(refitted(mass, seen, j - off, 1.0), abs=1e-12)
+            for offset in (0.0, 0.5):  # at the score, and on the side where the mean holds on
+                assert low[j] == pytest.approx(refitted(mass, events, j + offset, 0.0), abs=1e-12)
+                assert high[j] == pytest.approx(refitted(mass, events, j - offset, 1.0), abs=1e-12)
 
 
 def test_means_of_separated_rows_are_exact():
@@ -46,13 +46,13 @@ def test_means_of_separated_rows_are_exact():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_lie_in_memory_as_they_like(layout):
-    mass, seen = cells(30, "weights", 0)
-    for one, other in zip(one_more(layout(mass), layout(seen)), one_more(mass, seen), strict=True):
+    mass, events = cells(30, "weights", 0)
+    for one, other in zip(one_more(layout(mass), layout(events)), one_more(mass, events), strict=True):
         assert (one == other).all()
 
 
 def test_no_scores_have_no_means():
-    assert [len(each) for each in one_more(np.empty(0), np.empty(0))] == [0, 0]
+    assert [len(means) for means in one_more(np.empty(0), np.empty(0))] == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights"])

@@ -34,9 +34,9 @@ def test_the_integral_equals_a_plain_loop(m, dtype, width):
     s, e = scores(m, dtype)
     expected = [by_loops(s, row, width) for row in e]
     # Stops are x − width in float64; in float32 they round, each by half of its last bit.
-    off = 2 * m * m * np.finfo(dtype).eps / width
-    np.testing.assert_allclose(Windows(s, width).mean_absolute(e), expected, rtol=1e-12, atol=off)
-    np.testing.assert_allclose([mean_absolute(s, row, width) for row in e], expected, rtol=1e-12, atol=off)
+    tolerance = 2 * m * m * np.finfo(dtype).eps / width
+    np.testing.assert_allclose(Windows(s, width).mean_absolute(e), expected, rtol=1e-12, atol=tolerance)
+    np.testing.assert_allclose([mean_absolute(s, row, width) for row in e], expected, rtol=1e-12, atol=tolerance)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -46,8 +46,8 @@ def test_any_layout(dtype, layout):
     e = e.astype(dtype)
     expected = [by_loops(s, row, 0.3) for row in e]
     np.testing.assert_allclose(Windows(layout(s), 0.3).mean_absolute(layout(e)), expected, rtol=1e-12)
-    found = [mean_absolute(layout(s), layout(row), 0.3) for row in e.astype(np.float64)]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    values = [mean_absolute(layout(s), layout(row), 0.3) for row in e.astype(np.float64)]
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("draws", [1, 15, 16, 17, 33])

@@ -16,12 +16,12 @@ ROOT = Path(os.environ.get("TRUEODDS_REFERENCE", Path(__file__).parents[2] / "sh
 
 def path(relative: str) -> Path:
     """A file of the reference folder."""
-    found = ROOT / relative
-    if not found.exists():
+    file = ROOT / relative
+    if not file.exists():
         if os.environ.get("TRUEODDS_NO_SKIPS"):
             pytest.fail(f"{relative} is not in the reference folder")
         pytest.skip(f"{relative} is not in the reference folder")
-    return found
+    return file
 
 
 def golden(relative: str) -> Any:

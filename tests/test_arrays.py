@@ -47,9 +47,9 @@ def test_a_pair_of_arrays_and_two_arrays_are_predictions(verb: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_arrays_in_the_wrong_order_are_refused_with_the_right_one(verb: str) -> None:
     call, words, settings = VERBS[verb]
-    for given in ((P, Y), ((P, Y),)):
+    for arguments in ((P, Y), ((P, Y),)):
         with pytest.raises(InputError, match=r"TO109.*\(y_true, y_prob\)"):
-            call(*given, *words, **settings)
+            call(*arguments, *words, **settings)
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "compare", "by_group"])
@@ -85,10 +85,10 @@ def test_several_models_are_refused_where_one_is_asked_for(verb: str) -> None:
     ],
     ids=["predictions", "pairs", "arrays", "outcomes once", "lists"],
 )
-def test_two_models_are_compared_however_they_are_handed_in(given: tuple[Any, ...]) -> None:
-    found = to.compare(*given, "brier", resamples=50)
-    assert told(found) == told(to.compare(PREDS, OTHER, "brier", resamples=50))
-    assert (found.names, found.paired) == (("a", "b"), True)
+def test_two_models_are_compared_however_they_are_handed_in(arguments: tuple[Any, ...]) -> None:
+    comparison = to.compare(*arguments, "brier", resamples=50)
+    assert told(comparison) == told(to.compare(PREDS, OTHER, "brier", resamples=50))
+    assert (comparison.names, comparison.paired) == (("a", "b"), True)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_two_models_are_compared_however_they_are_handed_in(given: tuple[Any, ..
     [({"a": PREDS, "b": OTHER},), ({"a": (Y, P), "b": (Y, P**2)},), (Y, {"a": P, "b": P**2}), ([(Y, P), (Y, P**2)],)],
     ids=["predictions", "pairs", "outcomes once", "list"],
 )
-def test_several_models_are_ranked_however_they_are_handed_in(given: tuple[Any, ...]) -> None:
-    found = to.compare(*given, "brier", resamples=50)
-    assert told(found) == told(to.compare({"a": PREDS, "b": OTHER}, "brier", resamples=50))
+def test_several_models_are_ranked_however_they_are_handed_in(arguments: tuple[Any, ...]) -> None:
+    ranking = to.compare(*arguments, "brier", resamples=50)
+    assert told(ranking) == told(to.compare({"a": PREDS, "b": OTHER}, "brier", resamples=50))
 
 
 def test_several_models_are_drawn_however_they_are_handed_in() -> None:
@@ -108,9 +108,9 @@ def test_several_models_are_drawn_however_they_are_handed_in() -> None:
 
 
 @pytest.mark.parametrize("given", [(PREDS,), (PREDS, "brier"), (Y, P), (Y, P, "brier")], ids=str)
-def test_one_model_is_no_comparison(given: tuple[Any, ...]) -> None:
+def test_one_model_is_no_comparison(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InputError, match="needs two models"):
-        to.compare(*given)
+        to.compare(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_names_and_votes_are_outcomes_too() -> None:
 
 def test_paths_and_frames_stay_what_they_are() -> None:
     frame = pd.DataFrame({"label": Y, "p_0": 1 - P, "p_1": P})
-    for given in ((["a.csv", "b.csv"], "ece"), (frame, "ece"), ("a.csv",), (PREDS, P), ()):
-        assert in_pairs(*given) is given or in_pairs(*given) == given
+    for arguments in ((["a.csv", "b.csv"], "ece"), (frame, "ece"), ("a.csv",), (PREDS, P), ()):
+        assert in_pairs(*arguments) is arguments or in_pairs(*arguments) == arguments
     assert to.measure(frame, "ece", interval=None).n == 300
 
 

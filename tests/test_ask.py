@@ -58,8 +58,8 @@ def test_default_lenses():
 
 
 def test_members_may_be_given_as_instances():
-    asked = to.measure(three(), BinnedError(EqualMass(20)), interval=None)
-    assert asked.value == to.measure(three(), "ece", partition="equal-mass", bins=20, interval=None).value
+    estimate = to.measure(three(), BinnedError(EqualMass(20)), interval=None)
+    assert estimate.value == to.measure(three(), "ece", partition="equal-mass", bins=20, interval=None).value
 
 
 def test_the_same_call_gives_the_same_number():
@@ -68,8 +68,13 @@ def test_the_same_call_gives_the_same_number():
 
 
 def test_settings_are_read_back_from_what_ran():
-    said = to.measure(three(), "ece", lens="classwise", bins=7, aggregate="max", rng=5, resamples=50).settings
-    assert (said["partition"], said["aggregate"], said["seed"], said["resamples"]) == ("uniform 7", "max", 5, 50)
+    settings = to.measure(three(), "ece", lens="classwise", bins=7, aggregate="max", rng=5, resamples=50).settings
+    assert (settings["partition"], settings["aggregate"], settings["seed"], settings["resamples"]) == (
+        "uniform 7",
+        "max",
+        5,
+        50,
+    )
 
 
 def test_parts_tell_the_classes():
@@ -82,9 +87,9 @@ def test_json_is_strict():
     preds = to.Predictions([0, 1, 1], [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]])
     estimate = to.measure(preds, "log_loss")
     assert estimate.value == np.inf
-    told = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))
-    assert told["value"] is None
-    assert "TN104" in [note["code"] for note in told["notes"]]
+    document = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))
+    assert document["value"] is None
+    assert "TN104" in [note["code"] for note in document["notes"]]
 
 
 def test_frequency_weights_are_rows():
@@ -100,9 +105,9 @@ def test_frequency_weights_are_rows():
 
 
 def test_the_debiased_value_stands_beside_the_plug_in():
-    near, far = three(), to.Predictions([0] * 300, np.tile([0.1, 0.9], (300, 1)))
+    near, miscalibrated = three(), to.Predictions([0] * 300, np.tile([0.1, 0.9], (300, 1)))
     assert to.measure(near, "ece").debiased is not None
-    assert to.measure(far, "ece").debiased is None  # clear of its floor: nothing to take off
+    assert to.measure(miscalibrated, "ece").debiased is None  # clear of its floor: nothing to take off
     assert to.measure(binary500(), "rmsce").debiased < to.measure(binary500(), "rmsce").value
 
 
@@ -211,8 +216,8 @@ def test_every_estimator_runs_with_its_defaults_and_a_seed() -> None:
 
 def test_few_resamples_are_noted() -> None:
     preds = Predictions([0, 1] * 20, [0.2, 0.7] * 20)
-    few, many = (to.measure(preds, "ece", resamples=n) for n in (20, 200))
-    assert "TN211" in {note.code for note in few.notes}
+    small, many = (to.measure(preds, "ece", resamples=n) for n in (20, 200))
+    assert "TN211" in {note.code for note in small.notes}
     assert "TN211" not in {note.code for note in many.notes}
 
 
@@ -234,8 +239,8 @@ def test_survey_weights_in_the_hundreds_are_no_rows_in_the_hundreds(name: str) -
     assert heavy == pytest.approx(plain, rel=1e-9, abs=1e-12)
     frequent = Predictions(y, p, weight=np.full(500, 2))
     twice = Predictions(np.repeat(y, 2), np.repeat(p, 2))
-    asked = {"interval": None, "weight_kind": "frequency"}
-    assert to.measure(frequent, name, **asked).value == to.measure(twice, name, interval=None).value
+    options = {"interval": None, "weight_kind": "frequency"}
+    assert to.measure(frequent, name, **options).value == to.measure(twice, name, interval=None).value
 
 
 def test_the_seed_of_a_call_deals_the_folds_whatever_its_type() -> None:
@@ -274,15 +279,15 @@ def test_a_root_mean_square_of_clusters_is_not_debiased_by_its_pairs() -> None:
     rng = np.random.default_rng(0)
     p = np.repeat(rng.random(40), 5)
     y = np.repeat(rng.random(40) < p[::5], 5).astype(int)
-    found = to.measure(Predictions(y, p, cluster=np.arange(200) // 5), "rmsce", resamples=100)
-    floored = max(0.0, found.value**2 - found.noise_floor**2) ** 0.5
-    assert found.debiased is None or found.debiased == pytest.approx(floored)
+    estimate = to.measure(Predictions(y, p, cluster=np.arange(200) // 5), "rmsce", resamples=100)
+    floored = max(0.0, estimate.value**2 - estimate.noise_floor**2) ** 0.5
+    assert estimate.debiased is None or estimate.debiased == pytest.approx(floored)
 
 
 def test_the_weights_of_linear_binning_are_its_own_setting():
     preds = Predictions([0, 1, 0, 1] * 10, [0.23, 0.71, 0.94, 0.37] * 10)
     plain, swapped = (
-        to.measure(preds, "ece_linear", bins=5, weights=each, interval=None) for each in ("linear", "swapped")
+        to.measure(preds, "ece_linear", bins=5, weights=weights, interval=None) for weights in ("linear", "swapped")
     )
     assert abs(plain.value - swapped.value) > 0.01
     with pytest.raises(InputError) as refused:

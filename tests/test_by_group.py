@@ -25,8 +25,8 @@ def calibrated(seed, n=240):
     return p, (rng.random(n) < p).astype(int), {"a": rng.integers(0, 2, n), "b": rng.integers(0, 3, n)}
 
 
-def codes(found):
-    return {note.code for note in found.notes}
+def codes(result):
+    return {note.code for note in result.notes}
 
 
 # Values
@@ -35,27 +35,27 @@ def codes(found):
 def test_the_errors_by_hand():
     # a: .5 said twice, both came: .5 off. b: .2 said of five, one came: right.
     preds = Predictions([1, 1, 1, 0, 0, 0, 0], [0.5, 0.5, 0.2, 0.2, 0.2, 0.2, 0.2], group=list("aabbbbb"))
-    found = by_group(preds, resamples=99)
-    assert [(each.label, each.n) for each in found.groups] == [("group=a", 2), ("group=b", 5)]
-    assert [each.estimate.value for each in found.groups] == pytest.approx([0.5, 0.0])
-    assert [(each.first, each.second, each.difference) for each in found.gaps] == [
+    groups = by_group(preds, resamples=99)
+    assert [(group.label, group.n) for group in groups.groups] == [("group=a", 2), ("group=b", 5)]
+    assert [group.estimate.value for group in groups.groups] == pytest.approx([0.5, 0.0])
+    assert [(gap.first, gap.second, gap.difference) for gap in groups.gaps] == [
         ("group=a", "group=b", pytest.approx(0.5))
     ]
     # Both outcomes of a come in a quarter of all draws, and the error of .5 also where none came: in half of them.
-    p = found["group=a"].pvalue
+    p = groups["group=a"].pvalue
     assert abs(p - 0.5) <= 0.5 * 3.3 / 99**0.5
 
 
 def test_a_group_has_the_error_of_its_own_rows():
     p, y, group = calibrated(0)
     preds = Predictions(y, p, group=group)
-    found = by_group(preds, "rmsce", crossings=2, bins=10, resamples=99)
-    assert len(found.groups) == 2 + 3 + 6
-    mine = (group["a"] == 1) & (group["b"] == 2)
-    alone = to.measure(preds[mine], "rmsce", bins=10, interval=None)
-    assert found["a=1, b=2"].estimate.value == pytest.approx(alone.value)
-    assert found["a=1, b=2"].n == mine.sum()
-    assert found.whole.value == pytest.approx(to.measure(preds, "rmsce", bins=10, interval=None).value)
+    groups = by_group(preds, "rmsce", crossings=2, bins=10, resamples=99)
+    assert len(groups.groups) == 2 + 3 + 6
+    mask = (group["a"] == 1) & (group["b"] == 2)
+    alone = to.measure(preds[mask], "rmsce", bins=10, interval=None)
+    assert groups["a=1, b=2"].estimate.value == pytest.approx(alone.value)
+    assert groups["a=1, b=2"].n == mask.sum()
+    assert groups.whole.value == pytest.approx(to.measure(preds, "rmsce", bins=10, interval=None).value)
 
 
 def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
@@ -64,23 +64,23 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
     group = {name: np.array(people[name].to_pylist())[test] for name in ("sex", "race")}
     y, p = table["y"].to_numpy(), table["p"].to_numpy()
     assert (np.array(people["income"].to_pylist())[test] == np.where(y == 1, ">50K", "<=50K")).all()  # row for row
-    found = by_group(Predictions(y, p, group=group), crossings=2, resamples=499)
+    groups = by_group(Predictions(y, p, group=group), crossings=2, resamples=499)
     for label, n in (("sex=Female", 5421), ("sex=Male", 10860), ("race=Other", 135), ("sex=Female, race=Other", 46)):
-        assert found[label].n == n
+        assert groups[label].n == n
     men = group["sex"] == "Male"
     # Sums over bins of |sum of y - p|, divided by n: written here without the library.
     place = np.clip(np.ceil(p[men] * 15).astype(int) - 1, 0, 14)
     by_hand = np.abs(np.bincount(place, y[men] - p[men])).sum() / men.sum()
-    assert found["sex=Male"].estimate.value == pytest.approx(by_hand)
-    assert found["sex=Male"].joint == found.pvalue == pytest.approx(0.002)
-    assert found["sex=Male"].standing == "off"
-    assert found["race=Other"].standing == "undecided"
-    assert found["race=Other"].seen_from > found["sex=Male"].seen_from > found["sex=Male"].estimate.noise_floor
-    (between,) = [each for each in found.gaps if each.column == "sex"]
+    assert groups["sex=Male"].estimate.value == pytest.approx(by_hand)
+    assert groups["sex=Male"].joint == groups.pvalue == pytest.approx(0.002)
+    assert groups["sex=Male"].standing == "off"
+    assert groups["race=Other"].standing == "undecided"
+    assert groups["race=Other"].seen_from > groups["sex=Male"].seen_from > groups["sex=Male"].estimate.noise_floor
+    (between,) = [gap for gap in groups.gaps if gap.column == "sex"]
     assert between.settled
     assert between.interval.high < 0  # Female - Male
-    assert found.multicalibration.worst == "sex=Male, race=White"
-    assert found.multicalibration.pvalue == pytest.approx(0.002)
+    assert groups.multicalibration.worst == "sex=Male, race=White"
+    assert groups.multicalibration.pvalue == pytest.approx(0.002)
 
 
 # The joint p
@@ -94,10 +94,10 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
     for seed in range(200):
         p, y, group = calibrated(seed, 120)
         preds = Predictions(y, p, group=group)
-        groups = [each for partition in partitions(preds, 2) for each in partition.groups]
-        judged = judge(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
-        rejected += min(judged.joint) <= 0.05
-        alone += min(judged.pvalues) <= 0.05
+        groups = [group for partition in partitions(preds, 2) for group in partition.groups]
+        adjusted = judge(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
+        rejected += min(adjusted.joint) <= 0.05
+        alone += min(adjusted.pvalues) <= 0.05
     assert rejected <= binom.ppf(0.999, 200, 0.05)
     assert alone > 30
 
@@ -114,10 +114,10 @@ def test_a_column_said_twice_costs_nothing():
 def test_one_column_and_no_other_group_is_the_test_of_consistency():
     p, y, _ = calibrated(2)
     preds = Predictions(y, p, group=np.zeros(len(p), dtype=int))
-    found = by_group(preds, resamples=199)
+    groups = by_group(preds, resamples=199)
     assert (
-        found.groups[0].pvalue
-        == found.groups[0].joint
+        groups.groups[0].pvalue
+        == groups.groups[0].joint
         == pytest.approx(to.test(preds, "consistency", resamples=199).pvalue)
     )
 
@@ -127,21 +127,21 @@ def test_one_column_and_no_other_group_is_the_test_of_consistency():
 
 def test_a_group_of_one_row_is_told_and_undecided():
     p, y, _ = calibrated(3, 100)
-    found = by_group(Predictions(y, p, group=["solo", *["others"] * 99]), resamples=99)
-    solo = found["group=solo"]
+    groups = by_group(Predictions(y, p, group=["solo", *["others"] * 99]), resamples=99)
+    solo = groups["group=solo"]
     assert (solo.n, solo.estimate.interval, solo.standing) == (1, None, "undecided")
-    assert {"TN150", "TN153"} <= codes(found)
-    assert [each.interval for each in found.gaps] == [None]
+    assert {"TN150", "TN153"} <= codes(groups)
+    assert [gap.interval for gap in groups.gaps] == [None]
 
 
 def test_a_small_group_is_never_fine():
     p, y, _ = calibrated(4, 4000)
     group = np.repeat(["large", "small"], [3950, 50])
-    found = by_group(Predictions(y, p, group=group), min_effect=0.08, resamples=199)
-    assert [each.standing for each in found.groups] == ["within", "undecided"]
-    large, small = found.groups
+    groups = by_group(Predictions(y, p, group=group), min_effect=0.08, resamples=199)
+    assert [group.standing for group in groups.groups] == ["within", "undecided"]
+    large, small = groups.groups
     assert small.seen_from > large.seen_from > large.estimate.noise_floor
-    assert small in found.undecided
+    assert small in groups.undecided
 
 
 def test_what_was_left_out_is_told():
@@ -149,28 +149,28 @@ def test_what_was_left_out_is_told():
     p, y, _ = calibrated(5, len(values))
     weight = np.where(values == 0, 0.0, 1.0)
     preds = Predictions(y, p, group={"many": values, "few": values > 30}, weight=weight)
-    found = by_group(preds, crossings=True, interval=None, resamples=49)
-    left = [note.text for note in found.notes if note.code == "TN151"]
+    groups = by_group(preds, crossings=True, interval=None, resamples=49)
+    left = [note.text for note in groups.notes if note.code == "TN151"]
     assert any("smaller than the largest 50" in text for text in left)
     assert any("without any weight" in text and "many=0" in text for text in left)
-    assert "TN152" in codes(found)
+    assert "TN152" in codes(groups)
 
 
 def test_what_is_seen_is_no_more_than_a_far_groups_own_error():
     # Thirteen groups, 199 redraws: the far one's error lies above all of its draws, and was named as the smallest seen.
     rng = np.random.default_rng(20)
     p, group = rng.beta(1, 1.2, 1500), {"sex": rng.integers(0, 3, 1500), "region": rng.integers(0, 3, 1500)}
-    far = (group["sex"] == 0) & (group["region"] == 0)
-    y = (rng.random(1500) < np.where(far, 0.4 * p, p)).astype(int)
+    mask = (group["sex"] == 0) & (group["region"] == 0)
+    y = (rng.random(1500) < np.where(mask, 0.4 * p, p)).astype(int)
     preds = Predictions(y, p, group=group)
-    found = {count: by_group(preds, crossings=2, resamples=count, interval=None) for count in (199, 999)}
-    for told in found.values():
-        off = told["sex=0, region=0"]
-        assert off.standing == "off"
-        assert off.seen_from < 0.8 * off.estimate.value
-        for each in told.groups:  # off is what reaches the error that is seen
-            assert (each.standing == "off") == (each.estimate.value >= each.seen_from)
-    one, other = (told["sex=0, region=0"].seen_from for told in found.values())
+    by_resamples = {count: by_group(preds, crossings=2, resamples=count, interval=None) for count in (199, 999)}
+    for groups in by_resamples.values():
+        worst = groups["sex=0, region=0"]
+        assert worst.standing == "off"
+        assert worst.seen_from < 0.8 * worst.estimate.value
+        for subgroup in groups.groups:  # off is what reaches the error that is seen
+            assert (subgroup.standing == "off") == (subgroup.estimate.value >= subgroup.seen_from)
+    one, other = (groups["sex=0, region=0"].seen_from for groups in by_resamples.values())
     assert abs(one - other) < 0.25 * other
 
 
@@ -180,10 +180,10 @@ def test_groups_of_too_few_clusters_are_never_seen():
     blind, seeing = (
         by_group(Predictions(y, p, group=np.arange(400) % 2, cluster=np.arange(400) % k), resamples=99) for k in (8, 16)
     )
-    assert [each.seen_from for each in blind.groups] == [None, None]  # four of the eight in each
+    assert [group.seen_from for group in blind.groups] == [None, None]  # four of the eight in each
     across = by_group(Predictions(y, p, group=np.arange(400) % 3, cluster=np.arange(400) // 100), resamples=199)
-    assert [each.seen_from for each in across.groups] == [None] * 3  # all four reach into each group
-    assert all(each.seen_from is not None for each in seeing.groups)
+    assert [group.seen_from for group in across.groups] == [None] * 3  # all four reach into each group
+    assert all(group.seen_from is not None for group in seeing.groups)
 
 
 def test_an_error_that_no_outcomes_can_show_is_not_named():
@@ -191,24 +191,24 @@ def test_an_error_that_no_outcomes_can_show_is_not_named():
     # seen among 40 such groups, and .567, in 2.7 %, is not. One row is .9 off in a tenth: no surprise by itself.
     p, group = np.full(120, 0.9), np.arange(120) // 3
     three = by_group(Predictions(np.ones(120, dtype=int), p, group=group), interval=None, resamples=999)
-    seen = [each.seen_from for each in three.groups]
-    assert all(each is None or each == pytest.approx(0.9) for each in seen)
-    assert sum(each is not None for each in seen) > 20
+    min_detectable = [group.seen_from for group in three.groups]
+    assert all(value is None or value == pytest.approx(0.9) for value in min_detectable)
+    assert sum(value is not None for value in min_detectable) > 20
     one = by_group(Predictions(np.ones(40, dtype=int), p[:40], group=np.arange(40)), interval=None, resamples=999)
-    assert {each.seen_from for each in one.groups} == {None}
+    assert {group.seen_from for group in one.groups} == {None}
 
 
 def test_groups_of_the_same_rows_have_the_same_floor():
     p, y, group = calibrated(22, 90)
     group = {"a": np.where(np.arange(90) == 7, 9, group["a"]), "b": group["b"]}
-    found = by_group(Predictions(y, p, group=group | {"again": group["b"]}), crossings=2, resamples=99)
-    solo = [each for each in found.groups if each.n == 1]
+    groups = by_group(Predictions(y, p, group=group | {"again": group["b"]}), crossings=2, resamples=99)
+    solo = [group for group in groups.groups if group.n == 1]
     assert len(solo) >= 3
-    assert len({each.estimate.noise_floor for each in solo}) == 1
-    assert found["b=1"].estimate.noise_floor == found["again=1"].estimate.noise_floor
+    assert len({group.estimate.noise_floor for group in solo}) == 1
+    assert groups["b=1"].estimate.noise_floor == groups["again=1"].estimate.noise_floor
     # One row said p is off by 1 − p where it comes and by p where not: 2p(1 − p) in the mean.
-    mean, spread = 2 * p[7] * (1 - p[7]), abs(1 - 2 * p[7]) * np.sqrt(p[7] * (1 - p[7]))
-    assert abs(solo[0].estimate.noise_floor - mean) <= 4 * spread / 99**0.5
+    mean, std = 2 * p[7] * (1 - p[7]), abs(1 - 2 * p[7]) * np.sqrt(p[7] * (1 - p[7]))
+    assert abs(solo[0].estimate.noise_floor - mean) <= 4 * std / 99**0.5
 
 
 # The direction
@@ -216,14 +216,14 @@ def test_groups_of_the_same_rows_have_the_same_floor():
 
 def test_a_group_tells_what_was_said_and_what_came():
     preds = Predictions([1, 1, 1, 0, 0], [0.5, 0.7, 0.2, 0.2, 0.5], group=list("aabbb"), weight=[1, 3, 1, 1, 2])
-    found = by_group(preds, resamples=49, interval=None)
+    groups = by_group(preds, resamples=49, interval=None)
     # a: (.5 + 3 × .7) / 4 and all came; b: (.2 + .2 + 2 × .5) / 4 and one of weight 1 of 4 came.
-    assert [(each.says, each.came) for each in found.groups] == [
+    assert [(group.says, group.came) for group in groups.groups] == [
         (pytest.approx(0.65), 1.0),
         (pytest.approx(0.35), 0.25),
     ]
-    assert [each["came"] for each in valid(found.to_dict(), "groups")["groups"]] == [1.0, 0.25]
-    assert ["says" in line for line in str(found).splitlines()[:2]] == [False, True]
+    assert [group["came"] for group in valid(groups.to_dict(), "groups")["groups"]] == [1.0, 0.25]
+    assert ["says" in line for line in str(groups).splitlines()[:2]] == [False, True]
 
 
 def test_several_views_have_no_direction():
@@ -231,9 +231,11 @@ def test_several_views_have_no_direction():
     P = rng.dirichlet(np.ones(3), 60)
     preds = Predictions(rng.integers(0, 3, 60), P, group=np.arange(60) % 2)
     for lens in ("classwise", "canonical"):
-        found = by_group(preds, lens=lens, resamples=29, interval=None)
-        assert {(each["says"], each["came"]) for each in valid(found.to_dict(), "groups")["groups"]} == {(None, None)}
-        assert "came" not in str(found).splitlines()[1]
+        groups = by_group(preds, lens=lens, resamples=29, interval=None)
+        assert {(group["says"], group["came"]) for group in valid(groups.to_dict(), "groups")["groups"]} == {
+            (None, None)
+        }
+        assert "came" not in str(groups).splitlines()[1]
     assert by_group(preds, resamples=29, interval=None).groups[0].says == pytest.approx(P.max(axis=1)[::2].mean())
 
 
@@ -243,12 +245,12 @@ def test_several_views_have_no_direction():
 def test_an_interval_of_the_widest_gap_holds_the_interval_of_its_own():
     p, y, group = calibrated(6, 1500)
     y = np.where(group["b"] == 2, (np.random.default_rng(0).random(1500) < p**3), y).astype(int)
-    found = by_group(Predictions(y, p, group={"b": group["b"]}), resamples=300)
-    (widest,) = found.widest
+    groups = by_group(Predictions(y, p, group={"b": group["b"]}), resamples=300)
+    (widest,) = groups.widest
     assert (widest.first, widest.settled) == ("b=2", True)
-    ends = [each.interval for each in found.gaps]
-    assert widest.interval.low == max(max(each.low, -each.high) for each in ends)
-    assert widest.interval.high == max(max(abs(each.low), abs(each.high)) for each in ends)
+    ends = [gap.interval for gap in groups.gaps]
+    assert widest.interval.low == max(max(interval.low, -interval.high) for interval in ends)
+    assert widest.interval.high == max(max(abs(interval.low), abs(interval.high)) for interval in ends)
     assert widest.interval.low <= widest.difference <= widest.interval.high
 
 
@@ -262,32 +264,32 @@ def test_the_intervals_of_all_gaps_hold_the_true_ones_together():
         p = (rng.integers(0, 15, 700) + 0.5) / 15
         shift = np.where(group == 0, 0.1, 0.0)
         y = (rng.random(700) < np.where(p > 0.5, p - shift, p + shift)).astype(int)
-        found = by_group(Predictions(y, p, group=group), resamples=200, rng=seed)
+        groups = by_group(Predictions(y, p, group=group), resamples=200, rng=seed)
         truth = {"group=0": 0.1, "group=1": 0.0, "group=2": 0.0}
-        held = [g.interval.low <= truth[g.first] - truth[g.second] <= g.interval.high for g in found.gaps]
-        missed += not (all(held) and found.widest[0].interval.low <= 0.1 <= found.widest[0].interval.high)
+        covered = [g.interval.low <= truth[g.first] - truth[g.second] <= g.interval.high for g in groups.gaps]
+        missed += not (all(covered) and groups.widest[0].interval.low <= 0.1 <= groups.widest[0].interval.high)
     assert missed <= binom.ppf(0.999, 60, 0.05)
 
 
 def test_gaps_from_the_rest_leave_out_no_row():
     p, y, group = calibrated(7)
     preds = Predictions(y, p, group={"b": group["b"]})
-    found = by_group(preds, against="rest", resamples=99)
+    groups = by_group(preds, against="rest", resamples=99)
     inside = group["b"] == 0
     expected = (
         to.measure(preds[inside], "ece", interval=None).value - to.measure(preds[~inside], "ece", interval=None).value
     )
-    assert (found.gaps[0].first, found.gaps[0].second) == ("b=0", "rest")
-    assert found.gaps[0].difference == pytest.approx(expected)
+    assert (groups.gaps[0].first, groups.gaps[0].second) == ("b=0", "rest")
+    assert groups.gaps[0].difference == pytest.approx(expected)
 
 
 def test_under_rest_the_text_says_which_group_is_apart_from_the_rest():
     p, y, group = calibrated(24, 3000)
     y = np.where(group["b"] == 2, p > 0.6, y).astype(int)
-    told = str(by_group(Predictions(y, p, group=group), against="rest", resamples=199))
-    assert "widest gap of two groups of b: b=2 − " in told
-    assert "surely apart from the rest of b: b=" in told
-    assert "surely apart from the rest of a: no group" in told
+    text = str(by_group(Predictions(y, p, group=group), against="rest", resamples=199))
+    assert "widest gap of two groups of b: b=2 − " in text
+    assert "surely apart from the rest of b: b=" in text
+    assert "surely apart from the rest of a: no group" in text
     assert "of two groups" not in str(by_group(Predictions(y, p, group=group), resamples=99))
 
 
@@ -299,16 +301,16 @@ def test_clusters_that_reach_into_several_groups_are_resampled_whole():
     preds = Predictions(
         np.tile(y, 2), np.tile(p, 2), group=np.repeat(["a", "b"], 60), cluster=np.tile(np.arange(60), 2)
     )
-    found = by_group(preds, resamples=200)
-    (between,) = found.gaps
+    groups = by_group(preds, resamples=200)
+    (between,) = groups.gaps
     assert (between.difference, between.interval.low, between.interval.high) == (0.0, 0.0, 0.0)
-    assert "TN204" in codes(found)
+    assert "TN204" in codes(groups)
     (partition,) = partitions(preds)
     assert gaps.straddled(preds, partition.groups)
-    apart = Predictions(
+    disjoint = Predictions(
         np.tile(y, 2), np.tile(p, 2), group=np.repeat(["a", "b"], 60), cluster=np.repeat([0, 1, 2, 3], 30)
     )
-    assert not gaps.straddled(apart, partitions(apart)[0].groups)
+    assert not gaps.straddled(disjoint, partitions(disjoint)[0].groups)
 
 
 # Weights, votes, labels
@@ -328,10 +330,10 @@ def test_votes_are_judged_by_one_of_them_and_measured_by_all():
     P, group = rng.dirichlet(np.ones(3), 200), rng.integers(0, 2, 200)
     votes = np.array([rng.multinomial(5, row) for row in P])
     preds = Predictions(votes, P, group=group)
-    found = by_group(preds, resamples=99)
-    assert "TN202" in codes(found)
+    groups = by_group(preds, resamples=99)
+    assert "TN202" in codes(groups)
     alone = to.measure(preds[group == 0], "ece", interval=None)
-    assert found["group=0"].estimate.value == pytest.approx(alone.value)
+    assert groups["group=0"].estimate.value == pytest.approx(alone.value)
 
 
 def test_labels_that_do_not_exclude_each_other_are_asked_one_by_one():
@@ -396,27 +398,27 @@ def test_the_order_of_the_rows_moves_no_error():
 
 def test_the_answer_is_frozen_strict_and_lines_up():
     p, y, group = calibrated(16)
-    found = by_group(Predictions(y, p, group=group), crossings=2, resamples=49)
+    groups = by_group(Predictions(y, p, group=group), crossings=2, resamples=49)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.level = 0.5
-    told = valid(found.to_dict(), "groups")
-    assert [each["label"] for each in told["groups"]] == [each.label for each in found.groups]
-    lines = str(found).splitlines()
-    table = lines[1 : 2 + len(found.groups)]
+        groups.level = 0.5
+    document = valid(groups.to_dict(), "groups")
+    assert [group["label"] for group in document["groups"]] == [group.label for group in groups.groups]
+    lines = str(groups).splitlines()
+    table = lines[1 : 2 + len(groups.groups)]
     assert (
         len(
             {
                 line.index(word)
-                for line, word in zip(table, ["standing", *(g.standing for g in found.groups)], strict=True)
+                for line, word in zip(table, ["standing", *(g.standing for g in groups.groups)], strict=True)
             }
         )
         == 1
     )
-    frame = found.frame()
-    assert list(frame["label"]) == [each.label for each in found.groups]
-    assert "<pre>" in found._repr_html_()
+    frame = groups.frame()
+    assert list(frame["label"]) == [group.label for group in groups.groups]
+    assert "<pre>" in groups._repr_html_()
     with pytest.raises(KeyError):
-        found["a=7"]
+        groups["a=7"]
 
 
 def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
@@ -431,15 +433,15 @@ def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
 
 
 def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
-    told = {}
+    explained = {}
     for seed in (1, 2):
         p, _, group = calibrated(seed, 300)
         y = (np.random.default_rng(seed).random(300) < np.where(group["a"] == 1, p**2, p)).astype(int)
-        found = by_group(Predictions(y, p, group=group["a"]), resamples=99)
-        from_zero = [each.label for each in found.off if each.estimate.interval.low == 0]
-        told[seed] = "The interval of a group that is off may begin at 0 (" in str(found)
-        assert told[seed] == bool(from_zero)
-    assert told == {1: False, 2: True}
+        groups = by_group(Predictions(y, p, group=group["a"]), resamples=99)
+        from_zero = [group.label for group in groups.off if group.estimate.interval.low == 0]
+        explained[seed] = "The interval of a group that is off may begin at 0 (" in str(groups)
+        assert explained[seed] == bool(from_zero)
+    assert explained == {1: False, 2: True}
 
 
 @pytest.mark.parametrize(
@@ -452,9 +454,9 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
     ids=["infinite", "undefined", "bare"],
 )
 def test_what_is_infinite_undefined_or_not_asked_for_keeps_the_schema(y, p, group, settings):
-    told = valid(by_group(Predictions(y, p, group=list(group)), resamples=49, **settings).to_dict(), "groups")
+    document = valid(by_group(Predictions(y, p, group=list(group)), resamples=49, **settings).to_dict(), "groups")
     assert None in (
-        told["multicalibration"]["value"],
-        *(each["error"] for each in told["groups"]),
-        told["groups"][0]["interval"],
+        document["multicalibration"]["value"],
+        *(group["error"] for group in document["groups"]),
+        document["groups"][0]["interval"],
     )

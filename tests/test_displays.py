@@ -20,7 +20,7 @@ def data(seed=0, n=200):
 def test_every_diagram_has_a_display_named_for_it():
     assert displays.NAMES["ConfidenceHistogramDisplay"] == "confidence_histogram"
     assert sorted(displays.NAMES.values()) == sorted(DIAGRAMS.names())
-    assert all(getattr(displays, name).member == member for name, member in displays.NAMES.items())
+    assert all(getattr(displays, name).member == method for name, method in displays.NAMES.items())
 
 
 def test_a_display_is_one_class_each_time():
@@ -97,11 +97,11 @@ def test_displays_that_are_not_made_yet_are_completed():
 
 
 def test_a_display_tells_what_its_diagram_answers_without_the_diagrams_own_example():
-    for name, member in displays.NAMES.items():
-        own, said = DIAGRAMS.load(member).__doc__, getattr(displays, name).__doc__
-        assert len(said) > 200
-        assert own.startswith(said)
-        assert ">>>" not in said
+    for name, method in displays.NAMES.items():
+        own, doc = DIAGRAMS.load(method).__doc__, getattr(displays, name).__doc__
+        assert len(doc) > 200
+        assert own.startswith(doc)
+        assert ">>>" not in doc
 
 
 def test_a_name_that_is_none_lists_the_near_ones():

@@ -42,7 +42,7 @@ def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest
     session = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", session)  # dataclasses look up the module they stand in
     names = vars(session)
-    parsed, found = doctest.DocTestParser(), doctest.DocTestFinder()
+    parsed, finder = doctest.DocTestParser(), doctest.DocTestFinder()
     for number, block in enumerate(blocks(page, "python"), 1):
         where = f"{page.name}, block {number}"
         if block.startswith(">>>"):
@@ -50,15 +50,15 @@ def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest
             continue
         exec(compile(block, where, "exec", dont_inherit=True), names)
         for made in [each for each in names.values() if getattr(each, "__module__", "") == "page"]:
-            for example in found.find(made, module=False, globs=names):
+            for example in finder.find(made, module=False, globs=names):
                 printed(example, names)
 
 
 def printed(example: doctest.DocTest, names: dict[str, object]) -> None:
     example.globs = names  # not a copy: a later block sees what an earlier one named
-    said: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    assert runner.run(example, out=said.append, clear_globs=False).failed == 0, "".join(said)
+    assert runner.run(example, out=output.append, clear_globs=False).failed == 0, "".join(output)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_name)
@@ -74,9 +74,9 @@ def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytes
     monkeypatch.chdir(digits)
     outputs = []
     for line in re.findall(r"^\$ trueodds (.*)$", "\n".join(blocks(page, "console")), re.MULTILINE):
-        words, _, said = line.partition("# exits ")
+        words, _, exit_code = line.partition("# exits ")
         ran = CliRunner().invoke(main, shlex.split(words))
-        assert ran.exit_code == int(said or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
+        assert ran.exit_code == int(exit_code or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
         outputs.append(ran.output)
     for shown in blocks(page, "text") if page == ROOT / "README.md" else ():
         assert [output[: len(shown)] for output in outputs if output[:20] == shown[:20]] == [shown]

@@ -65,8 +65,8 @@ def test_no_file_is_longer_than_400_lines(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=inside)
 def test_a_module_opens_with_one_line_that_says_what_it_answers(file: Path) -> None:
-    said = ast.get_docstring(tree(file)) or ""
-    first = said.split("\n\n")[0]
+    doc = ast.get_docstring(tree(file)) or ""
+    first = doc.split("\n\n")[0]
     assert len(first.split()) >= 3, f"{inside(file)} opens with {first!r}"
     assert "\n" not in first, f"{inside(file)}: the opening is one line"
     assert first.endswith((".", "?", "!")), f"{inside(file)}: the opening is a sentence"
@@ -91,13 +91,13 @@ def test_no_function_name_starts_with_an_empty_verb() -> None:
 
 def test_nothing_is_left_to_do() -> None:
     left = re.compile(r"\b(TODO|FIXME|XXX)\b|# type: ignore(?!\[)|# noqa(?!:)|doctest: *\+SKIP")
-    found = [
+    problems = [
         f"{inside(file)}:{number} {line.strip()}"
         for file in FILES
         for number, line in enumerate(file.read_text().splitlines(), 1)
         if left.search(line)
     ]
-    assert found == []
+    assert problems == []
 
 
 def test_only_a_base_class_leaves_a_method_open() -> None:
@@ -162,13 +162,13 @@ PRINTS = re.compile(r"\bclick\.s?echo\(|(?<![\w.])print\(")
     ids=["writes", "prints"],
 )
 def test_files_are_written_and_text_is_printed_in_one_place(pattern: re.Pattern[str], allowed: set[str]) -> None:
-    found = {
+    files = {
         inside(file)
         for file in FILES
         for line in file.read_text().splitlines()
         if pattern.search(line) and ">>>" not in line
     }
-    assert found == allowed
+    assert files == allowed
 
 
 # Imports
@@ -230,13 +230,13 @@ def test_measuring_loads_neither_scikit_learn_nor_scipy_stats_nor_an_optional_li
 
 @pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["list"]], ids=" ".join)
 def test_help_and_list_load_no_member(words: list[str]) -> None:
-    members = {table(registry).load(name).__module__ for registry, name in members_of_all()}
+    modules = {table(registry).load(name).__module__ for registry, name in members_of_all()}
     loaded = loaded_after(
         "import contextlib, io, trueodds.cli\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         f"    trueodds.cli.main({words!r})"
     )
-    assert loaded & {*members, "trueodds_studies"} == set()
+    assert loaded & {*modules, "trueodds_studies"} == set()
 
 
 def test_what_is_said_to_install_a_library_works_from_a_clone() -> None:
@@ -244,8 +244,8 @@ def test_what_is_said_to_install_a_library_works_from_a_clone() -> None:
     pages = [ROOT / "README.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
     wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
     assert wrong == []
-    said = {file.name for file in FILES if "pip install" in file.read_text()}
-    assert said == {"extras.py"}
+    files = {file.name for file in FILES if "pip install" in file.read_text()}
+    assert files == {"extras.py"}
 
 
 # Codes
@@ -314,15 +314,15 @@ def texts_of_tests() -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
 def test_a_member_has_a_test_that_names_it(registry: str, name: str) -> None:
-    member = table(registry).load(name)
-    named = re.compile(rf"""["']{name}["']|\b{member.__name__}\b""")
+    method = table(registry).load(name)
+    named = re.compile(rf"""["']{name}["']|\b{method.__name__}\b""")
     assert any(named.search(text) for text in texts_of_tests())
 
 
 @pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
 def test_a_member_has_a_docstring_with_an_example(registry: str, name: str) -> None:
-    said = table(registry).load(name).__doc__ or ""
-    assert ">>>" in said
+    doc = table(registry).load(name).__doc__ or ""
+    assert ">>>" in doc
 
 
 SECTIONS = {
@@ -342,6 +342,6 @@ SECTIONS = {
     ("registry", "name"), [each for each in members_of_all() if each[0] in SECTIONS], ids=member_ids
 )
 def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None:
-    said = table(registry).load(name).__doc__ or ""
-    missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, said)]
+    doc = table(registry).load(name).__doc__ or ""
+    missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, doc)]
     assert missing == []

@@ -25,12 +25,14 @@ def schema(name: str) -> Any:
     return json.loads((FOLDER / f"{name}.json").read_text())
 
 
-def valid(told: Any, name: str) -> Any:
+def valid(document: Any, name: str) -> Any:
     """What the schema allows, as strict JSON holds it: no NaN, no infinity, text keys."""
-    told = json.loads(json.dumps(told, allow_nan=False))
-    known = Registry().with_resources((f"{each}.json", Resource.from_contents(schema(each))) for each in NAMES)
-    jsonschema.Draft202012Validator(schema(name), registry=known).validate(told)
-    return told
+    document = json.loads(json.dumps(document, allow_nan=False))
+    known = Registry().with_resources(
+        (f"{schema_name}.json", Resource.from_contents(schema(schema_name))) for schema_name in NAMES
+    )
+    jsonschema.Draft202012Validator(schema(name), registry=known).validate(document)
+    return document
 
 
 def predictions(k: int, n: int = 400) -> to.Predictions:
@@ -53,9 +55,9 @@ def test_an_estimate_keeps_its_schema(k: int, lens: str) -> None:
 
 
 def test_an_infinite_estimate_is_null_with_a_note() -> None:
-    told = valid(to.measure(to.Predictions([1, 1], [0.0, 0.5]), "log_loss").to_dict(), "estimate")
-    assert told["value"] is None
-    assert told["notes"] != []
+    document = valid(to.measure(to.Predictions([1, 1], [0.0, 0.5]), "log_loss").to_dict(), "estimate")
+    assert document["value"] is None
+    assert document["notes"] != []
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -64,10 +66,10 @@ def test_a_verdict_keeps_its_schema(k: int, lens: str) -> None:
     valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
 
 
-@pytest.mark.parametrize("asked", [{}, {"effect": 0.1}, {"width": 0.1}], ids=str)
-def test_a_plan_keeps_its_schema(asked: dict[str, float]) -> None:
-    settings = {} if "width" in asked else {"simulations": 20}
-    valid(to.power(predictions(3), **asked, **settings).to_dict(), "power")
+@pytest.mark.parametrize("options", [{}, {"effect": 0.1}, {"width": 0.1}], ids=str)
+def test_a_plan_keeps_its_schema(options: dict[str, float]) -> None:
+    settings = {} if "width" in options else {"simulations": 20}
+    valid(to.power(predictions(3), **options, **settings).to_dict(), "power")
 
 
 @pytest.mark.parametrize("name", ["ece", "brier", "skce"])
@@ -87,14 +89,14 @@ def test_an_infinite_difference_is_null() -> None:
 def test_a_ranking_keeps_its_schema(settings: dict[str, Any]) -> None:
     a = predictions(2)
     models = {"a": a, "flat": to.Predictions(a.y, [0.5] * a.n), "sure": to.Predictions(a.y, [0.99] * a.n)}
-    told = valid(to.compare(models, "brier", resamples=99, **settings).to_dict(), "ranking")
-    assert len(told["pairs"]) == len(told["settled"]) + len(told["unsettled"]) == 3
+    document = valid(to.compare(models, "brier", resamples=99, **settings).to_dict(), "ranking")
+    assert len(document["pairs"]) == len(document["settled"]) + len(document["unsettled"]) == 3
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_an_audit_keeps_its_schema(k: int) -> None:
-    told = valid(to.audit(predictions(k)).to_dict(), "audit")
-    assert told["version"] == to.__version__
+    document = valid(to.audit(predictions(k)).to_dict(), "audit")
+    assert document["version"] == to.__version__
 
 
 @pytest.mark.parametrize("made", [example, unremarkable])

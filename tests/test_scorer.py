@@ -49,7 +49,7 @@ def test_it_travels_to_other_processes(rows):
 
 
 @pytest.mark.parametrize(
-    ("asked", "settings", "code"),
+    ("estimator", "settings", "code"),
     [
         ("ecee", {}, "TO201"),
         ("ece", {"bin": 3}, "TO202"),
@@ -58,9 +58,9 @@ def test_it_travels_to_other_processes(rows):
         ("ece", {"aggregate": "median"}, "TO203"),
     ],
 )
-def test_a_wrong_setting_is_refused_before_the_first_fold(asked, settings, code):
+def test_a_wrong_setting_is_refused_before_the_first_fold(estimator, settings, code):
     with pytest.raises(InputError) as refusal:
-        to.scorer(asked, **settings)
+        to.scorer(estimator, **settings)
     assert refusal.value.code == code
 
 

@@ -50,12 +50,12 @@ def contradictions(audit):
     facts = audit.to_dict()
     verdict, alpha = facts["verdict"], facts["verdict"]["alpha"]
     sentence, p = verdict["sentence"], verdict["pvalue"]
-    said = {fact.label: fact for fact in short(facts)}
-    found = []
+    by_label = {fact.label: fact for fact in short(facts)}
+    problems = []
 
     def claim(holds, what):
         if not holds:
-            found.append(f"{what}: {sentence}")
+            problems.append(f"{what}: {sentence}")
 
     impossible = facts["data"]["true_class_zeros"] > 0
     fix = facts["recalibration"]
@@ -65,7 +65,8 @@ def contradictions(audit):
     claim(verdict["rejected"] is None or verdict["rejected"] is evidence, "rejected and what speaks for it")
     claim(("Not chance" in sentence) == (p <= alpha), "the sentence on chance and p")
     claim(
-        (said["Is that chance?"].tone == "good") == (verdict["rejected"] is False), "the short answer and the verdict"
+        (by_label["Is that chance?"].tone == "good") == (verdict["rejected"] is False),
+        "the short answer and the verdict",
     )
     claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
     claim(verdict["state"] != "not tested" or (verdict["floor"] or 0) > alpha, "not tested and the smallest p")
@@ -74,29 +75,36 @@ def contradictions(audit):
     for test in facts["tests"]:
         claim(test["pvalue"] >= (test["floor"] or 0) * (1 - 1e-9), f"p below its floor ({test['lens']})")
     groups = facts["among_groups"]
-    off = [each["label"] for each in facts["groups"] if each["standing"] == "off"]
-    claim(not off or verdict["rejected"], f"groups are off ({off}) and the verdict")
+    miscalibrated = [group["label"] for group in facts["groups"] if group["standing"] == "off"]
+    claim(not miscalibrated or verdict["rejected"], f"groups are off ({miscalibrated}) and the verdict")
     worst = worst_off(facts["groups"])
     claim(
         worst is None or f"where {worst['column']} is {worst['value']}" in sentence, "the worst group and the sentence"
     )
-    claim(groups is None or all((each["joint"] <= groups["alpha"]) == (each["standing"] == "off") for each in facts["groups"]), "standing and joint p")  # fmt: skip
-    for each in facts["measures"]:
-        ends, value = each["interval"], each["value"]
+    claim(groups is None or all((group["joint"] <= groups["alpha"]) == (group["standing"] == "off") for group in facts["groups"]), "standing and joint p")  # fmt: skip
+    for measure in facts["measures"]:
+        ends, value = measure["interval"], measure["value"]
         if ends is None or value is None:
             continue
-        claim(ends["low"] - 1e-9 <= value <= ends["high"] + 1e-9, f"{each['estimator']} {each['lens']} outside {ends}")
-        own = tests.get(each["lens"])
-        if each["estimator"] == "ece" and own is not None and ends["low"] > 0:
-            claim(own["pvalue"] <= alpha, f"an interval above 0 ({each['lens']} {ends}) beside p = {own['pvalue']}")
-    errors = {each["lens"]: each for each in facts["measures"] if each["estimator"] == "ece" and each["interval"]}
+        claim(
+            ends["low"] - 1e-9 <= value <= ends["high"] + 1e-9,
+            f"{measure['estimator']} {measure['lens']} outside {ends}",
+        )
+        own = tests.get(measure["lens"])
+        if measure["estimator"] == "ece" and own is not None and ends["low"] > 0:
+            claim(own["pvalue"] <= alpha, f"an interval above 0 ({measure['lens']} {ends}) beside p = {own['pvalue']}")
+    errors = {
+        measure["lens"]: measure
+        for measure in facts["measures"]
+        if measure["estimator"] == "ece" and measure["interval"]
+    }
     if {"confidence", "canonical"} <= set(errors):
         coarse, fine = (errors[lens]["interval"] for lens in ("confidence", "canonical"))
         rejected = tests["canonical"]["pvalue"] <= alpha
-        least = min(coarse["low"], errors["canonical"]["value"]) if rejected else 0.0
-        claim(fine["low"] >= least - 1e-12, "the canonical error below the coarser one")
+        lower = min(coarse["low"], errors["canonical"]["value"]) if rejected else 0.0
+        claim(fine["low"] >= lower - 1e-12, "the canonical error below the coarser one")
         claim(fine["high"] >= coarse["high"] - 1e-12, "the canonical bound below the coarser one")
-    standard = {each["name"]: each for each in facts["standard_measures"]}
+    standard = {measure["name"]: measure for measure in facts["standard_measures"]}
     slope = standard.get("calibration_slope")
     if verdict["state"] in ("overconfident", "underconfident") and "slope" in sentence:
         claim((slope["value"] < 1) == (verdict["state"] == "overconfident"), "the word and the slope")
@@ -105,19 +113,19 @@ def contradictions(audit):
         claim((verdict["gap"] > 0) == (verdict["state"] == "too high"), "the word and the gap")
     claim(not confirmed or not re.search("No gain|not confirmed", sentence), "a confirmed fix and the sentence")
     if confirmed:
-        scores = {each["estimator"]: each["value"] for each in facts["measures"]}
+        scores = {measure["estimator"]: measure["value"] for measure in facts["measures"]}
         claim(
             abs((fix["log_loss_before"] or 0) - (scores["log_loss"] or 0)) < 1e-9, "the log loss before, and the scores"
         )
     text = report.text(facts)
     claim(re.sub(r"\s+", " ", sentence) in re.sub(r"\s+", " ", text), "the sentence is not in the text")
-    return found
+    return problems
 
 
 @pytest.mark.parametrize("first", range(0, WORLDS, 10))
 def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):
-    found = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}
-    assert {seed: some for seed, some in found.items() if some} == {}
+    problems = {seed: contradictions(to.audit(world(seed), resamples=199)) for seed in range(first, first + 10)}
+    assert {seed: some for seed, some in problems.items() if some} == {}
 
 
 def test_the_family_of_a_tally_says_how_small_its_p_can_be() -> None:
@@ -125,14 +133,14 @@ def test_the_family_of_a_tally_says_how_small_its_p_can_be() -> None:
     rng = np.random.default_rng(3)
     P = softmax(rng.normal(0, 2, (600, 3)), axis=1)
     y = (P**0.6 / (P**0.6).sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1] <= rng.random((600, 1))
-    found = to.audit(to.tally(to.Predictions(y.sum(axis=1), P)), resamples=199, alpha=0.02).to_dict()
-    for test in found["tests"]:
+    document = to.audit(to.tally(to.Predictions(y.sum(axis=1), P)), resamples=199, alpha=0.02).to_dict()
+    for test in document["tests"]:
         assert test["pvalue"] >= test["floor"] * (1 - 1e-9)
-    assert found["verdict"]["state"] not in ("not tested", "no evidence")
+    assert document["verdict"]["state"] not in ("not tested", "no evidence")
 
 
 def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
-    for pvalue, gain, joint, floor in (
+    for pvalue, gain, joint, min_pvalue in (
         (0.04, 1e-9, 0.04 / 0.95, 0.001 / 0.95),  # the tests reject: their p stands
         (0.30, 0.001, 0.02, None),
         (0.30, 0.01, 0.20, None),
@@ -141,6 +149,6 @@ def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
         verdict = replace(TEST, pvalue=pvalue, floor=0.001)
         facts = Facts([], [], [verdict], None, None, 999, [])
         family, own = with_fix(facts, gain, 0.05).tests
-        assert (family.pvalue, family.floor) == (pytest.approx(joint), floor and pytest.approx(floor))
+        assert (family.pvalue, family.floor) == (pytest.approx(joint), min_pvalue and pytest.approx(min_pvalue))
         assert own is verdict
         assert (alpha_of_fix(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)

@@ -27,8 +27,8 @@ def simulated(n=600, wrong=0.0, seed=0, **extra):
     return to.Predictions(y, p, group={"a": a, "b": b}, **extra)
 
 
-def codes(found):
-    return {note["code"] for note in found["notes"]}
+def codes(result):
+    return {note["code"] for note in result["notes"]}
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +41,14 @@ def crossed():
 
 def test_the_audit_says_of_groups_what_by_group_says():
     preds = simulated(wrong=0.7)
-    told, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
-    assert [{name: each[name] for name in each if name != "accuracy"} for each in told["groups"]] == alone["groups"]
-    assert told["among_groups"]["widest"] == alone["widest"]
-    mine = told["among_groups"]["multicalibration"]
-    assert mine == {name: alone["multicalibration"][name] for name in mine}
-    assert told["among_groups"]["floor"] == alone["settings"]["floor"] == 1 / 1000
+    document, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
+    assert [{name: group[name] for name in group if name != "accuracy"} for group in document["groups"]] == alone[
+        "groups"
+    ]
+    assert document["among_groups"]["widest"] == alone["widest"]
+    multicalibration = document["among_groups"]["multicalibration"]
+    assert multicalibration == {name: alone["multicalibration"][name] for name in multicalibration}
+    assert document["among_groups"]["floor"] == alone["settings"]["floor"] == 1 / 1000
 
 
 def test_the_groups_by_hand():
@@ -54,17 +56,20 @@ def test_the_groups_by_hand():
     # (the first class wins a tie), so none of a; four of five of b.
     preds = to.Predictions([1, 1, 1, 0, 0, 0, 0], [0.5, 0.5, 0.2, 0.2, 0.2, 0.2, 0.2], group=list("aabbbbb"))
     groups = audit(preds, resamples=99).to_dict()["groups"]
-    assert [(each["label"], each["n"]) for each in groups] == [("group=a", 2), ("group=b", 5)]
-    assert [each["error"] for each in groups] == pytest.approx([0.5, 0.0])
-    assert [each["accuracy"] for each in groups] == pytest.approx([0.0, 0.8])
-    assert [(each["says"], each["came"]) for each in groups] == [pytest.approx((0.5, 1.0)), pytest.approx((0.2, 0.2))]
+    assert [(group["label"], group["n"]) for group in groups] == [("group=a", 2), ("group=b", 5)]
+    assert [group["error"] for group in groups] == pytest.approx([0.5, 0.0])
+    assert [group["accuracy"] for group in groups] == pytest.approx([0.0, 0.8])
+    assert [(group["says"], group["came"]) for group in groups] == [
+        pytest.approx((0.5, 1.0)),
+        pytest.approx((0.2, 0.2)),
+    ]
 
 
 def test_holm_where_draws_do_not_hang_together():
     # 3 · .01, then 2 · .02, then .5
-    judged = apart([0.02, 0.5, 0.01], 0.001)
-    assert judged.joint == pytest.approx([0.04, 0.5, 0.03])
-    assert (judged.seen_from, judged.floor, judged.together) == ([None] * 3, pytest.approx(0.003), False)
+    adjusted = apart([0.02, 0.5, 0.01], 0.001)
+    assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
+    assert (adjusted.seen_from, adjusted.floor, adjusted.together) == ([None] * 3, pytest.approx(0.003), False)
 
 
 def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
@@ -72,12 +77,12 @@ def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
     test = np.array(people["split"].to_pylist()) == "test"
     group = {name: np.array(people[name].to_pylist())[test] for name in ("sex", "race")}
     preds = to.Predictions(table["y"].to_numpy(), table["p"].to_numpy(), group=group)[:6000]
-    found = audit(preds, crossings=True, resamples=199).to_dict()
-    groups = {each["label"]: each for each in found["groups"]}
+    document = audit(preds, crossings=True, resamples=199).to_dict()
+    groups = {group["label"]: group for group in document["groups"]}
     assert len(groups) == 2 + 5 + 10
     assert groups["sex=Male"]["standing"] == groups["race=White"]["standing"] == "off"
-    assert all(each["standing"] != "within" for each in groups.values() if each["n"] < 100)
-    (widest,) = [each for each in found["among_groups"]["widest"] if each["column"] == "sex"]
+    assert all(group["standing"] != "within" for group in groups.values() if group["n"] < 100)
+    (widest,) = [gap for gap in document["among_groups"]["widest"] if gap["column"] == "sex"]
     assert (widest["first"], widest["second"], widest["settled"]) == ("sex=Male", "sex=Female", True)
 
 
@@ -90,23 +95,23 @@ def test_family_and_groups_each_keep_their_level():
     for seed in range(60):
         preds = simulated(100, seed=seed)
         whom = Whom.of(preds, preds, False, 0.05, seed)
-        found = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
-        families += found.tests[0].pvalue <= 0.05
-        groups += min(each.joint for each in found.groups.told) <= 0.05
-        single += min(each.pvalue for each in found.groups.told) <= 0.05
+        result = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        families += result.tests[0].pvalue <= 0.05
+        groups += min(group.joint for group in result.groups.told) <= 0.05
+        single += min(group.pvalue for group in result.groups.told) <= 0.05
     assert max(families, groups) <= binom.ppf(0.999, 60, 0.05)
     assert single > binom.ppf(0.999, 60, 0.05)
 
 
 def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
     preds = simulated(wrong=0.7)
-    found = audit(preds, crossings=True, resamples=199).to_dict()
-    family, lens = found["tests"]
+    document = audit(preds, crossings=True, resamples=199).to_dict()
+    family, lens = document["tests"]
     assert family["lens"] == "family"
-    joint = min(each["joint"] for each in found["groups"])
+    joint = min(group["joint"] for group in document["groups"])
     either = min(joint / GROUPS, lens["pvalue"] / (1 - GROUPS)) / (1 - FIX)
-    assert found["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
-    assert (family["pvalue"] <= 0.05) == (found["verdict"]["rejected"] is True)
+    assert document["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
+    assert (family["pvalue"] <= 0.05) == (document["verdict"]["rejected"] is True)
     assert family["parts"] == {}
     assert lens["pvalue"] == to.audit(to.Predictions(preds.y, preds.p), resamples=199).to_dict()["tests"][1]["pvalue"]
 
@@ -119,11 +124,11 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     p = rng.uniform(0.2, 0.8, 301)
     site = np.array(["many"] * 300 + ["one"])
     made = audit(to.Predictions((rng.random(301) < p).astype(int), p, group={"site": site}), resamples=99)
-    found = made.to_dict()
-    one = found["groups"][1]
+    document = made.to_dict()
+    one = document["groups"][1]
     assert (one["n"], one["interval"], one["standing"]) == (1, None, "undecided")
-    assert "TN150" in codes(found)
-    assert "2 undecided" in {fact.label: fact.remark for fact in short(found)}["Groups that are off"]
+    assert "TN150" in codes(document)
+    assert "2 undecided" in {fact.label: fact.remark for fact in short(document)}["Groups that are off"]
     line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
     assert line.split()[1] == "1"
     assert line.endswith("undecided")
@@ -134,25 +139,25 @@ def test_small_groups_are_undecided_and_large_ones_within():
     p = rng.uniform(0.05, 0.95, 6000)
     site = np.where(np.arange(6000) < 40, "few", "many")
     preds = to.Predictions((rng.random(6000) < p).astype(int), p, group={"site": site})
-    standing = {each["value"]: each["standing"] for each in audit(preds, resamples=99).to_dict()["groups"]}
-    assert standing == {"few": "undecided", "many": "within"}
+    status = {group["value"]: group["standing"] for group in audit(preds, resamples=99).to_dict()["groups"]}
+    assert status == {"few": "undecided", "many": "within"}
     strict = audit(preds, resamples=99, min_effect=0.001).to_dict()
-    assert {each["standing"] for each in strict["groups"]} == {"undecided"}
+    assert {group["standing"] for group in strict["groups"]} == {"undecided"}
 
 
 def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
     preds = simulated(wrong=0.7)
-    exact, found = audit(preds, resamples=199).to_dict(), audit(to.tally(preds), resamples=199).to_dict()
-    assert [each.keys() for each in found["groups"]] == [each.keys() for each in exact["groups"]]
-    assert found["among_groups"].keys() == exact["among_groups"].keys()
-    assert [each["label"] for each in found["groups"]] == [each["label"] for each in exact["groups"]]
-    assert {each["seen_from"] for each in found["groups"]} == {None}
+    exact, tallied = audit(preds, resamples=199).to_dict(), audit(to.tally(preds), resamples=199).to_dict()
+    assert [group.keys() for group in tallied["groups"]] == [group.keys() for group in exact["groups"]]
+    assert tallied["among_groups"].keys() == exact["among_groups"].keys()
+    assert [group["label"] for group in tallied["groups"]] == [group["label"] for group in exact["groups"]]
+    assert {group["seen_from"] for group in tallied["groups"]} == {None}
     for name in ("says", "came"):
-        assert [each[name] for each in found["groups"]] == pytest.approx([each[name] for each in exact["groups"]])
-    assert (found["among_groups"]["widest"], found["among_groups"]["multicalibration"]) == ([], None)
-    assert found["among_groups"]["correction"] == "Holm"
-    assert "TN166" in codes(found)
-    valid(found, "audit")
+        assert [group[name] for group in tallied["groups"]] == pytest.approx([group[name] for group in exact["groups"]])
+    assert (tallied["among_groups"]["widest"], tallied["among_groups"]["multicalibration"]) == ([], None)
+    assert tallied["among_groups"]["correction"] == "Holm"
+    assert "TN166" in codes(tallied)
+    valid(tallied, "audit")
 
 
 def test_crossings_of_a_tally_or_of_one_column_are_refused():
@@ -171,54 +176,54 @@ def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
     rng = np.random.default_rng(5)
     P = rng.uniform(0.1, 0.9, (200, 3))
     preds = to.Predictions.from_multilabel((rng.random((200, 3)) < P).astype(int), P, group={"site": ["a", "b"] * 100})
-    found = audit(preds, resamples=99).to_dict()
-    assert found["among_groups"]["correction"] == "Holm"
-    assert "TN165" in codes(found)
-    valid(found, "audit")
+    document = audit(preds, resamples=99).to_dict()
+    assert document["among_groups"]["correction"] == "Holm"
+    assert "TN165" in codes(document)
+    valid(document, "audit")
 
 
 @pytest.mark.parametrize(
     "extra", [{"cluster": np.arange(600) // 3}, {"weight": np.arange(600) % 3}], ids=["cluster", "weight"]
 )
 def test_clusters_and_weights_keep_the_schema(extra):
-    found = valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
-    assert all(each["pvalue"] <= each["joint"] for each in found["groups"])
+    document = valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
+    assert all(group["pvalue"] <= group["joint"] for group in document["groups"])
 
 
 # Showing
 
 
 def test_text_page_and_json_show_the_same_groups(crossed):
-    told, text = crossed.to_dict(), str(crossed)
-    html = page.render(told).replace("\u00a0", " ")
-    for each in told["groups"]:
-        assert each["label"] in text
-        assert each["label"] in html
-    for said in ("widest gap of a × b", "multicalibration error"):
-        assert said in text
-        assert said in html
-    json.dumps(told, allow_nan=False)
-    valid(told, "audit")
+    document, text = crossed.to_dict(), str(crossed)
+    html = page.render(document).replace("\u00a0", " ")
+    for group in document["groups"]:
+        assert group["label"] in text
+        assert group["label"] in html
+    for phrase in ("widest gap of a × b", "multicalibration error"):
+        assert phrase in text
+        assert phrase in html
+    json.dumps(document, allow_nan=False)
+    valid(document, "audit")
 
 
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     groups = crossed.to_dict()["groups"]
     assert worst_off(groups)["label"] == "a=1, b=1"
     assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Groups that are off"]
-    assert worst_off([each for each in groups if each["standing"] != "off"]) is None
+    assert worst_off([group for group in groups if group["standing"] != "off"]) is None
 
 
 def test_long_names_of_crossings_stay_whole_in_the_table(crossed):
-    told = crossed.to_dict()
-    told["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"
-    assert "sex=Female, race=Amer-Indian-Eskimo" in report.text(told)
+    document = crossed.to_dict()
+    document["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"
+    assert "sex=Female, race=Amer-Indian-Eskimo" in report.text(document)
 
 
 def test_without_groups_there_is_no_table_of_them():
     preds = simulated()
-    found = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
-    assert (found["groups"], found["among_groups"]) == ([], None)
-    assert findings.groups(found).rows == findings.between(found).rows == ()
+    document = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
+    assert (document["groups"], document["among_groups"]) == ([], None)
+    assert findings.groups(document).rows == findings.between(document).rows == ()
 
 
 def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
@@ -226,5 +231,5 @@ def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
     x, ward = rng.normal(0, 1.2, 1500), np.array(["A", "B", "C"])[rng.integers(0, 3, 1500)]
     p = 1 / (1 + np.exp(-x))
     y = rng.random(1500) < np.where(ward == "C", 1 / (1 + np.exp(0.9 - x)), p)
-    found = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
-    assert re.search(r"Worst where ward is C: says 4\d %, 3\d % came\.", found.verdict["sentence"])
+    report = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
+    assert re.search(r"Worst where ward is C: says 4\d %, 3\d % came\.", report.verdict["sentence"])

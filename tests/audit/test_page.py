@@ -58,33 +58,33 @@ def numbers(value: Any) -> Iterator[float]:
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return
     if isinstance(value, dict):
-        for each in value.values():
-            yield from numbers(each)
+        for item in value.values():
+            yield from numbers(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from numbers(each)
+        for item in value:
+            yield from numbers(item)
     else:
         yield value
 
 
 def forms(x: float) -> set[str]:
     """The ways in which a number may be displayed."""
-    found = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}", points(x).split()[0], pvalue(x).split()[-1]}
-    return found | ({f"{x:,}"} if isinstance(x, int) else set())
+    texts = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}", points(x).split()[0], pvalue(x).split()[-1]}
+    return texts | ({f"{x:,}"} if isinstance(x, int) else set())
 
 
 def test_every_number_of_the_audit_is_on_the_page() -> None:
     audit = example()
     shown = set(re.findall(r"[+-]?[\d.,]*\d(?:e-?\d+)?(?: %)?", Read(page.render(audit, PICTURES)).words))
-    bare = {each.removesuffix(" %").rstrip(".,") for each in shown} | shown
-    missing = [x for x in numbers(audit) if not forms(x) & (bare | {each.rstrip(".,") for each in shown})]
+    bare = {text.removesuffix(" %").rstrip(".,") for text in shown} | shown
+    missing = [x for x in numbers(audit) if not forms(x) & (bare | {text.rstrip(".,") for text in shown})]
     assert missing == []
 
 
 def test_every_class_group_note_and_name_is_on_the_page() -> None:
     audit = example()
     words = Read(page.render(audit, PICTURES)).words
-    for said in (
+    for phrase in (
         audit["verdict"]["sentence"],
         "site=north",
         "site=south",
@@ -94,7 +94,7 @@ def test_every_class_group_note_and_name_is_on_the_page() -> None:
         "T = 0.38",
         "T = 0.38",
     ):
-        assert said in words
+        assert phrase in words
     for note in [*audit["notes"], *audit["recalibration"]["notes"]]:
         assert note["text"] in words
 
@@ -128,8 +128,8 @@ def test_on_a_phone_each_cell_of_the_errors_has_its_heading() -> None:
 
 
 def policy(html: str) -> dict[str, str]:
-    told = next(attrs["content"] for tag, attrs in Read(html).tags if attrs.get("http-equiv"))
-    return dict(part.strip().split(" ", 1) for part in told.split(";"))
+    content = next(attrs["content"] for tag, attrs in Read(html).tags if attrs.get("http-equiv"))
+    return dict(part.strip().split(" ", 1) for part in content.split(";"))
 
 
 def test_the_policy_lets_in_the_style_and_the_script_by_their_hashes_and_nothing_else() -> None:
@@ -138,9 +138,9 @@ def test_the_policy_lets_in_the_style_and_the_script_by_their_hashes_and_nothing
     assert allowed["default-src"] == "'none'"
     assert allowed["img-src"] == "data:"
     for tag in ("style", "script"):
-        found = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", html, re.DOTALL)
-        assert len(found) == 1
-        digest = base64.b64encode(sha256(found[0].encode()).digest()).decode()
+        blocks = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", html, re.DOTALL)
+        assert len(blocks) == 1
+        digest = base64.b64encode(sha256(blocks[0].encode()).digest()).decode()
         assert allowed[f"{tag}-src"] == f"'sha256-{digest}'"
 
 
@@ -168,13 +168,13 @@ def test_names_with_markup_or_template_code_are_harmless() -> None:
     audit["recalibration"]["summary"] = evil
     audit["notes"].append({"code": "TN999", "text": evil})
     audit["settings"][evil] = evil
-    for each in audit["measures"]:
-        each["lens"] = evil
-        each["parts"] = {f"class:{evil}": 0.5}
-    for each in audit["diagrams"]:
-        each |= {"lens": evil, "diagram": evil}
-        each["table"] = {evil: [evil, 0.5], "view": [evil, "b"]}
-        each["panels"] = {"view": [evil], "finding": [evil], "n": [3]}
+    for entry in audit["measures"]:
+        entry["lens"] = evil
+        entry["parts"] = {f"class:{evil}": 0.5}
+    for entry in audit["diagrams"]:
+        entry |= {"lens": evil, "diagram": evil}
+        entry["table"] = {evil: [evil, 0.5], "view": [evil, "b"]}
+        entry["panels"] = {"view": [evil], "finding": [evil], "n": [3]}
     html = page.render(audit, PICTURES)
     read = Read(html)
     assert [tag for tag, _ in read.tags].count("script") == 1
@@ -219,8 +219,8 @@ def test_ten_classes_make_less_than_a_megabyte() -> None:
 def test_people_come_first_where_there_are_votes() -> None:
     rng = np.random.default_rng(1)
     P = rng.dirichlet(np.ones(3), 60)
-    found = audit(Predictions(rng.multinomial(5, P), P), resamples=39)
-    html = page.render(found.to_dict())
+    report = audit(Predictions(rng.multinomial(5, P), P), resamples=39)
+    html = page.render(report.to_dict())
     assert html.index('id="people"') < html.index('id="where"') < html.index('id="error"')
     assert "of the votes" in Read(html).words
 
@@ -259,7 +259,7 @@ def test_four_classes_turn_on_the_page_by_a_script_that_the_policy_names() -> No
     policy = re.search(r"script-src ([^;]*);", text)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert policy is not None
-    hashes = ["'sha256-" + base64.b64encode(sha256(each.encode()).digest()).decode() + "'" for each in scripts]
+    hashes = ["'sha256-" + base64.b64encode(sha256(script.encode()).digest()).decode() + "'" for script in scripts]
     assert policy[1].split() == hashes
     assert len(scripts) == 2
     assert text.count('data-turning="tetrahedron"') == 1
@@ -269,6 +269,6 @@ def test_four_classes_turn_on_the_page_by_a_script_that_the_policy_names() -> No
 def test_three_classes_are_seen_as_a_triangle() -> None:
     preds = _four()
     three = Predictions(np.minimum(preds.y, 2), np.c_[preds.P[:, :2], preds.P[:, 2:].sum(axis=1)])
-    found = audit(three)
-    assert [each["diagram"] for each in found.to_dict()["diagrams"]][-1] == "simplex"
-    assert found.to_html().count("<script>") == 1
+    report = audit(three)
+    assert [diagram["diagram"] for diagram in report.to_dict()["diagrams"]][-1] == "simplex"
+    assert report.to_html().count("<script>") == 1

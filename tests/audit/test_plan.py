@@ -55,14 +55,14 @@ def test_underconfidence_has_its_own_word():
 
 
 def test_the_json_is_strict_and_has_every_part(overconfident):
-    told = json.loads(json.dumps(overconfident.to_dict(), allow_nan=False))
-    assert told["schema"] == "trueodds.audit/1"
+    document = json.loads(json.dumps(overconfident.to_dict(), allow_nan=False))
+    assert document["schema"] == "trueodds.audit/1"
     parts = {"data", "verdict", "measures", "tests", "recalibration", "groups", "diagrams", "settings", "notes"}
-    assert parts <= set(told)
-    assert [(m["estimator"], m["lens"]) for m in told["measures"]] == [
+    assert parts <= set(document)
+    assert [(m["estimator"], m["lens"]) for m in document["measures"]] == [
         ("brier", "canonical"), ("log_loss", "canonical"), ("ece", "confidence"), ("ece", "classwise"), ("ece", "canonical"),
     ]  # fmt: skip
-    assert [t["lens"] for t in told["tests"]] == ["family", "confidence", "classwise", "canonical"]
+    assert [t["lens"] for t in document["tests"]] == ["family", "confidence", "classwise", "canonical"]
 
 
 def test_text_page_and_json_tell_the_same_facts(overconfident):
@@ -77,8 +77,8 @@ def test_text_page_and_json_tell_the_same_facts(overconfident):
 
 def test_the_audit_measures_what_measure_measures(overconfident):
     preds = simulated(temperature=2.0)
-    told = {(m["estimator"], m["lens"]): m for m in overconfident.to_dict()["measures"]}
-    for (name, lens), measured in told.items():
+    measures = {(m["estimator"], m["lens"]): m for m in overconfident.to_dict()["measures"]}
+    for (name, lens), measured in measures.items():
         assert measured["value"] == to.measure(preds, name, lens=lens, interval=None).value
 
 
@@ -86,8 +86,8 @@ def test_the_family_holds_its_level():
     # 60 calibrated data sets at 5 %: Binomial(60, .05) stays within 0..10 with 99.9 %
     rejected = 0
     for seed in range(60):
-        found = to.audit(simulated(120, 3, seed=seed), resamples=39)
-        rejected += found.verdict["rejected"]
+        report = to.audit(simulated(120, 3, seed=seed), resamples=39)
+        rejected += report.verdict["rejected"]
     assert rejected <= 10
 
 
@@ -96,11 +96,11 @@ def test_groups_are_audited_and_belong_to_the_family():
     preds = simulated(2000, 3, temperature=1.0, seed=1)
     site = rng.choice(["A", "B"], 2000)
     y = np.where((site == "B") & (rng.random(2000) < 0.5), rng.integers(0, 3, 2000), preds.y)
-    found = to.audit(to.Predictions(y, preds.p, group={"site": site}), resamples=199)
-    groups = {group["value"]: group for group in found.to_dict()["groups"]}
+    report = to.audit(to.Predictions(y, preds.p, group={"site": site}), resamples=199)
+    groups = {group["value"]: group for group in report.to_dict()["groups"]}
     assert groups["A"]["joint"] > 0.05
     assert groups["B"]["joint"] <= 0.05
-    assert found.verdict["rejected"]
+    assert report.verdict["rejected"]
     alone = to.Predictions(y, preds.p)[site == "B"]
     assert groups["B"]["error"] == to.measure(alone, "ece", interval=None).value
 
@@ -119,36 +119,36 @@ def test_votes_clusters_weights_and_other_kinds_are_audited():
         "binary": to.Predictions((rng.random(200) < P[:, 0]).astype(int), P[:, 0]),
     }
     for name, preds in kinds.items():
-        found = to.audit(preds, resamples=39)
-        assert found.verdict["sentence"], name
-        json.dumps(found.to_dict(), allow_nan=False)
-        assert str(found)
-        assert "<html" in found.to_html()
+        report = to.audit(preds, resamples=39)
+        assert report.verdict["sentence"], name
+        json.dumps(report.to_dict(), allow_nan=False)
+        assert str(report)
+        assert "<html" in report.to_html()
 
 
 def test_a_tally_is_audited_without_a_fix_and_says_so():
     preds = simulated(4000, temperature=2.0, group={"site": np.repeat(["A", "B"], 2000)})
-    found = to.audit(to.tally(preds), resamples=199)
-    assert found.verdict["state"] == "overconfident"
-    assert found.to_dict()["recalibration"] is None
-    assert "TN207" in [note["code"] for note in found.to_dict()["notes"]]
+    report = to.audit(to.tally(preds), resamples=199)
+    assert report.verdict["state"] == "overconfident"
+    assert report.to_dict()["recalibration"] is None
+    assert "TN207" in [note["code"] for note in report.to_dict()["notes"]]
     exact = to.audit(preds, resamples=199).to_dict()
-    told = {(m["estimator"], m["lens"]): m["value"] for m in found.to_dict()["measures"]}
+    values = {(m["estimator"], m["lens"]): m["value"] for m in report.to_dict()["measures"]}
     for m in exact["measures"]:
-        if (m["estimator"], m["lens"]) in told:
-            assert told[m["estimator"], m["lens"]] == pytest.approx(m["value"], rel=1e-10)
-    assert [g["error"] for g in found.to_dict()["groups"]] == pytest.approx(
+        if (m["estimator"], m["lens"]) in values:
+            assert values[m["estimator"], m["lens"]] == pytest.approx(m["value"], rel=1e-10)
+    assert [g["error"] for g in report.to_dict()["groups"]] == pytest.approx(
         [g["error"] for g in exact["groups"]], rel=1e-10
     )
 
 
 def test_impossible_outcomes_are_evidence_of_their_own():
     preds = to.Predictions([1, 0, 1, 0] * 20, [[1.0, 0.0], [0.7, 0.3]] * 40)
-    found = to.audit(preds, resamples=39).to_dict()
-    assert found["data"]["true_class_zeros"] == 40
-    assert found["measures"][1]["value"] is None  # infinite log loss
-    assert found["verdict"]["rejected"]
-    assert "40 outcomes came that it called impossible." in found["verdict"]["sentence"]
+    document = to.audit(preds, resamples=39).to_dict()
+    assert document["data"]["true_class_zeros"] == 40
+    assert document["measures"][1]["value"] is None  # infinite log loss
+    assert document["verdict"]["rejected"]
+    assert "40 outcomes came that it called impossible." in document["verdict"]["sentence"]
 
 
 def test_one_impossible_outcome_is_enough_whatever_the_test_says():
@@ -156,9 +156,9 @@ def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     p = rng.uniform(0.05, 0.95, 500)
     y = (rng.random(500) < p).astype(int)
     p[0], y[0] = 0.0, 1
-    found = to.audit(to.Predictions(y, p), resamples=99).verdict
-    assert (found["state"], found["rejected"]) == ("miscalibrated", True)
-    assert "1 outcome came that it called impossible. The rest could be chance" in found["sentence"]
+    verdict = to.audit(to.Predictions(y, p), resamples=99).verdict
+    assert (verdict["state"], verdict["rejected"]) == ("miscalibrated", True)
+    assert "1 outcome came that it called impossible. The rest could be chance" in verdict["sentence"]
 
 
 def test_the_sentence_names_the_group_that_is_off():
@@ -166,9 +166,9 @@ def test_the_sentence_names_the_group_that_is_off():
     p = rng.uniform(0.05, 0.95, 4000)
     site = np.where(np.arange(4000) < 600, "A", "B")
     y = (rng.random(4000) < np.where(site == "A", 0.5 + 0.4 * (p < 0.5) - 0.2, p)).astype(int)
-    found = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
-    assert found["verdict"]["rejected"]
-    worst = min(found["groups"], key=lambda g: g["joint"])
+    document = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199).to_dict()
+    assert document["verdict"]["rejected"]
+    worst = min(document["groups"], key=lambda g: g["joint"])
     assert worst["value"] == "A"
     assert worst["says"] == pytest.approx(p[site == "A"].mean())
     assert worst["came"] == pytest.approx(y[site == "A"].mean())
@@ -178,11 +178,11 @@ def test_what_holds_on_average_is_said_before_where_it_does_not():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.2, 0.8, 3000)  # what is wrong is even around ½, so that level and slope are right
     y = (rng.random(3000) < np.clip(p + 0.15 * np.cos(4 * np.pi * p), 0, 1)).astype(int)
-    found = to.audit(to.Predictions(y, p), resamples=199).to_dict()
-    assert found["verdict"]["state"] == "miscalibrated"
+    document = to.audit(to.Predictions(y, p), resamples=199).to_dict()
+    assert document["verdict"]["state"] == "miscalibrated"
     assert re.match(
         r"Miscalibrated: on average it says \d+(\.\d+)? % and \d+(\.\d+)? % came, but is off by ",
-        found["verdict"]["sentence"],
+        document["verdict"]["sentence"],
     )
 
 
@@ -192,12 +192,12 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
     odds = rng.normal(0.7, 1.0, 20_000)
     y = (rng.random(len(odds)) < 1 / (1 + np.exp(-odds))).astype(int)
     p = 1 / (1 + np.exp(-(2 * odds - 0.55)))
-    found = to.audit(to.Predictions(y, p), resamples=99)
-    assert found.verdict["state"] == "overconfident"
+    report = to.audit(to.Predictions(y, p), resamples=99)
+    assert report.verdict["state"] == "overconfident"
     assert re.match(
         r"Overconfident: its probabilities are too extreme \(calibration slope 0\.\d\d, 95% interval 0\.\d\d to 0\.5\d; "
         r"1 is right\); on average it says 63 %, 65 % came\.",
-        found.verdict["sentence"],
+        report.verdict["sentence"],
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
     assert higher.verdict["state"] == "too high"
@@ -223,17 +223,17 @@ def test_a_gap_is_told_from_a_third_of_the_error_on(gap, error, debiased, state)
 
 def test_too_few_clusters_are_said_to_be_too_few_and_how_many():
     p = np.tile([0.2, 0.8], 20)
-    found = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
-    assert found["verdict"]["state"] == "not tested"
-    assert "Too few rows to say anything: with 4 clusters" in found["verdict"]["sentence"]
+    document = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
+    assert document["verdict"]["state"] == "not tested"
+    assert "Too few rows to say anything: with 4 clusters" in document["verdict"]["sentence"]
 
 
 def test_votes_agree_and_are_not_right():
     rng = np.random.default_rng(2)
     P = rng.dirichlet(np.full(3, 0.3), 400)
     votes = rng.multinomial(8, 0.5 * P + 0.5 / 3)
-    said = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
-    assert re.match(r"Overconfident: says \d+ %, \d+ % of the votes agree\.", said)
+    sentence = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
+    assert re.match(r"Overconfident: says \d+ %, \d+ % of the votes agree\.", sentence)
     two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
     assert "of the votes came" in two.verdict["sentence"]
 
@@ -244,9 +244,9 @@ def test_one_row_and_one_class_are_answered_too():
         to.Predictions([1] * 30, [0.9] * 30),
         to.Predictions([0] * 5, np.tile([1.0, 0, 0], (5, 1))),
     ):
-        found = to.audit(preds, resamples=39)
-        json.dumps(found.to_dict(), allow_nan=False)
-        assert str(found)
+        report = to.audit(preds, resamples=39)
+        json.dumps(report.to_dict(), allow_nan=False)
+        assert str(report)
 
 
 def test_the_same_seed_gives_the_same_audit():
@@ -255,9 +255,9 @@ def test_the_same_seed_gives_the_same_audit():
 
 
 def test_progress_rises_from_zero_to_one():
-    seen = []
-    to.audit(simulated(100), resamples=39, progress=lambda share, what: seen.append((share, what)))
-    shares = [s for s, _ in seen]
+    steps = []
+    to.audit(simulated(100), resamples=39, progress=lambda share, what: steps.append((share, what)))
+    shares = [s for s, _ in steps]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
@@ -269,16 +269,18 @@ def binary(p, y, **extra):
 def test_a_risk_model_that_predicts_too_high_is_told_so():
     rng = np.random.default_rng(5)
     p = rng.uniform(0.2, 0.9, 2000)
-    found = binary(p, rng.random(2000) < 0.8 * p).to_dict()
-    assert found["verdict"]["state"] == "too high"
-    assert found["verdict"]["sentence"].startswith("Predicts too high: says 54 %, 44 % came.")
-    assert found["verdict"]["gap"] == pytest.approx(found["data"]["mean_prediction"] - found["data"]["event_rate"])
+    document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
+    assert document["verdict"]["state"] == "too high"
+    assert document["verdict"]["sentence"].startswith("Predicts too high: says 54 %, 44 % came.")
+    assert document["verdict"]["gap"] == pytest.approx(
+        document["data"]["mean_prediction"] - document["data"]["event_rate"]
+    )
 
 
 def test_a_test_that_cannot_reject_is_no_pass():
     rng = np.random.default_rng(6)
-    found = binary([0.8] * 60, [False] * 40 + [True] * 20, cluster=np.arange(60) // 20).to_dict()["verdict"]
-    assert (found["state"], found["rejected"]) == ("not tested", None)
+    verdict = binary([0.8] * 60, [False] * 40 + [True] * 20, cluster=np.arange(60) // 20).to_dict()["verdict"]
+    assert (verdict["state"], verdict["rejected"]) == ("not tested", None)
     with pytest.raises(to.InputError, match="TO203"):
         to.audit(to.Predictions(rng.integers(0, 2, 50), rng.random(50)), resamples=10)
 
@@ -287,9 +289,9 @@ def test_many_labels_and_groups_can_still_be_named():
     # 60 labels, each off by 50 points: with 999 redraws Holm could not reject, so more are made; groups need no more
     rng = np.random.default_rng(7)
     P = np.full((200, 60), 0.75)
-    found = to.audit(to.Predictions.from_multilabel((rng.random((200, 60)) < 0.25).astype(int), P)).to_dict()
-    assert found["verdict"]["rejected"]
-    assert found["settings"]["resamples"] > 999
+    document = to.audit(to.Predictions.from_multilabel((rng.random((200, 60)) < 0.25).astype(int), P)).to_dict()
+    assert document["verdict"]["rejected"]
+    assert document["settings"]["resamples"] > 999
     site = np.arange(3000) % 60
     p = rng.random(3000)
     y = rng.random(3000) < np.where(site == 7, 1 - p, p)
@@ -324,15 +326,15 @@ def test_votes_through_a_tally_are_judged_like_votes():
 def test_zeros_count_the_same_in_every_shape():
     one = to.Predictions([0, 1, 1], [1.0, 0.4, 0.6])
     two = to.Predictions([0, 1, 1], [[0.0, 1.0], [0.6, 0.4], [0.4, 0.6]])
-    told = [to.audit(preds, resamples=39).to_dict()["data"] for preds in (one, two)]
-    assert [(d["zeros"], d["true_class_zeros"]) for d in told] == [(1, 1), (1, 1)]
+    data = [to.audit(preds, resamples=39).to_dict()["data"] for preds in (one, two)]
+    assert [(d["zeros"], d["true_class_zeros"]) for d in data] == [(1, 1), (1, 1)]
 
 
 def test_a_weighted_tally_with_a_grid_is_audited_without_the_whole_vector():
     preds = simulated(300, 3, weight=np.random.default_rng(10).random(300))
-    found = to.audit(to.tally(preds, grid=5), resamples=39).to_dict()
-    assert [t["lens"] for t in found["tests"]] == ["family", "confidence", "classwise"]
-    assert "TN210" in [note["code"] for note in found["notes"]]
+    document = to.audit(to.tally(preds, grid=5), resamples=39).to_dict()
+    assert [t["lens"] for t in document["tests"]] == ["family", "confidence", "classwise"]
+    assert "TN210" in [note["code"] for note in document["notes"]]
 
 
 def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
@@ -340,18 +342,18 @@ def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
     p = rng.uniform(0.2, 0.8, 400)
     yes = rng.binomial(10, p)
     votes = np.stack([10 - yes, yes], axis=1)
-    found = to.audit(to.Predictions(votes, p, group={"site": ["A"] * 400}), resamples=99).to_dict()
-    (group,) = found["groups"]
+    document = to.audit(to.Predictions(votes, p, group={"site": ["A"] * 400}), resamples=99).to_dict()
+    (group,) = document["groups"]
     # A group of all rows is the claim of all rows, judged by flipping the same signs.
     assert group["pvalue"] == group["joint"]
-    assert "signs flipped" in found["tests"][0]["null"]
+    assert "signs flipped" in document["tests"][0]["null"]
 
 
 def test_certainty_that_is_wrong_has_a_direction():
     # every confidence is exactly 1 and half are wrong: no noise at all, and a gap of 50 points
-    found = to.audit(to.Predictions([0, 1, 2] * 40, np.tile([1.0, 0.0, 0.0], (120, 1))), resamples=99).to_dict()
-    assert found["verdict"]["state"] == "overconfident"
-    json.dumps(found, allow_nan=False)
+    document = to.audit(to.Predictions([0, 1, 2] * 40, np.tile([1.0, 0.0, 0.0], (120, 1))), resamples=99).to_dict()
+    assert document["verdict"]["state"] == "overconfident"
+    json.dumps(document, allow_nan=False)
 
 
 def test_an_audit_says_itself_in_one_line_and_a_page_that_cannot_be_written_is_a_coded_error(calibrated, tmp_path):
@@ -364,6 +366,8 @@ def test_an_audit_says_itself_in_one_line_and_a_page_that_cannot_be_written_is_a
 
 
 def test_a_vector_lens_of_a_tally_has_no_interval_and_says_why():
-    found = to.measure(to.tally(simulated(300, 3), grid=5), "ece", lens="canonical", partition="simplex-grid", bins=5)
-    assert found.interval is None
-    assert "TN201" in [note.code for note in found.notes]
+    estimate = to.measure(
+        to.tally(simulated(300, 3), grid=5), "ece", lens="canonical", partition="simplex-grid", bins=5
+    )
+    assert estimate.interval is None
+    assert "TN201" in [note.code for note in estimate.notes]

@@ -19,8 +19,8 @@ def test_the_sentence_comes_first() -> None:
 
 
 def test_words_for_people_stand_before_the_tables() -> None:
-    said = report.text(example())
-    assert said.index("It is right") < said.index("noise floor is") < said.index("Class by class")
+    text = report.text(example())
+    assert text.index("It is right") < text.index("noise floor is") < text.index("Class by class")
 
 
 def test_every_scale_of_the_answer_is_said_once_in_the_short_part() -> None:
@@ -37,9 +37,9 @@ def test_every_scale_of_the_answer_is_said_once_in_the_short_part() -> None:
 
 
 def test_no_gain_says_what_would_have_been_confirmed() -> None:
-    said = " ".join(report.text(unremarkable()).split())
-    assert "no gain to be had" in said
-    assert "one of 0.0402 nats per row would have been confirmed four times in five" in said
+    text = " ".join(report.text(unremarkable()).split())
+    assert "no gain to be had" in text
+    assert "one of 0.0402 nats per row would have been confirmed four times in five" in text
 
 
 def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
@@ -47,27 +47,27 @@ def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
     audit["recalibration"] |= {
         "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "needed_rows": 21_000,
     }  # fmt: skip
-    said = " ".join(report.text(audit).split())
-    assert "not confirmed: too few rows" in said
+    text = " ".join(report.text(audit).split())
+    assert "not confirmed: too few rows" in text
     assert (
-        "temperature: gain 0.2541 nats per row, p = 0.31; if that is real, about 21,000 rows would confirm it" in said
+        "temperature: gain 0.2541 nats per row, p = 0.31; if that is real, about 21,000 rows would confirm it" in text
     )
 
 
 def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit = example()
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
-    said = " ".join(report.text(audit).split())
-    assert "log loss infinite to 0.1578 (at least 0.2232 nats per row)" in said
+    text = " ".join(report.text(audit).split())
+    assert "log loss infinite to 0.1578 (at least 0.2232 nats per row)" in text
     assert ("log loss before", "infinite") in accounts.fix(audit).rows
 
 
 def binary() -> dict[str, Any]:
     audit = example()
     audit["data"] |= {"k": 2, "classes": ["dry", "rain"], "mean_prediction": 0.301, "event_rate": 0.254}
-    for each in (*audit["measures"], *audit["tests"]):
-        if each["lens"] == "confidence":
-            each["lens"] = "positive"
+    for entry in (*audit["measures"], *audit["tests"]):
+        if entry["lens"] == "confidence":
+            entry["lens"] = "positive"
     return audit
 
 
@@ -83,9 +83,9 @@ def test_of_two_classes_the_predicted_one_is_named() -> None:
 def test_a_confidence_alone_has_no_answers_that_could_change() -> None:
     audit = example()
     audit["data"]["kind"] = "confidence"
-    said = report.text(audit)
-    assert "answers change" not in said
-    assert "accuracy change" not in said
+    text = report.text(audit)
+    assert "answers change" not in text
+    assert "accuracy change" not in text
     assert dict(accounts.fix(audit).rows)["accuracy, answers changed"].startswith("not applicable")
 
 
@@ -106,9 +106,9 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
 def test_a_tiny_p_is_said_to_be_small() -> None:
     audit = example()
     audit["recalibration"]["pvalue"] = 1.74e-15
-    said = " ".join(report.text(audit).split())
-    assert "p < 0.0001" in said
-    assert "e-15" not in said
+    text = " ".join(report.text(audit).split())
+    assert "p < 0.0001" in text
+    assert "e-15" not in text
     assert ("p of the gain", "< 0.0001") in accounts.fix(audit).rows
 
 
@@ -154,9 +154,9 @@ def test_no_fix_at_all_is_said() -> None:
 
 def test_classes_come_worst_first_and_at_most_twenty() -> None:
     audit = example()
-    ece = next(each for each in audit["measures"] if each["lens"] == "classwise")
+    ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
     ece["parts"] = {f"class:{i}": i / 1000 for i in range(1, 26)}
-    next(each for each in audit["tests"] if each["lens"] == "classwise")["parts"] = {}
+    next(test for test in audit["tests"] if test["lens"] == "classwise")["parts"] = {}
     table = report.text(audit).split("Class by class")[1].split("\n\n")[0]
     named = [line.split()[0] for line in table.splitlines() if line.split()[-1:] and line.split()[-1].startswith("0.0")]
     assert named == [str(i) for i in range(25, 5, -1)]
@@ -165,7 +165,9 @@ def test_classes_come_worst_first_and_at_most_twenty() -> None:
 
 def test_the_terms_of_an_error_are_no_classes() -> None:
     audit = example()
-    confidence = next(each for each in audit["measures"] if each["lens"] == "confidence" and each["estimator"] == "ece")
+    confidence = next(
+        measure for measure in audit["measures"] if measure["lens"] == "confidence" and measure["estimator"] == "ece"
+    )
     confidence["parts"] = {"over": 0.01, "under": 0.2}
     assert not {"over", "under"} & {row[0] for row in findings.classes(audit).rows}
 
@@ -180,16 +182,16 @@ def test_columns_stand_under_each_other() -> None:
 def test_every_note_is_said_once_with_its_code() -> None:
     audit = example()
     audit["tests"][1]["notes"] = [{"code": "TN105", "text": "So is the smallest."}]
-    said = report.text(audit)
-    assert "fewer than 10 rows. So is the smallest." in " ".join(said.split())
+    text = report.text(audit)
+    assert "fewer than 10 rows. So is the smallest." in " ".join(text.split())
     for code in ("TN101", "TN105", "TN501"):
-        assert said.count(f"[{code}]") == 1
+        assert text.count(f"[{code}]") == 1
 
 
 @pytest.mark.parametrize("width", [48, 80, 110])
 def test_sentences_keep_the_width(width: int) -> None:
-    said = report.text(example(), width)
-    assert max(len(line) for line in said.split("Scores")[0].splitlines()) <= width
+    text = report.text(example(), width)
+    assert max(len(line) for line in text.split("Scores")[0].splitlines()) <= width
 
 
 def test_plain_text_has_no_escapes_and_style_is_told_the_role() -> None:
@@ -207,17 +209,17 @@ def test_a_name_cannot_steer_the_terminal() -> None:
     audit = example()
     audit["data"]["source"] = "a\x1b[2Jb\rc\u202ed"
     audit["groups"][0]["value"] = "\x07bell\nline"
-    said = report.text(audit)
-    assert not any(c in said for c in "\x1b\r\x07\u202e")
-    assert r"a\x1b[2Jb\rc\u202ed" in said
+    text = report.text(audit)
+    assert not any(c in text for c in "\x1b\r\x07\u202e")
+    assert r"a\x1b[2Jb\rc\u202ed" in text
 
 
 def test_nothing_computed_is_a_dash_not_a_crash() -> None:
     audit = example()
-    for each in audit["measures"]:
-        each |= {"value": None, "interval": None, "noise_floor": None, "debiased": None}
-    for each in audit["tests"]:
-        each |= {"statistic": None, "pvalue": None, "effect": None, "family_pvalue": None, "floor": None}
+    for entry in audit["measures"]:
+        entry |= {"value": None, "interval": None, "noise_floor": None, "debiased": None}
+    for entry in audit["tests"]:
+        entry |= {"statistic": None, "pvalue": None, "effect": None, "family_pvalue": None, "floor": None}
     audit["verdict"] |= {"pvalue": None, "rejected": None, "floor": None}
     audit["data"] |= {"accuracy": None, "mean_confidence": None, "zeros": None, "true_class_zeros": None}
     assert "not tested" in report.text(audit)
@@ -284,8 +286,8 @@ def test_who_got_no_answer_is_told_beside_the_error() -> None:
     rows = [{"c": 0.9, "ok": i % 3 > 0, "skip": False} for i in range(30)] + [
         {"c": None, "ok": None, "skip": True}
     ] * 10
-    found = answers(rows, confidence="c", correct="ok", abstained="skip")
-    audit["notes"] = [note.to_dict() for note in found.notes]
+    result = answers(rows, confidence="c", correct="ok", abstained="skip")
+    audit["notes"] = [note.to_dict() for note in result.notes]
     fact = next(fact for fact in short(audit) if fact.label == "It answers")
     assert fact.value == "75.0 %"  # 30 of 40
     assert fact.remark.startswith("10 of 40 ")
@@ -296,8 +298,8 @@ def test_who_got_no_answer_is_told_beside_the_error() -> None:
 def test_below_the_groups_stands_why_an_interval_may_begin_at_zero_only_where_one_is_off() -> None:
     audit = example()
     assert "off may begin at 0" in findings.groups(audit).intro
-    for each in audit["groups"]:
-        each["standing"] = "undecided"
+    for group in audit["groups"]:
+        group["standing"] = "undecided"
     assert "off may begin at 0" not in findings.groups(audit).intro
 
 
@@ -344,11 +346,11 @@ def test_where_an_action_changes_it_is_said_what_comes() -> None:
     parts |= {"threshold:abstain → answer": 0.75, "rate there:abstain → answer": 0.557}
     regret = {"value": 0.1, "interval": None, "parts": parts, "settings": {"calibrator": "isotonic"}, "notes": []}
     audit["decisions"] = {"regret": regret, "test": {"pvalue": 0.01}}
-    for kind, classes, rate, said in (
+    for kind, classes, rate, phrase in (
         ("confidence", ["wrong", "correct"], None, "it is right 55.7 %"),
         ("classes", ["dry", "rain"], 0.3, "rain comes 55.7 %"),
         ("classes", ["0", "1"], 0.3, "class 1 comes 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
-        told = dict(decisions.account(audit).rows)["abstain → answer"]
-        assert told == f"from a stated 75.0 % on, where {said} of the time"
+        sentence = dict(decisions.account(audit).rows)["abstain → answer"]
+        assert sentence == f"from a stated 75.0 % on, where {phrase} of the time"

@@ -40,11 +40,11 @@ def test_the_slope_and_the_shift_are_those_of_a_likelihood_maximized_otherwise()
         eta = beta[0] + beta[1] * x
         return float((np.logaddexp(0, eta) - y * eta).sum())
 
-    best = minimize(loss, [0.0, 1.0], method="BFGS", tol=1e-10).x
+    optimum = minimize(loss, [0.0, 1.0], method="BFGS", tol=1e-10).x
     large = minimize(lambda b: loss([b[0], 1.0]), [0.0], method="BFGS", tol=1e-10).x
-    found = of(preds)
-    assert found["calibration_slope"].value == pytest.approx(best[1], abs=1e-5)
-    assert found["calibration_in_the_large"].value == pytest.approx(large[0], abs=1e-5)
+    measures = of(preds)
+    assert measures["calibration_slope"].value == pytest.approx(optimum[1], abs=1e-5)
+    assert measures["calibration_in_the_large"].value == pytest.approx(large[0], abs=1e-5)
 
 
 def test_the_power_of_several_classes_is_the_one_that_fits_best():
@@ -52,8 +52,8 @@ def test_the_power_of_several_classes_is_the_one_that_fits_best():
     z = rng.normal(0, 1.5, (500, 4))
     y = (softmax(0.7 * z, axis=1).cumsum(axis=1)[:, :-1] <= rng.random((500, 1))).sum(axis=1)
     beta, error = exponent(to.Predictions(y, softmax(z, axis=1)))
-    best = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
-    assert beta == pytest.approx(best, abs=1e-5)
+    optimum = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
+    assert beta == pytest.approx(optimum, abs=1e-5)
     assert abs(beta - 0.7) < 4 * error < 0.4
     assert exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
 
@@ -92,17 +92,17 @@ def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
         slopes += abs(value - 0.7) <= 1.96 * error
         value, error = auc(view, preds.cluster)
         areas += abs(value - truth) <= 1.96 * error
-    least = binom.ppf(0.0005, sets, 0.93)
-    assert slopes >= least
-    assert areas >= least
+    min_covered = binom.ppf(0.0005, sets, 0.93)
+    assert slopes >= min_covered
+    assert areas >= min_covered
 
 
 def test_probabilities_of_0_and_1_have_no_slope_and_all_the_rest():
     preds = to.Predictions([0, 1, 1, 0] * 10, [0.0, 1.0, 0.6, 0.3] * 10)
-    found = of(preds)
-    assert found["calibration_slope"].value is None
-    assert found["auc"].value == 1.0
-    assert found["observed_to_expected"].value == pytest.approx(20 / 19)
+    measures = of(preds)
+    assert measures["calibration_slope"].value is None
+    assert measures["auc"].value == 1.0
+    assert measures["observed_to_expected"].value == pytest.approx(20 / 19)
 
 
 def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
@@ -119,10 +119,10 @@ def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
 def test_no_slope_where_every_answer_is_right() -> None:
     # Newton's steps rise forever: wherever they were stopped, that was the slope, with an interval of no width.
     P = np.random.default_rng(0).dirichlet([0.3] * 3, 200)
-    found = of(to.Predictions(P.argmax(axis=1), P))["calibration_slope"]
-    assert (found.value, found.interval) == (None, None)
-    found = of(to.Predictions(P.argmin(axis=1), P))["calibration_slope"]
-    assert (found.value, found.interval) == (None, None)
+    slope = of(to.Predictions(P.argmax(axis=1), P))["calibration_slope"]
+    assert (slope.value, slope.interval) == (None, None)
+    slope = of(to.Predictions(P.argmin(axis=1), P))["calibration_slope"]
+    assert (slope.value, slope.interval) == (None, None)
 
 
 def test_one_impossible_outcome_leaves_no_slope_of_several_classes() -> None:
@@ -154,13 +154,13 @@ def test_answers_that_are_all_right_leave_the_gap_its_chance() -> None:
 
 def test_one_cluster_has_no_interval_and_few_have_long_ones() -> None:
     one = of(two_classes(0, cluster=np.zeros(400, dtype=int)))
-    assert all(each.interval is None for name, each in one.items() if name != "ici")
+    assert all(measure.interval is None for name, measure in one.items() if name != "ici")
     sets, missed = 200, {"calibration_slope": 0, "calibration_in_the_large": 0}
     for seed in range(sets):
-        found = of(two_classes(seed, n=200, cluster=np.arange(200) % 4))
+        measures = of(two_classes(seed, n=200, cluster=np.arange(200) % 4))
         for name in missed:
-            ends = found[name].interval
-            missed[name] += not ends.low <= found[name].ideal <= ends.high
+            ends = measures[name].interval
+            missed[name] += not ends.low <= measures[name].ideal <= ends.high
     assert max(missed.values()) <= binom.ppf(0.9995, sets, 0.05)
 
 
@@ -179,8 +179,8 @@ def test_votes_are_worth_what_their_residuals_say() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_observed_to_expected_and_calibration_in_the_large_agree(seed: int) -> None:
-    found = of(two_classes(seed, n=150, shift=0.15))
-    large, ratio = found["calibration_in_the_large"], found["observed_to_expected"]
+    measures = of(two_classes(seed, n=150, shift=0.15))
+    large, ratio = measures["calibration_in_the_large"], measures["observed_to_expected"]
     assert ratio.interval.low < ratio.value < ratio.interval.high
     assert (large.interval.low > 0) == (ratio.interval.low > 1)
     assert (large.interval.high < 0) == (ratio.interval.high < 1)

@@ -58,7 +58,7 @@ def test_the_stated_exponent_is_read_from_the_docstring() -> None:
     class Draws(Bins):
         """Cost as for ECE."""
 
-    assert [scaling.stated(each)[1] for each in (Square, Bins, Draws, int)] == [2.0, 1.0, 1.0, None]
+    assert [scaling.stated(kind)[1] for kind in (Square, Bins, Draws, int)] == [2.0, 1.0, 1.0, None]
 
 
 # What the table says
@@ -66,22 +66,22 @@ def test_the_stated_exponent_is_read_from_the_docstring() -> None:
 
 def test_the_ratio_is_the_fastest_peer_over_ours_least_over_least() -> None:
     made = found(took(OURS, [0.03, 0.02]), took("slow", [0.5]), took("quick", [0.09, 0.08]))
-    (standing,) = table.standings(made)
-    assert standing.ratio == pytest.approx(4.0)  # 0.08 / 0.02
+    (row,) = table.standings(made)
+    assert row.ratio == pytest.approx(4.0)  # 0.08 / 0.02
     assert "quick ÷ ours = 4" in table.text(made)
 
 
 def test_a_peer_with_another_value_does_not_count_as_faster() -> None:
     made = found(took(OURS, [0.02]), took("slow", [0.5]), took("quick", [0.01], [0.2]))
-    (standing,) = table.standings(made)
-    assert standing.ratio == pytest.approx(25.0)
+    (row,) = table.standings(made)
+    assert row.ratio == pytest.approx(25.0)
     assert "DIFFERS" in table.text(made)
 
 
 def test_a_peer_whose_value_is_not_judged_counts() -> None:
     made = found(took(OURS, [0.02]), took("quick", [0.01], [0.2]), differs={"top-label": "other draws"})
-    (standing,) = table.standings(made)
-    assert standing.ratio == pytest.approx(0.5)
+    (row,) = table.standings(made)
+    assert row.ratio == pytest.approx(0.5)
 
 
 def test_our_time_is_told_in_copies_of_the_array() -> None:
@@ -122,41 +122,43 @@ def test_the_peak_of_a_job_is_seen_though_it_is_given_back() -> None:
 
 def test_what_is_made_anew_is_made_for_every_call() -> None:
     made: list[int] = []
-    timed = Timed(lambda each: each, fresh=lambda: made.append(1) or len(made))
+    timed = Timed(lambda value: value, fresh=lambda: made.append(1) or len(made))
     assert timed.run(3)["value"] == [3.0]
 
 
 def test_labels_are_drawn_from_the_predictions() -> None:
-    given = data.predictions(20_000, 10)
+    arrays = data.predictions(20_000, 10)
     # Of the labels 95 % follow P and the others are even: the mean of 1[y = k] − that is within 5 standard errors of 0.
-    expected = 0.95 * given["P"].mean(axis=0) + 0.05 / 10
-    seen = np.bincount(given["y"], minlength=10) / 20_000
-    assert np.abs(seen - expected).max() < 5 * np.sqrt(0.1 / 20_000)
+    expected = 0.95 * arrays["P"].mean(axis=0) + 0.05 / 10
+    observed = np.bincount(arrays["y"], minlength=10) / 20_000
+    assert np.abs(observed - expected).max() < 5 * np.sqrt(0.1 / 20_000)
 
 
 def test_every_tool_answers_only_questions_that_are_asked() -> None:
     assert set(TOOLS) >= {OURS, LIMIT}
-    asked = {job.question for job in jobs.JOBS}
+    questions = {job.question for job in jobs.JOBS}
     for tool in (OURS, LIMIT):
         process = race.Runner(tool, sys.executable)
-        assert set(process.about["questions"]) <= asked
+        assert set(process.about["questions"]) <= questions
         process.close()
 
 
 def test_a_race_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    given = Namespace(jobs=["top-label", "draws"], tools=["scipy"], peers=None, repeats=2, patience=2.0, scale=0.001)
-    made = race.run(given)
-    (standing, _) = table.standings(made)
-    assert standing.ours is not None
-    assert [one.label for one in standing.copies] == ["copyto", "copy"]
+    args = Namespace(jobs=["top-label", "draws"], tools=["scipy"], peers=None, repeats=2, patience=2.0, scale=0.001)
+    made = race.run(args)
+    (row, _) = table.standings(made)
+    assert row.ours is not None
+    assert [one.label for one in row.copies] == ["copyto", "copy"]
     page.write(made, tmp_path)
-    kept = json.loads((tmp_path / "speed.json").read_text())
-    assert kept["jobs"][0]["ours_min"] == standing.ours.best
+    saved = json.loads((tmp_path / "speed.json").read_text())
+    assert saved["jobs"][0]["ours_min"] == row.ours.best
     assert "| trueodds |" in (tmp_path / "speed.md").read_text()
     assert (tmp_path / "speed.svg").stat().st_size > 1000
 
 
 def test_the_command_lists_its_parts() -> None:
-    said = subprocess.run([sys.executable, "-m", "benchmarks", "--help"], cwd=race.ROOT, capture_output=True, text=True)
-    assert all(part in said.stdout for part in ("peers", "startup", "audit", "tally", "scaling", "coverage"))
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--help"], cwd=race.ROOT, capture_output=True, text=True
+    )
+    assert all(part in result.stdout for part in ("peers", "startup", "audit", "tally", "scaling", "coverage"))

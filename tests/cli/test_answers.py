@@ -23,8 +23,15 @@ def exam(folder: Path) -> Path:
     """Of 250 asked 200 are answered, of 40 questions five times each: .9 is right in 80 of 100, .6 in 50 of 100."""
     rows: list[dict[str, Any]] = []
     for i in range(200):
-        said = 90 if i < 100 else 60
-        rows.append({"q": i // 5, "c": said, "ok": "yes" if i % 100 < (80 if said == 90 else 50) else "no", "skip": 0})
+        confidence = 90 if i < 100 else 60
+        rows.append(
+            {
+                "q": i // 5,
+                "c": confidence,
+                "ok": "yes" if i % 100 < (80 if confidence == 90 else 50) else "no",
+                "skip": 0,
+            }
+        )
     file = folder / "exam.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *[{"q": "–", "skip": 1}] * 50]))
     return file
@@ -34,15 +41,15 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
     """Half of the questions: 100 of .9 and 25 of .6: (20 + 12.5)/125 = .26. Of 80 % all: 70/200 = .35."""
     done = run("answers", exam, *HOW)
     assert done.exit_code == 0, done.output
-    said = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
-    assert (said["asked"], said["abstained"], said["coverage"]) == ("250", "50", "80%")
-    assert said["accuracy"].startswith("0.65 [")
-    assert said["accuracy"].endswith("· 200 answers")
-    assert said["mean confidence"] == "0.75"
-    assert said["risk at 50%"].startswith("0.26 [")
-    assert said["risk at 50%"].endswith("· confidence ≥ 0.6")
-    assert said["risk at 80%"].startswith("0.35 [")
-    assert said["risk at 90%"] == "– · only 80% were answered"
+    values = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
+    assert (values["asked"], values["abstained"], values["coverage"]) == ("250", "50", "80%")
+    assert values["accuracy"].startswith("0.65 [")
+    assert values["accuracy"].endswith("· 200 answers")
+    assert values["mean confidence"] == "0.75"
+    assert values["risk at 50%"].startswith("0.26 [")
+    assert values["risk at 50%"].endswith("· confidence ≥ 0.6")
+    assert values["risk at 80%"].startswith("0.35 [")
+    assert values["risk at 90%"] == "– · only 80% were answered"
     assert done.stdout.count("TN146") == 1
     # In each bin of 100 the confidence is .1 above what came: their root mean square is .1.
     assert "rmsce 0.1 [" in done.stdout
@@ -51,17 +58,17 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
 
 
 def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
-    told = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
-    valid(told, "answers")
-    assert (told["asked"], told["abstained"], told["n"], told["coverage"]) == (250, 50, 200, 0.8)
-    assert [each["risk"] for each in told["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
-    assert told["accuracy"]["value"] == pytest.approx(0.65)
-    assert told["accuracy"]["low"] < 0.65 < told["accuracy"]["high"]
+    document = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
+    valid(document, "answers")
+    assert (document["asked"], document["abstained"], document["n"], document["coverage"]) == (250, 50, 200, 0.8)
+    assert [point["risk"] for point in document["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
+    assert document["accuracy"]["value"] == pytest.approx(0.65)
+    assert document["accuracy"]["low"] < 0.65 < document["accuracy"]["high"]
     preds = to.Predictions.from_confidence([0.9] * 100 + [0.6] * 100, [1] * 80 + [0] * 20 + [1] * 50 + [0] * 50)
-    assert told["selective_risk"]["aurc"] == pytest.approx(float(selective_risk(preds, resamples=0)))
-    assert [each["estimator"] for each in told["measures"]] == ["rmsce", "bas"]
-    assert told["measures"][0]["settings"]["partition"] == "mass 100"
-    assert [each["code"] for each in told["notes"]].count("TN146") == 1
+    assert document["selective_risk"]["aurc"] == pytest.approx(float(selective_risk(preds, resamples=0)))
+    assert [measure["estimator"] for measure in document["measures"]] == ["rmsce", "bas"]
+    assert document["measures"][0]["settings"]["partition"] == "mass 100"
+    assert [note["code"] for note in document["notes"]].count("TN146") == 1
 
 
 def test_rows_of_one_question_widen_every_interval(run: Run, exam: Path) -> None:
@@ -70,9 +77,9 @@ def test_rows_of_one_question_widen_every_interval(run: Run, exam: Path) -> None
         json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])
     )
 
-    def widths(told: dict[str, Any]) -> list[float]:
-        limits = [told["accuracy"], told["selective_risk"]["interval"], told["measures"][1]["interval"]]
-        return [each["high"] - each["low"] for each in limits]
+    def widths(document: dict[str, Any]) -> list[float]:
+        limits = [document["accuracy"], document["selective_risk"]["interval"], document["measures"][1]["interval"]]
+        return [interval["high"] - interval["low"] for interval in limits]
 
     # Percentiles of 2,000 resamples of 40 clusters: widths have a relative sd of a few percent.
     assert np.array(widths(wide)) / np.array(widths(naive)) == pytest.approx(np.full(3, np.sqrt(5)), rel=0.25)
@@ -83,10 +90,10 @@ def test_the_answers_are_written_as_a_file_that_every_command_reads(run: Run, ex
     out = exam.parent / f"preds{suffix}"
     done = run("answers", exam, *HOW, "--question", "q", "--out", out)
     assert str(out) in done.stdout
-    again = run("measure", out, "--confidence", "confidence", "--correct", "correct", "--cluster", "question")
-    assert again.exit_code == 0, again.output
+    result = run("measure", out, "--confidence", "confidence", "--correct", "correct", "--cluster", "question")
+    assert result.exit_code == 0, result.output
     direct = run("measure", exam, *HOW, "--question", "q")
-    assert again.stdout.splitlines()[0] == direct.stdout.splitlines()[0]
+    assert result.stdout.splitlines()[0] == direct.stdout.splitlines()[0]
 
 
 def test_options_are_written_as_probabilities_and_labels(run: Run, folder: Path) -> None:
@@ -153,9 +160,11 @@ def test_answers_of_a_question_asked_several_times_are_not_called_questions(run:
     assert "asked            250 answers, of 41 questions\n" in done.stdout
     assert "50 of 250 answers, asked for by 41 questions, were not given (coverage 80%)" in done.stdout
     assert "questions got no answer" not in done.stdout
-    told = [json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])]
-    assert [each["questions"] for each in told] == [None, 41]
-    valid(told[1], "answers")
+    documents = [
+        json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])
+    ]
+    assert [document["questions"] for document in documents] == [None, 41]
+    valid(documents[1], "answers")
 
 
 def test_an_error_of_one_bin_says_so(run: Run, folder: Path) -> None:
@@ -178,19 +187,19 @@ def test_each_coverage_is_told_once(run: Run, folder: Path) -> None:
     """All were answered, so that the last coverage is that of the accuracy too: 4 of 10 are wrong."""
     file = folder / "a.jsonl"
     file.write_text("".join(f'{{"c": 0.{i}, "ok": {int(i > 3)}}}\n' for i in range(10)))
-    told = json.loads(run("answers", file, "--confidence", "c", "--correct", "ok", "--json", "-").stdout)
-    assert [each["coverage"] for each in told["selective_risk"]["at"]] == [0.5, 0.8, 0.9, 1.0]
-    last = told["selective_risk"]["at"][-1]
+    document = json.loads(run("answers", file, "--confidence", "c", "--correct", "ok", "--json", "-").stdout)
+    assert [point["coverage"] for point in document["selective_risk"]["at"]] == [0.5, 0.8, 0.9, 1.0]
+    last = document["selective_risk"]["at"][-1]
     assert last["risk"] == pytest.approx(0.4)
-    assert told["accuracy"] == pytest.approx({"value": 0.6, "low": 1 - last["high"], "high": 1 - last["low"]})
+    assert document["accuracy"] == pytest.approx({"value": 0.6, "low": 1 - last["high"], "high": 1 - last["low"]})
 
 
 @pytest.mark.parametrize("more", [[], ["--question", "q"]])
 def test_the_curve_has_the_interval_of_the_text(run: Run, exam: Path, more: list[str]) -> None:
     curve, report = exam.parent / "risk.json", exam.parent / "told.json"
     run("answers", exam, *HOW, *more, "--curve", curve, "--json", report, "--seed", 3)
-    panels, told = (json.loads(path.read_text()) for path in (curve, report))
-    interval = told["selective_risk"]["interval"]
+    panels, document = (json.loads(path.read_text()) for path in (curve, report))
+    interval = document["selective_risk"]["interval"]
     assert [panels["panels"]["aurc_low"], panels["panels"]["aurc_high"]] == [[interval["low"]], [interval["high"]]]
 
 
@@ -198,10 +207,10 @@ def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Pa
     """Were .9 and .6 true, they would earn the mean of c + (1 − c) log(1 − c): (.9 + .1 log .1 + .6 + .4 log .4)/2."""
     file = folder / "a.jsonl"
     file.write_text('{"c": 0.9, "ok": 1}\n{"c": 0.6, "ok": 0}\n' * 20)
-    said = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
+    text = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
     earned = (0.9 + 0.1 * np.log(0.1) + 0.6 + 0.4 * np.log(0.4)) / 2
-    assert "Behavioral Alignment Score" in said
-    assert f"would earn if they were true, {earned:.4f}." in said
+    assert "Behavioral Alignment Score" in text
+    assert f"would earn if they were true, {earned:.4f}." in text
 
 
 def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:

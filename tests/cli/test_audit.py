@@ -10,44 +10,46 @@ from tests.cli.conftest import Run
 FEW = ("--resamples", 99)
 
 
-def test_an_audit_prints_its_sentence_and_exits_with_0(run: Run, over: str) -> None:
-    done = run("audit", over, *FEW)
+def test_an_audit_prints_its_sentence_and_exits_with_0(run: Run, overconfident: str) -> None:
+    done = run("audit", overconfident, *FEW)
     assert done.exit_code == 0
     assert done.stdout.startswith("Overconfident")
     assert done.stderr == ""
 
 
-def test_json_on_stdout_is_one_object_and_nothing_else(run: Run, over: str) -> None:
-    done = run("audit", over, *FEW, "--json", "-", "--fail-on", "ece>0.9")
-    told = json.loads(done.stdout)
-    assert told["schema"] == "trueodds.audit/1"
+def test_json_on_stdout_is_one_object_and_nothing_else(run: Run, overconfident: str) -> None:
+    done = run("audit", overconfident, *FEW, "--json", "-", "--fail-on", "ece>0.9")
+    document = json.loads(done.stdout)
+    assert document["schema"] == "trueodds.audit/1"
     assert "gate 'ece>0.9' held" in done.stderr
     assert done.exit_code == 0
 
 
-def test_text_json_and_page_tell_the_same(run: Run, over: str, folder: Path) -> None:
-    done = run("audit", over, *FEW, "--json", folder / "a.json", "--html", folder / "a.html", "--group", "site")
+def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: Path) -> None:
+    done = run(
+        "audit", overconfident, *FEW, "--json", folder / "a.json", "--html", folder / "a.html", "--group", "site"
+    )
     assert done.exit_code == 0
-    told = json.loads((folder / "a.json").read_text())
+    document = json.loads((folder / "a.json").read_text())
     html = (folder / "a.html").read_text().replace("&#39;", "'").replace("\u00a0", " ")
-    assert told["verdict"]["sentence"] in html
-    assert told["verdict"]["sentence"].split(".")[0] in " ".join(done.stdout.split())
-    for group in told["groups"]:
+    assert document["verdict"]["sentence"] in html
+    assert document["verdict"]["sentence"].split(".")[0] in " ".join(done.stdout.split())
+    for group in document["groups"]:
         assert group["label"] in html
         assert group["label"] in done.stdout
     assert len(html.encode()) < 1_000_000
 
 
-def test_the_gate_on_rejection(run: Run, over: str, honest: str) -> None:
-    assert run("audit", over, *FEW, "--fail-on", "reject").exit_code == 1
+def test_the_gate_on_rejection(run: Run, overconfident: str, honest: str) -> None:
+    assert run("audit", overconfident, *FEW, "--fail-on", "reject").exit_code == 1
     assert run("audit", honest, *FEW, "--fail-on", "reject").exit_code == 0
 
 
 def test_one_failed_gate_of_several_is_a_failure_and_the_answer_is_still_written(
-    run: Run, over: str, folder: Path
+    run: Run, overconfident: str, folder: Path
 ) -> None:
     out = folder / "a.json"
-    done = run("audit", over, *FEW, "--fail-on", "ece>0.9", "--fail-on", "ece.high>0.01", "--json", out)
+    done = run("audit", overconfident, *FEW, "--fail-on", "ece>0.9", "--fail-on", "ece.high>0.01", "--json", out)
     assert done.exit_code == 1
     assert "gate 'ece>0.9' held" in done.stderr
     assert "gate 'ece.high>0.01' failed" in done.stderr
@@ -66,26 +68,26 @@ def test_a_gate_that_cannot_be_read_stops_before_the_work(run: Run) -> None:
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, honest: str) -> None:
-    first, again, other = (run("audit", honest, *FEW, "--json", "-", "--seed", seed).stdout for seed in (3, 3, 4))
-    assert first == again != other
+    first, second, other = (run("audit", honest, *FEW, "--json", "-", "--seed", seed).stdout for seed in (3, 3, 4))
+    assert first == second != other
 
 
-def test_a_tally_file_is_audited_and_several_are_added_up(run: Run, over: str, folder: Path) -> None:
+def test_a_tally_file_is_audited_and_several_are_added_up(run: Run, overconfident: str, folder: Path) -> None:
     part = str(folder / "a.tally.json")
-    assert run("tally", over, "--out", part).exit_code == 0
+    assert run("tally", overconfident, "--out", part).exit_code == 0
     once, twice = (json.loads(run("audit", *[part] * k, *FEW, "--json", "-").stdout) for k in (1, 2))
     assert (once["data"]["n"], twice["data"]["n"]) == (400, 800)
     assert once["recalibration"] is None
 
 
-def test_columns_mean_nothing_for_a_tally(run: Run, over: str, folder: Path) -> None:
+def test_columns_mean_nothing_for_a_tally(run: Run, overconfident: str, folder: Path) -> None:
     part = str(folder / "a.tally.json")
-    run("tally", over, "--out", part)
+    run("tally", overconfident, "--out", part)
     done = run("audit", part, "--label", "y")
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO603")
-    done = run("audit", part, over)
+    done = run("audit", part, overconfident)
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO603")
 
 
-def test_the_page_does_not_go_to_stdout(run: Run, over: str) -> None:
-    assert run("audit", over, "--html", "-").stderr.startswith("error TO603")
+def test_the_page_does_not_go_to_stdout(run: Run, overconfident: str) -> None:
+    assert run("audit", overconfident, "--html", "-").stderr.startswith("error TO603")

@@ -12,39 +12,55 @@ from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 
 
-def test_two_files_tell_the_library_s_comparison(run: Run, over: str, honest: str) -> None:
-    said = run("compare", over, honest, "--estimator", "rmsce", "--bins", 10, "--resamples", 200, "--json", "-")
-    found = to.compare(to.read(over), to.read(honest), "rmsce", bins=10, resamples=200, names=["over", "honest"])
-    assert json.loads(said.stdout) == found.to_dict()
-    assert found.names == ("over", "honest")
+def test_two_files_tell_the_library_s_comparison(run: Run, overconfident: str, honest: str) -> None:
+    result = run(
+        "compare", overconfident, honest, "--estimator", "rmsce", "--bins", 10, "--resamples", 200, "--json", "-"
+    )
+    comparison = to.compare(
+        to.read(overconfident), to.read(honest), "rmsce", bins=10, resamples=200, names=["over", "honest"]
+    )
+    assert json.loads(result.stdout) == comparison.to_dict()
+    assert comparison.names == ("over", "honest")
 
 
-def test_three_files_tell_a_ranking(run: Run, over: str, honest: str, folder: Path) -> None:
+def test_three_files_tell_a_ranking(run: Run, overconfident: str, honest: str, folder: Path) -> None:
     third = folder / "third.csv"
-    third.write_bytes(Path(over).read_bytes())
-    words = ("compare", over, honest, third, "--estimator", "brier", "--resamples", 200)
-    told = json.loads(run(*words, "--json", "-").stdout)
-    assert told["schema"] == "trueodds.ranking/1"
-    assert sorted(told["order"]) == ["honest", "over", "third"]
+    third.write_bytes(Path(overconfident).read_bytes())
+    words = ("compare", overconfident, honest, third, "--estimator", "brier", "--resamples", 200)
+    document = json.loads(run(*words, "--json", "-").stdout)
+    assert document["schema"] == "trueodds.ranking/1"
+    assert sorted(document["order"]) == ["honest", "over", "third"]
     line = run(*words).stdout.splitlines()[0]
     assert "over ? third" in line
 
 
-def test_notes_and_errors_speak_of_options(run: Run, over: str, honest: str) -> None:
-    assert "--paired" in run("compare", over, honest, "--estimator", "brier", "--resamples", 100).stdout
-    error = labelled(run("compare", over, honest, "--paired").stderr)
+def test_notes_and_errors_speak_of_options(run: Run, overconfident: str, honest: str) -> None:
+    assert "--paired" in run("compare", overconfident, honest, "--estimator", "brier", "--resamples", 100).stdout
+    error = labelled(run("compare", overconfident, honest, "--paired").stderr)
     assert error["code"] == "TO205"
     assert "--unpaired" in error["fix"]
-    same = run("compare", over, over, "--names", "a,b", "--estimator", "brier", "--null", "swap", "--resamples", 19)
+    same = run(
+        "compare",
+        overconfident,
+        overconfident,
+        "--names",
+        "a,b",
+        "--estimator",
+        "brier",
+        "--null",
+        "swap",
+        "--resamples",
+        19,
+    )
     assert same.exit_code == 0
     assert "p=1" in same.stdout
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(run: Run, over: str, folder: Path) -> None:
+def test_files_of_one_name_are_told_apart_by_their_folders(run: Run, overconfident: str, folder: Path) -> None:
     other = folder / "over.csv"
-    other.write_bytes(Path(over).read_bytes())
-    told = json.loads(run("compare", over, other, "--interval", "none", "--json", "-").stdout)
-    assert told["names"] == [over, str(other)]
+    other.write_bytes(Path(overconfident).read_bytes())
+    document = json.loads(run("compare", overconfident, other, "--interval", "none", "--json", "-").stdout)
+    assert document["names"] == [overconfident, str(other)]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +77,8 @@ def test_files_of_one_name_are_told_apart_by_their_folders(run: Run, over: str, 
         (["compare", "{over}", "{honest}", "--json", "{over}"], "TO603"),
     ],
 )
-def test_what_is_no_comparison_is_refused(run: Run, over: str, honest: str, words: list[str], code: str) -> None:
-    done = run(*(word.format(over=over, honest=honest) for word in words))
+def test_what_is_no_comparison_is_refused(
+    run: Run, overconfident: str, honest: str, words: list[str], code: str
+) -> None:
+    done = run(*(word.format(over=overconfident, honest=honest) for word in words))
     assert (done.exit_code, labelled(done.stderr)["code"]) == (2, code)

@@ -20,32 +20,41 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_measure_and_test_read_costs_by_name(run: Run, over: str, folder: Path) -> None:
+def test_measure_and_test_read_costs_by_name(run: Run, overconfident: str, folder: Path) -> None:
     path = written(folder, "\n".join(",".join(map(str, row)) for row in COST))
-    said = run("measure", over, "--estimator", "decision_regret", "--cost", path, "--json", "-")
-    assert json.loads(said.stdout) == to.measure(to.read(over), "decision_regret", cost=COST).to_dict()
-    said = run("test", over, "--test", "decision_regret", "--cost", path, "--json", "-")
-    assert json.loads(said.stdout) == to.test(to.read(over), "decision_regret", cost=COST).to_dict()
+    result = run("measure", overconfident, "--estimator", "decision_regret", "--cost", path, "--json", "-")
+    assert json.loads(result.stdout) == to.measure(to.read(overconfident), "decision_regret", cost=COST).to_dict()
+    result = run("test", overconfident, "--test", "decision_regret", "--cost", path, "--json", "-")
+    assert json.loads(result.stdout) == to.test(to.read(overconfident), "decision_regret", cost=COST).to_dict()
 
 
-def test_an_audit_with_costs_has_a_section_for_them(run: Run, over: str, folder: Path) -> None:
+def test_an_audit_with_costs_has_a_section_for_them(run: Run, overconfident: str, folder: Path) -> None:
     page = folder / "a.html"
-    told = folder / "a.json"
-    found = run(
-        "audit", over, "--cost", by_named_classes(over, folder), "--html", page, "--json", told, "--resamples", 99
+    json_path = folder / "a.json"
+    result = run(
+        "audit",
+        overconfident,
+        "--cost",
+        by_named_classes(overconfident, folder),
+        "--html",
+        page,
+        "--json",
+        json_path,
+        "--resamples",
+        99,
     )
-    assert found.exit_code == 0, found.output
-    assert "What acting on it costs" in found.stdout
+    assert result.exit_code == 0, result.output
+    assert "What acting on it costs" in result.stdout
     assert "Action by action" in page.read_text()
-    decisions = json.loads(told.read_text())["decisions"]
-    same = to.measure(to.read(over), "decision_regret", cost=COST, actions=NAMES)
+    decisions = json.loads(json_path.read_text())["decisions"]
+    same = to.measure(to.read(overconfident), "decision_regret", cost=COST, actions=NAMES)
     assert decisions["regret"] == same.to_dict()
     assert list(decisions["test"]["parts"]) == ["error"]
 
 
-def by_named_classes(over: str, folder: Path) -> Path:
+def by_named_classes(overconfident: str, folder: Path) -> Path:
     """The header holds the names that the rows' classes have."""
-    classes = [str(name) for name in to.read(over).collect().classes]
+    classes = [str(name) for name in to.read(overconfident).collect().classes]
     order = [2, 0, 1]
     head = ",".join(["action", *(classes[c] for c in order)])
     lines = [",".join([name, *(str(cost[c]) for c in order)]) for name, cost in zip(NAMES, COST, strict=True)]
@@ -65,19 +74,24 @@ def by_named_classes(over: str, folder: Path) -> Path:
         ("0,1,2\n0,4,1\n1,0,1\n", "TO608"),  # names of the classes, or costs?
     ],
 )
-def test_a_table_that_means_nothing_is_refused(run: Run, over: str, folder: Path, text: str, code: str) -> None:
-    said = run("measure", over, "--estimator", "decision_regret", "--cost", written(folder, text))
-    assert said.exit_code == 2
-    assert said.stderr.startswith(f"error {code}\n")
-    assert "Traceback" not in said.output
+def test_a_table_that_means_nothing_is_refused(
+    run: Run, overconfident: str, folder: Path, text: str, code: str
+) -> None:
+    result = run("measure", overconfident, "--estimator", "decision_regret", "--cost", written(folder, text))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error {code}\n")
+    assert "Traceback" not in result.output
 
 
-def test_costs_are_refused_where_nothing_would_read_them(run: Run, over: str, folder: Path) -> None:
+def test_costs_are_refused_where_nothing_would_read_them(run: Run, overconfident: str, folder: Path) -> None:
     path = written(folder, "0,1,3\n1,0,1\n")
-    assert "error TO603" in run("measure", over, "--cost", path).stderr
-    assert "error TO602" in run("measure", over, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
+    assert "error TO603" in run("measure", overconfident, "--cost", path).stderr
+    assert (
+        "error TO602"
+        in run("measure", overconfident, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
+    )
     tally = folder / "t.tally.json"
-    run("tally", over, "--out", tally)
+    run("tally", overconfident, "--out", tally)
     refused = run("audit", tally, "--cost", path)
     assert refused.exit_code == 2
     assert "error TO403" in refused.stderr

@@ -32,54 +32,54 @@ def ran(*words):
     return CliRunner().invoke(main, words)
 
 
-def test_each_file_is_a_model_called_as_the_file_is(here):
-    found = ran("draw", "before.csv", "after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
-    assert found.exit_code == 0, found.output
-    assert set(json.loads((here / "c.json").read_text())["table"]["model"]) == {"before", "after"}
+def test_each_file_is_a_model_called_as_the_file_is(workdir):
+    result = ran("draw", "before.csv", "after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
+    assert result.exit_code == 0, result.output
+    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"before", "after"}
     assert ran("draw", "before.csv", "after.csv", "--diagram", "comparison", "--out", "d.json").exit_code == 0
-    assert (here / "d.json").read_text() == (here / "c.json").read_text()
+    assert (workdir / "d.json").read_text() == (workdir / "c.json").read_text()
 
 
-def test_without_each_several_files_are_one_table(here):
-    found = ran("draw", "before.csv", "after.csv", "--out", "r.json")
-    assert found.exit_code == 0, found.output
-    assert json.loads((here / "r.json").read_text())["panels"]["n"] == [600]
+def test_without_each_several_files_are_one_table(workdir):
+    result = ran("draw", "before.csv", "after.csv", "--out", "r.json")
+    assert result.exit_code == 0, result.output
+    assert json.loads((workdir / "r.json").read_text())["panels"]["n"] == [600]
 
 
-def test_two_models_of_one_name_are_refused(here):
-    (here / "old").mkdir()
-    (here / "old" / "after.csv").write_text((here / "after.csv").read_text())
-    found = ran("draw", "after.csv", "old/after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
-    assert isinstance(found.exception, (InputError, SystemExit))
-    assert found.exit_code == 2
-    assert "TO603" in found.output
+def test_two_models_of_one_name_are_refused(workdir):
+    (workdir / "old").mkdir()
+    (workdir / "old" / "after.csv").write_text((workdir / "after.csv").read_text())
+    result = ran("draw", "after.csv", "old/after.csv", "--each", "--diagram", "comparison", "--out", "c.json")
+    assert isinstance(result.exception, (InputError, SystemExit))
+    assert result.exit_code == 2
+    assert "TO603" in result.output
 
 
-def test_a_layer_is_left_out_of_the_picture(here):
+def test_a_layer_is_left_out_of_the_picture(workdir):
     assert ran("draw", "after.csv", "--out", "a.svg").exit_code == 0
     assert ran("draw", "after.csv", "--without", "strip", "--out", "b.svg").exit_code == 0
-    assert len((here / "b.svg").read_text()) < len((here / "a.svg").read_text())
+    assert len((workdir / "b.svg").read_text()) < len((workdir / "a.svg").read_text())
     assert "TO203" in ran("draw", "after.csv", "--without", "clouds", "--out", "b.svg").output
 
 
-def test_title_size_and_resolution_are_options(here):
+def test_title_size_and_resolution_are_options(workdir):
     from matplotlib.image import imread
 
     assert ran("draw", "after.csv", "--figsize", "4,3.5", "--dpi", "100", "--out", "a.png").exit_code == 0
-    assert imread(here / "a.png").shape[:2] == (350, 400)
+    assert imread(workdir / "a.png").shape[:2] == (350, 400)
     headline = 'aria-label="When it says'
     for words, name in ((("--title", "Forest & co"), 'aria-label="Forest &amp; co '), ((), headline)):
         assert ran("draw", "after.csv", *words, "--out", "b.svg").exit_code == 0
-        assert name in (here / "b.svg").read_text()
-    titled = len((here / "b.svg").read_text())
+        assert name in (workdir / "b.svg").read_text()
+    titled = len((workdir / "b.svg").read_text())
     assert ran("draw", "after.csv", "--no-title", "--out", "b.svg").exit_code == 0
-    assert len((here / "b.svg").read_text()) < titled
+    assert len((workdir / "b.svg").read_text()) < titled
     assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--title", "Four", "--out", "t.html").exit_code == 0
-    assert "<h1>Four</h1>" in (here / "t.html").read_text()
+    assert "<h1>Four</h1>" in (workdir / "t.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ("--figsize 5", "TO203", "For instance --figsize 5,4."),
         ("--figsize 5x4", "TO203", "figsize is a width and a height"),
@@ -89,83 +89,83 @@ def test_title_size_and_resolution_are_options(here):
         ("--title A --no-title", "TO603", "--title and --no-title"),
     ],
 )
-def test_a_look_that_no_picture_has_is_refused(here, words, code, said):
-    found = ran("draw", "after.csv", *words.split(), "--out", "a.png")
-    assert found.exit_code == 2
-    assert code in found.output
-    assert said in found.output
-    assert not (here / "a.png").exists()
+def test_a_look_that_no_picture_has_is_refused(workdir, words, code, message):
+    result = ran("draw", "after.csv", *words.split(), "--out", "a.png")
+    assert result.exit_code == 2
+    assert code in result.output
+    assert message in result.output
+    assert not (workdir / "a.png").exists()
 
 
 @pytest.mark.parametrize("words", [("--title", "A"), ("--no-title",), ("--figsize", "4,4"), ("--dpi", "100")])
-def test_numbers_have_no_look(here, words):
+def test_numbers_have_no_look(workdir, words):
     assert "TO603" in ran("draw", "after.csv", *words, "--out", "a.csv").output
     page = ran("draw", "after.csv", "--diagram", "tetrahedron", *words, "--out", "t.html")
     assert ("TO603" in page.output) is (words[0] in ("--figsize", "--dpi"))
 
 
-def test_a_tetrahedron_is_written_as_a_page(here):
+def test_a_tetrahedron_is_written_as_a_page(workdir):
     assert ran("draw", "after.csv", "--diagram", "tetrahedron", "--out", "t.html").exit_code == 0
-    assert 'data-turning="tetrahedron"' in (here / "t.html").read_text()
+    assert 'data-turning="tetrahedron"' in (workdir / "t.html").read_text()
 
 
-def test_a_page_of_another_diagram_is_refused_before_the_file_is_read(here):
-    found = ran("draw", "no_such_file.csv", "--out", "r.html")
-    assert found.exit_code == 2
-    assert "TO606" in found.output
-    assert "fix: Use one of .svg .png .pdf .csv .json." in found.output
+def test_a_page_of_another_diagram_is_refused_before_the_file_is_read(workdir):
+    result = ran("draw", "no_such_file.csv", "--out", "r.html")
+    assert result.exit_code == 2
+    assert "TO606" in result.output
+    assert "fix: Use one of .svg .png .pdf .csv .json." in result.output
     assert "TO201" in ran("draw", "after.csv", "--diagram", "tetrahedrn", "--out", "r.html").output
 
 
 def test_pages_are_written_of_those_diagrams_that_have_one():
     for name in DIAGRAMS.names():
         DIAGRAMS.load(name)
-    paged = {each.__module__ for each in subclasses(Diagram) if hasattr(each, "to_html")}
+    paged = {diagram_class.__module__ for diagram_class in subclasses(Diagram) if hasattr(diagram_class, "to_html")}
     assert paged == {"trueodds.diagrams.simplicial.solid"}
     assert questions._TURNING == ("tetrahedron",)
 
 
 def subclasses(kind):
-    return {one for each in kind.__subclasses__() for one in (each, *subclasses(each))}
+    return {one for subclass in kind.__subclasses__() for one in (subclass, *subclasses(subclass))}
 
 
-def renamed(here, *paths):
+def renamed(workdir, *paths):
     for path in paths:
-        (here / path).parent.mkdir(exist_ok=True)
-        (here / path).write_text((here / "after.csv").read_text())
+        (workdir / path).parent.mkdir(exist_ok=True)
+        (workdir / path).write_text((workdir / "after.csv").read_text())
     return paths
 
 
-def test_a_dot_in_a_name_is_no_ending(here):
-    files = renamed(here, "run.1.csv", "run.2.csv")
+def test_a_dot_in_a_name_is_no_ending(workdir):
+    files = renamed(workdir, "run.1.csv", "run.2.csv")
     assert ran("draw", *files, "--diagram", "comparison", "--out", "c.json").exit_code == 0
-    assert set(json.loads((here / "c.json").read_text())["table"]["model"]) == {"run.1", "run.2"}
-    files = renamed(here, "0.5.csv", "0.7.csv")
+    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"run.1", "run.2"}
+    files = renamed(workdir, "0.5.csv", "0.7.csv")
     assert ran("draw", *files, "--diagram", "training", "--set", "resamples=99", "--out", "t.json").exit_code == 0
-    assert json.loads((here / "t.json").read_text())["table"]["epoch"] == [0.5, 0.7]
+    assert json.loads((workdir / "t.json").read_text())["table"]["epoch"] == [0.5, 0.7]
 
 
-def test_a_tally_is_called_as_its_file_is_without_both_endings(here):
+def test_a_tally_is_called_as_its_file_is_without_both_endings(workdir):
     for name in ("before", "after"):
         assert ran("tally", f"{name}.csv", "--out", f"{name}.tally.json").exit_code == 0
-    found = ran("draw", "before.tally.json", "after.tally.json", "--diagram", "comparison", "--out", "c.json")
-    assert found.exit_code == 0, found.output
-    assert set(json.loads((here / "c.json").read_text())["table"]["model"]) == {"before", "after"}
+    result = ran("draw", "before.tally.json", "after.tally.json", "--diagram", "comparison", "--out", "c.json")
+    assert result.exit_code == 0, result.output
+    assert set(json.loads((workdir / "c.json").read_text())["table"]["model"]) == {"before", "after"}
 
 
-def test_epochs_in_a_folder_for_each_run_are_runs(here):
-    files = renamed(here, "a/1.csv", "a/2.csv", "b/1.csv", "b/2.csv")
-    found = ran("draw", *files, "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
-    assert found.exit_code == 0, found.output
-    table = json.loads((here / "t.json").read_text())["table"]
+def test_epochs_in_a_folder_for_each_run_are_runs(workdir):
+    files = renamed(workdir, "a/1.csv", "a/2.csv", "b/1.csv", "b/2.csv")
+    result = ran("draw", *files, "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
+    assert result.exit_code == 0, result.output
+    table = json.loads((workdir / "t.json").read_text())["table"]
     assert list(zip(table["run"], table["epoch"], strict=True)) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     # In one folder there are no runs.
-    found = ran("draw", "a/1.csv", "a/2.csv", "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
-    assert set(json.loads((here / "t.json").read_text())["table"]["run"]) == {""}
+    result = ran("draw", "a/1.csv", "a/2.csv", "--diagram", "training", "--set", "resamples=99", "--out", "t.json")
+    assert set(json.loads((workdir / "t.json").read_text())["table"]["run"]) == {""}
 
 
-def test_a_setting_that_is_no_option_is_said_with_set(here):
-    found = ran("test", "after.csv", "--test", "mcllo", "--baseline", "1")
-    assert found.exit_code == 2
-    assert "--set baseline=VALUE" in found.output
+def test_a_setting_that_is_no_option_is_said_with_set(workdir):
+    result = ran("test", "after.csv", "--test", "mcllo", "--baseline", "1")
+    assert result.exit_code == 2
+    assert "--set baseline=VALUE" in result.output
     assert ran("test", "after.csv", "--test", "mcllo", "--set", "baseline=1").exit_code == 0

@@ -24,13 +24,13 @@ def parts(folder: Path) -> str:
 
 def test_an_audit_by_dask_is_the_audit_of_this_process(run: Run, parts: str) -> None:
     how = ["audit", parts, "--mode", "tally", "--group", "site", "--resamples", "99", "--json", "-"]
-    here, there = (json.loads(run(*how, "--engine", engine).stdout) for engine in ("arrow", "dask"))
-    assert here["data"]["n"] == 600
-    assert here["recalibration"] is not None  # looked for on a sample, which here is all rows
-    assert here["verdict"] == there["verdict"]
-    assert here["recalibration"] == there["recalibration"]
-    assert [each["value"] for each in here["measures"]] == pytest.approx(
-        [each["value"] for each in there["measures"]], rel=1e-12
+    local, distributed = (json.loads(run(*how, "--engine", engine).stdout) for engine in ("arrow", "dask"))
+    assert local["data"]["n"] == 600
+    assert local["recalibration"] is not None  # looked for on a sample, which here is all rows
+    assert local["verdict"] == distributed["verdict"]
+    assert local["recalibration"] == distributed["recalibration"]
+    assert [measure["value"] for measure in local["measures"]] == pytest.approx(
+        [measure["value"] for measure in distributed["measures"]], rel=1e-12
     )
 
 

@@ -25,7 +25,7 @@ def labelled(stderr: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["adit", "x.csv"], "TO601", "audit"),
         (["audit"], "TO601", "FILE"),
@@ -44,13 +44,13 @@ def labelled(stderr: str) -> dict[str, str]:
         (["merge", "nowhere.tally.json", "--out", "y.tally.json"], "TO407", "nowhere"),
     ],
 )
-def test_a_wrong_command_line_is_a_coded_error(run: Run, words: list[str], code: str, said: str) -> None:
+def test_a_wrong_command_line_is_a_coded_error(run: Run, words: list[str], code: str, message: str) -> None:
     done = run(*words)
     assert done.exit_code == 2
     assert done.stdout == ""
     error = labelled(done.stderr)
     assert error["code"] == code
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_a_wrong_command_line_is_a_coded_error(run: Run, words: list[str], code:
     ],
 )
 def test_a_misspelt_name_is_told_the_near_ones(
-    run: Run, over: str, folder: Path, words: list[str], code: str, near: str
+    run: Run, overconfident: str, folder: Path, words: list[str], code: str, near: str
 ) -> None:
     command, *rest = [str(folder / word) if word in ("d.svg", "c.json") else word for word in words]
-    done = run(command, over, *rest)
+    done = run(command, overconfident, *rest)
     assert done.exit_code == 2
     error = labelled(done.stderr)
     assert error["code"].startswith(code)
@@ -99,12 +99,14 @@ def test_a_name_in_an_error_cannot_steer_the_terminal(run: Run) -> None:
     assert len(done.stderr.splitlines()) == 4
 
 
-def test_a_fault_of_ours_exits_with_2_and_its_name(run: Run, over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_exits_with_2_and_its_name(
+    run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*args: object, **settings: object) -> None:
         raise RuntimeError("out of order")
 
     monkeypatch.setattr("trueodds.ask.measure", broken)
-    done = run("measure", over)
+    done = run("measure", overconfident)
     assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO699")
     assert "RuntimeError: out of order" in done.stderr
 
@@ -118,13 +120,13 @@ def test_a_fault_of_ours_exits_with_2_and_its_name(run: Run, over: str, monkeypa
     ],
 )
 def test_faults_of_the_machine_have_codes(
-    run: Run, over: str, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: str
+    run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: str
 ) -> None:
     def broken(*args: object, **settings: object) -> None:
         raise problem
 
     monkeypatch.setattr("trueodds.ask.measure", broken)
-    assert labelled(run("measure", over).stderr)["code"] == code
+    assert labelled(run("measure", overconfident).stderr)["code"] == code
 
 
 def test_no_command_shows_the_help_and_is_bad_usage(run: Run) -> None:
@@ -145,8 +147,8 @@ def test_a_process_exits_with_the_code_and_no_traceback() -> None:
     assert labelled(err)["code"] == "TO301"
 
 
-def test_a_failed_gate_is_exit_code_1_of_the_process(over: str) -> None:
-    ran = process("audit", over, "--resamples", 99, "--fail-on", "reject", "--json", "-")
+def test_a_failed_gate_is_exit_code_1_of_the_process(overconfident: str) -> None:
+    ran = process("audit", overconfident, "--resamples", 99, "--fail-on", "reject", "--json", "-")
     out, err = ran.communicate(timeout=300)
     assert ran.returncode == 1
     assert out.startswith("{")
@@ -174,11 +176,11 @@ def test_a_full_disk_is_a_coded_error(word: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
-def test_a_message_that_cannot_be_written_changes_no_exit_code(over: str) -> None:
+def test_a_message_that_cannot_be_written_changes_no_exit_code(overconfident: str) -> None:
     with Path("/dev/full").open("w") as full:
         wrong = process("no-such", stderr=full)
         assert (*wrong.communicate(timeout=60), wrong.returncode) == ("", None, 2)
-        words = ("audit", over, "--resamples", 39, "--json", "-", "--fail-on", "ece>0.99")
+        words = ("audit", overconfident, "--resamples", 39, "--json", "-", "--fail-on", "ece>0.99")
         ran = process(*words, stderr=full)
         out, _ = ran.communicate(timeout=300)
     assert (ran.returncode, out[:1]) == (0, "{")
@@ -205,8 +207,8 @@ def test_streams_that_are_closed_change_no_exit_code(word: str, code: int) -> No
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
-def test_control_c_is_130_without_a_traceback(over: str) -> None:
-    ran = process("audit", over, "--resamples", 2_000_000)
+def test_control_c_is_130_without_a_traceback(overconfident: str) -> None:
+    ran = process("audit", overconfident, "--resamples", 2_000_000)
     time.sleep(4)
     ran.send_signal(signal.SIGINT)
     _, err = ran.communicate(timeout=60)
@@ -227,9 +229,9 @@ def test_help_and_list_load_no_numpy(words: list[str]) -> None:
     assert ran.stderr.strip() == "set()"
 
 
-def test_a_terminal_without_the_signs_is_no_error(over: str) -> None:
+def test_a_terminal_without_the_signs_is_no_error(overconfident: str) -> None:
     ran = subprocess.run(
-        [*PROGRAM, "measure", over, "--interval", "none"],
+        [*PROGRAM, "measure", overconfident, "--interval", "none"],
         capture_output=True,
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
         check=False,

@@ -44,15 +44,15 @@ def nearly_full(size: int) -> Iterator[None]:
     ],
 )
 def test_a_full_disk_leaves_the_old_file_and_is_a_coded_error(
-    run: Run, over: str, folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, out: str
+    run: Run, overconfident: str, folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, out: str
 ) -> None:
     monkeypatch.chdir(folder)
     if words.startswith("apply"):
-        assert run("fit", over, "--method", "temperature", "--out", "c.json").exit_code == 0
+        assert run("fit", overconfident, "--method", "temperature", "--out", "c.json").exit_code == 0
     before = sorted(os.listdir())
     Path(out).write_bytes(b"old")
     with nearly_full(100):
-        done = run(*words.format(over).split(), out)
+        done = run(*words.format(overconfident).split(), out)
     assert done.exit_code == 2
     assert done.stderr.splitlines()[0] in ("error TO602", "error TO703", "error TO503", "error TO407", "error TO314")
     assert f"{out}: File too large" in done.stderr

@@ -28,10 +28,10 @@ def bare(gate: Gate) -> Estimate:
     return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
 
 
-def held(text: str, found: dict[str, Any] | None = None, measure: Any = bare) -> bool:
+def held(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
-    told = example() if found is None else found
-    answer = gate_numbers.OfAudit(told, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
+    audited = example() if report is None else report
+    answer = gate_numbers.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
     return not judge(Gate.of(text), answer)[0]
 
 
@@ -73,9 +73,9 @@ def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
 
 def test_reject_is_the_verdict_of_the_family() -> None:
     assert not held("reject")
-    found = example()
-    found["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
-    assert held("reject", found)
+    report = example()
+    report["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
+    assert held("reject", report)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_what_cannot_be_judged_is_an_error_not_a_pass(text: str) -> None:
 
 
 def test_reject_without_a_p_value_cannot_be_judged() -> None:
-    found = example()
-    found["verdict"] |= {"rejected": None, "pvalue": None}
+    report = example()
+    report["verdict"] |= {"rejected": None, "pvalue": None}
     with pytest.raises(InputError, match="TO611"):
-        held("reject", found)
+        held("reject", report)
 
 
 def test_a_misspelt_estimator_is_told_the_near_ones() -> None:
@@ -161,7 +161,7 @@ def test_an_undefined_number_is_no_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "floor", "known", "debiased"),
+    ("value", "noise_floor", "known", "debiased"),
     [
         (0.24, 0.03, None, 0.24),  # clear of its floor: nothing is taken off
         (0.05, 0.04, 0.03, 0.03),
@@ -169,10 +169,10 @@ def test_an_undefined_number_is_no_pass() -> None:
     ],
 )
 def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
-    value: float, floor: float, known: float | None, debiased: float
+    value: float, noise_floor: float, known: float | None, debiased: float
 ) -> None:
-    found = Estimate("ece", "confidence", value, 100, None, floor, known)
-    assert gate_numbers.part_of(found, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+    estimate = Estimate("ece", "confidence", value, 100, None, noise_floor, known)
+    assert gate_numbers.part_of(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
 
 
 def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
@@ -192,16 +192,16 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
 
 def of_groups(**groups: Estimate) -> gate_numbers.OfAudit:
     lines = [
-        {"label": label, "error": each.value, "interval": each.interval and each.interval.to_dict(),
-         "noise_floor": each.noise_floor, "n": each.n}
-        for label, each in groups.items()
+        {"label": label, "error": estimate.value, "interval": estimate.interval and estimate.interval.to_dict(),
+         "noise_floor": estimate.noise_floor, "n": estimate.n}
+        for label, estimate in groups.items()
     ]  # fmt: skip
     return gate_numbers.OfAudit(example() | {"groups": lines}, bare, lambda: None)
 
 
 def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
-    near, far = (Estimate("ece", "", x, 9, Interval(x / 2, 2 * x, 0.95, "bca"), 0.01) for x in (0.05, 0.2))
-    groups = of_groups(near=near, far=far)
+    near, distant = (Estimate("ece", "", x, 9, Interval(x / 2, 2 * x, 0.95, "bca"), 0.01) for x in (0.05, 0.2))
+    groups = of_groups(near=near, far=distant)
     assert judge(Gate.of("ece[worst]>0.1"), groups)[0]
     assert judge(Gate.of("ece[worst]<0.1"), groups)[0]
     assert not judge(Gate.of("ece[worst].low>0.1"), groups)[0]
@@ -216,10 +216,10 @@ def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
 
 
 def test_a_group_without_a_number_is_no_pass() -> None:
-    whole, single = Estimate("ece", "", 0.05, 9, Interval(0.02, 0.1, 0.95, "bca"), 0.01), Estimate("ece", "", 0.5, 1)
+    large, single = Estimate("ece", "", 0.05, 9, Interval(0.02, 0.1, 0.95, "bca"), 0.01), Estimate("ece", "", 0.5, 1)
     with pytest.raises(InputError, match="single"):
-        judge(Gate.of("ece[worst].low>0.04"), of_groups(whole=whole, single=single))
-    assert judge(Gate.of("ece[worst].low>0.01"), of_groups(whole=whole, single=single))[
+        judge(Gate.of("ece[worst].low>0.04"), of_groups(whole=large, single=single))
+    assert judge(Gate.of("ece[worst].low>0.01"), of_groups(whole=large, single=single))[
         0
     ]  # one fails: so does the gate
 
@@ -302,12 +302,12 @@ def test_no_estimator_is_below_its_lower_bound() -> None:
                 if ESTIMATORS.load(name).lower_bound == -math.inf:
                     continue
                 try:
-                    found = to.measure(preds, name, resamples=50)
+                    estimate = to.measure(preds, name, resamples=50)
                 except InputError:  # one that needs votes, a cost or more rows
                     continue
                 lowest = ESTIMATORS.load(name).lower_bound
-                ends = [] if found.interval is None else [found.interval.low]
-                assert all(math.isnan(each) or each >= lowest - 1e-12 for each in [found.value, *ends]), name
+                ends = [] if estimate.interval is None else [estimate.interval.low]
+                assert all(math.isnan(number) or number >= lowest - 1e-12 for number in [estimate.value, *ends]), name
 
 
 @pytest.mark.parametrize(
@@ -328,15 +328,15 @@ def test_a_name_in_another_spelling_is_told_the_right_one(text: str, scope: Scop
 
 
 def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
-    found = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
+    estimate = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
     with pytest.raises(InputError) as problem:
-        judge(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(found))
+        judge(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(estimate))
     assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:
     audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
-    assert {each["estimator"] for each in audited["measures"]} == set(MEASURED)
+    assert {measure["estimator"] for measure in audited["measures"]} == set(MEASURED)
 
 
 # On the command line, from the file to the exit code
@@ -352,8 +352,8 @@ def test_the_gate_knows_what_every_audit_measures() -> None:
         ("brier.low>0.01", 1),
     ],
 )
-def test_ends_of_intervals_decide_the_exit_code(run: Run, over: str, gate: str, code: int) -> None:
-    done = run("audit", over, "--resamples", 99, "--fail-on", gate)
+def test_ends_of_intervals_decide_the_exit_code(run: Run, overconfident: str, gate: str, code: int) -> None:
+    done = run("audit", overconfident, "--resamples", 99, "--fail-on", gate)
     assert done.exit_code == code
     assert f"gate '{gate}' {'failed' if code else 'held'}: " in done.stderr
 
@@ -404,9 +404,9 @@ def test_an_end_of_an_interval_that_is_not_there_exits_with_2(run: Run, honest: 
     ids=str,
 )
 def test_gates_of_every_command_decide_the_exit_code(
-    run: Run, over: str, honest: str, words: list[Any], gate: str, code: int
+    run: Run, overconfident: str, honest: str, words: list[Any], gate: str, code: int
 ) -> None:
-    done = run(*(str(word).format(over=over, honest=honest) for word in words), "--fail-on", gate)
+    done = run(*(str(word).format(over=overconfident, honest=honest) for word in words), "--fail-on", gate)
     assert done.exit_code == code, done.output
     if code == 2:
         assert labelled(done.stderr)["code"] in ("TO610", "TO611")
@@ -425,9 +425,9 @@ def test_gates_of_answers(run: Run, folder: Path) -> None:
         assert run(*words, "--fail-on", gate).exit_code == code, gate
 
 
-def test_what_an_audit_does_not_measure_is_refused_before_its_work(run: Run, over: str, folder: Path) -> None:
+def test_what_an_audit_does_not_measure_is_refused_before_its_work(run: Run, overconfident: str, folder: Path) -> None:
     out = folder / "a.json"
-    done = run("audit", over, "--resamples", 99, "--fail-on", "ece@top-9>0.9", "--json", out)
+    done = run("audit", overconfident, "--resamples", 99, "--fail-on", "ece@top-9>0.9", "--json", out)
     assert (done.exit_code, out.exists()) == (2, False)
     assert labelled(done.stderr)["code"] == "TO204"
 

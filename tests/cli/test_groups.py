@@ -34,27 +34,27 @@ TWO = ("--group", "sex", "--group", "site")
 def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--crossings", "--resamples", 99)
     assert done.exit_code == 0
-    found = by_group(to.read(people, group=["sex", "site"]), crossings=2, resamples=99)
-    assert done.stdout.startswith(found.describe().replace("the JSON lists them", "--json lists them"))
+    groups = by_group(to.read(people, group=["sex", "site"]), crossings=2, resamples=99)
+    assert done.stdout.startswith(groups.describe().replace("the JSON lists them", "--json lists them"))
     assert " more: --json lists them\n" in done.stdout
     assert "[TN150]" in done.stdout
 
 
 def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--resamples", 99, "--against", "rest", "--least", 0.2, "--json", "-")
-    told = valid(json.loads(done.stdout), "groups")
-    assert told["settings"]["least"] == 0.2
-    assert {each["second"] for each in told["gaps"]} == {"rest"}
-    assert [each["n"] for each in told["groups"] if each["value"] == "one"] == [1]
+    document = valid(json.loads(done.stdout), "groups")
+    assert document["settings"]["least"] == 0.2
+    assert {gap["second"] for gap in document["gaps"]} == {"rest"}
+    assert [group["n"] for group in document["groups"] if group["value"] == "one"] == [1]
 
 
 def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None:
     words = ("--crossings", "--least", 0.3, "--resamples", 99, "--json", folder / "a.json")
     done = run("audit", people, *TWO, *words)
     assert done.exit_code == 0
-    told = json.loads((folder / "a.json").read_text())
-    assert {each["column"] for each in told["groups"]} == {"sex", "site", "sex × site"}
-    assert told["among_groups"]["least"] == told["settings"]["least"] == 0.3
+    document = json.loads((folder / "a.json").read_text())
+    assert {group["column"] for group in document["groups"]} == {"sex", "site", "sex × site"}
+    assert document["among_groups"]["least"] == document["settings"]["least"] == 0.3
     assert "widest gap of sex × site" in done.stdout
 
 

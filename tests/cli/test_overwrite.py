@@ -44,12 +44,12 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "audit m.tally.json --json m.tally.json",
     ],
 )
-def test_a_file_that_is_read_is_never_written(run: Run, here: Path, words: str) -> None:
-    done = run(*words.format(here=here.name).split())
+def test_a_file_that_is_read_is_never_written(run: Run, workdir: Path, words: str) -> None:
+    done = run(*words.format(here=workdir.name).split())
     lines = done.stderr.splitlines()
     assert (done.exit_code, lines[0]) == (2, "error TO603")
     assert lines[1].endswith("would overwrite a file that is read.")
-    assert lines[2].removeprefix("got: ") in words.format(here=here.name)
+    assert lines[2].removeprefix("got: ") in words.format(here=workdir.name)
     assert [Path(name).read_text() for name in ("x.csv", "m.tally.json", "cal.json")] == [
         "x.csv stays",
         "m.tally.json stays",
@@ -57,19 +57,19 @@ def test_a_file_that_is_read_is_never_written(run: Run, here: Path, words: str) 
     ]
 
 
-def test_two_outputs_are_two_files(run: Run, here: Path) -> None:
-    done = run("audit", "x.csv", "--html", "a", "--json", here / "a")
+def test_two_outputs_are_two_files(run: Run, workdir: Path) -> None:
+    done = run("audit", "x.csv", "--html", "a", "--json", workdir / "a")
     assert done.stderr.splitlines()[:2] == ["error TO603", "problem: --html and --json would write into the same file."]
-    assert not (here / "a").exists()
+    assert not (workdir / "a").exists()
 
 
-def test_a_file_does_not_go_to_stdout(run: Run, here: Path) -> None:
+def test_a_file_does_not_go_to_stdout(run: Run, workdir: Path) -> None:
     assert run("fit", "x.csv", "--out", "-").stderr.startswith("error TO603")
-    assert not (here / "-").exists()
+    assert not (workdir / "-").exists()
 
 
 @pytest.fixture
-def places(here: Path) -> Path:
+def places(workdir: Path) -> Path:
     """Beside the files: a null device of our own, a link, and a file of a mode of its own."""
     try:
         os.mknod("null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -79,7 +79,7 @@ def places(here: Path) -> Path:
     Path("real.json").chmod(0o640)
     Path("link.json").symlink_to("real.json")
     Path("link.svg").symlink_to("null")
-    return here
+    return workdir
 
 
 WRITERS = [
@@ -92,21 +92,21 @@ WRITERS = [
 
 
 @pytest.mark.parametrize("words", WRITERS)
-def test_a_device_is_written_and_stays_a_device(run: Run, over: str, places: Path, words: str) -> None:
-    done = run(*words.format(over).split(), "null")
+def test_a_device_is_written_and_stays_a_device(run: Run, overconfident: str, places: Path, words: str) -> None:
+    done = run(*words.format(overconfident).split(), "null")
     assert done.exit_code == 0, done.stderr
     assert stat.S_ISCHR(os.stat("null").st_mode)
 
 
-def test_a_picture_goes_through_a_link_to_a_device(run: Run, over: str, places: Path) -> None:
-    assert run("draw", over, "--out", "link.svg").exit_code == 0
+def test_a_picture_goes_through_a_link_to_a_device(run: Run, overconfident: str, places: Path) -> None:
+    assert run("draw", overconfident, "--out", "link.svg").exit_code == 0
     assert stat.S_ISCHR(os.stat("null").st_mode)
     assert Path("link.svg").is_symlink()
 
 
 @pytest.mark.parametrize("words", WRITERS)
-def test_a_link_stays_and_its_file_keeps_its_mode(run: Run, over: str, places: Path, words: str) -> None:
-    done = run(*words.format(over).split(), "link.json")
+def test_a_link_stays_and_its_file_keeps_its_mode(run: Run, overconfident: str, places: Path, words: str) -> None:
+    done = run(*words.format(overconfident).split(), "link.json")
     assert done.exit_code == 0, done.stderr
     assert Path("link.json").is_symlink()
     assert len(Path("real.json").read_text()) > 100
@@ -114,10 +114,10 @@ def test_a_link_stays_and_its_file_keeps_its_mode(run: Run, over: str, places: P
 
 
 def test_home_is_understood_where_files_are_written_as_where_they_are_read(
-    run: Run, over: str, here: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, overconfident: str, workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(here))
-    assert run("fit", over, "--method", "temperature", "--out", "~/made.json").exit_code == 0
-    assert run("measure", over, "--interval", "none", "--json", "~/told.json").exit_code == 0
-    assert run("apply", "~/made.json", over, "--out", "~/better.csv").exit_code == 0
-    assert {"made.json", "told.json", "better.csv"} <= {each.name for each in here.iterdir()}
+    monkeypatch.setenv("HOME", str(workdir))
+    assert run("fit", overconfident, "--method", "temperature", "--out", "~/made.json").exit_code == 0
+    assert run("measure", overconfident, "--interval", "none", "--json", "~/told.json").exit_code == 0
+    assert run("apply", "~/made.json", overconfident, "--out", "~/better.csv").exit_code == 0
+    assert {"made.json", "told.json", "better.csv"} <= {path.name for path in workdir.iterdir()}

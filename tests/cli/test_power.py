@@ -16,20 +16,20 @@ FEW = ("--set", "simulations=40")
 
 def test_power_prints_the_library_s_line_and_its_notes(run: Run, honest: str) -> None:
     done = run("power", honest, "--n", 100, *FEW)
-    found = to.power(to.read(honest), n=100, simulations=40)
+    plan = to.power(to.read(honest), n=100, simulations=40)
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[0] == found.describe()
+    assert done.stdout.splitlines()[0] == plan.describe()
     assert "[TN233]" in done.stdout
 
 
 def test_power_tells_the_library_s_json(run: Run, honest: str) -> None:
     words = ("--test", "spiegelhalter", "--effect", 0.1, "--n", 80, "--power", 0.7, "--alpha", 0.1, "--seed", 3)
     done = run("power", honest, *words, *FEW, "--json", "-")
-    told = to.power(
+    document = to.power(
         to.read(honest), "spiegelhalter", effect=0.1, n=80, power=0.7, alpha=0.1, rng=3, simulations=40
     ).to_dict()
-    assert json.loads(done.stdout) == told
-    assert told["schema"] == "trueodds.power/1"
+    assert json.loads(done.stdout) == document
+    assert document["schema"] == "trueodds.power/1"
 
 
 def test_power_takes_the_settings_of_the_test(run: Run, honest: str) -> None:
@@ -48,10 +48,8 @@ def test_power_takes_the_settings_of_the_test(run: Run, honest: str) -> None:
         "distortion=shift",
         *FEW,
     )
-    found = to.power(
-        to.read(honest), "consistency", n=80, statistic="rmsce", bins=5, distortion="shift", simulations=40
-    )
-    assert done.stdout.splitlines()[0] == found.describe()
+    plan = to.power(to.read(honest), "consistency", n=80, statistic="rmsce", bins=5, distortion="shift", simulations=40)
+    assert done.stdout.splitlines()[0] == plan.describe()
 
 
 def test_the_rows_for_a_width(run: Run, honest: str) -> None:
@@ -82,8 +80,8 @@ def test_a_tally_cannot_be_planned_with(run: Run, honest: str, folder: Path) -> 
     assert labelled(run("power", part).stderr)["code"] == "TO403"
 
 
-def test_a_margin_is_judged_and_told(run: Run, honest: str, over: str) -> None:
-    done = run("test", over, "--margin", 0.05, "--resamples", 99)
+def test_a_margin_is_judged_and_told(run: Run, honest: str, overconfident: str) -> None:
+    done = run("test", overconfident, "--margin", 0.05, "--resamples", 99)
     assert done.exit_code == 0
     assert "beyond the margin of 0.05" in done.stdout.splitlines()[0]
     assert "[TN230]" in done.stdout

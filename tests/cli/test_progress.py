@@ -34,9 +34,9 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, clock: list[float], afte
 
 
 def test_a_terminal_sees_it_after_two_seconds(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    said = shown(monkeypatch, Terminal(), clock, 2.1)
-    assert "42 % redrawing labels" in said
-    assert "25 % 1,000 rows" in said
+    text = shown(monkeypatch, Terminal(), clock, 2.1)
+    assert "42 % redrawing labels" in text
+    assert "25 % 1,000 rows" in text
 
 
 def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
@@ -58,7 +58,7 @@ def test_rich_draws_it_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("stream", "environment", "wanted"),
+    ("stream", "environment", "expected"),
     [
         (Terminal(), {}, True),
         (Terminal(), {"NO_COLOR": "1"}, False),
@@ -67,13 +67,13 @@ def test_rich_draws_it_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_colors_are_for_terminals_that_want_them(
-    monkeypatch: pytest.MonkeyPatch, stream: Any, environment: dict[str, str], wanted: bool
+    monkeypatch: pytest.MonkeyPatch, stream: Any, environment: dict[str, str], expected: bool
 ) -> None:
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert output.colored(stream) is wanted
+    assert output.colored(stream) is expected
 
 
 def test_paint_colors_and_plain_roles_stay_plain() -> None:

@@ -13,32 +13,34 @@ from trueodds.cli.listing import names
 from trueodds.problem import distance, lens, partition
 
 
-def test_measure_prints_the_library_s_line(run: Run, over: str) -> None:
-    said = run("measure", over, "--bins", 10, "--lens", "class:1", "--interval", "none")
-    assert said.stdout.splitlines()[0] == repr(to.measure(to.read(over), "ece", lens="class:1", bins=10, interval=None))
+def test_measure_prints_the_library_s_line(run: Run, overconfident: str) -> None:
+    result = run("measure", overconfident, "--bins", 10, "--lens", "class:1", "--interval", "none")
+    assert result.stdout.splitlines()[0] == repr(
+        to.measure(to.read(overconfident), "ece", lens="class:1", bins=10, interval=None)
+    )
 
 
-def test_measure_tells_the_library_s_json(run: Run, over: str) -> None:
-    said = run("measure", over, "--estimator", "rmsce", "--distance", "l2", "--seed", 7, "--json", "-")
-    assert json.loads(said.stdout) == to.measure(to.read(over), "rmsce", distance="l2", rng=7).to_dict()
+def test_measure_tells_the_library_s_json(run: Run, overconfident: str) -> None:
+    result = run("measure", overconfident, "--estimator", "rmsce", "--distance", "l2", "--seed", 7, "--json", "-")
+    assert json.loads(result.stdout) == to.measure(to.read(overconfident), "rmsce", distance="l2", rng=7).to_dict()
 
 
-def test_test_tells_the_library_s_json(run: Run, over: str) -> None:
-    said = run("test", over, "--lens", "classwise", "--resamples", 99, "--json", "-")
-    assert json.loads(said.stdout) == to.test(to.read(over), lens="classwise", resamples=99).to_dict()
+def test_test_tells_the_library_s_json(run: Run, overconfident: str) -> None:
+    result = run("test", overconfident, "--lens", "classwise", "--resamples", 99, "--json", "-")
+    assert json.loads(result.stdout) == to.test(to.read(overconfident), lens="classwise", resamples=99).to_dict()
 
 
-def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, over: str, folder: Path) -> None:
-    said = run("measure", over, "--estimator", "brier", "--json", folder / "b.json")
-    assert said.stdout.startswith("brier ")
+def test_json_into_a_file_leaves_the_line_on_stdout(run: Run, overconfident: str, folder: Path) -> None:
+    result = run("measure", overconfident, "--estimator", "brier", "--json", folder / "b.json")
+    assert result.stdout.startswith("brier ")
     assert json.loads((folder / "b.json").read_text())["estimator"] == "brier"
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "csv", "json"])
-def test_draw_writes_by_the_ending(run: Run, over: str, folder: Path, ending: str) -> None:
+def test_draw_writes_by_the_ending(run: Run, overconfident: str, folder: Path, ending: str) -> None:
     out = folder / f"d.{ending}"
-    assert run("draw", over, "--out", out, "--bins", 5, "--set", "style=deviation").exit_code == 0
-    table = to.draw(to.read(over), "reliability", bins=5, style="deviation").to_dict()["table"]
+    assert run("draw", overconfident, "--out", out, "--bins", 5, "--set", "style=deviation").exit_code == 0
+    table = to.draw(to.read(overconfident), "reliability", bins=5, style="deviation").to_dict()["table"]
     if ending == "csv":
         lines = out.read_text().splitlines()
         assert lines[0].split(",") == list(table)
@@ -65,16 +67,16 @@ def test_classes_that_are_matched_by_position_are_said(run: Run, folder: Path) -
     assert "Matched by position" not in done.stdout
 
 
-def test_fit_then_apply_gives_the_file_with_better_probabilities(run: Run, over: str, folder: Path) -> None:
+def test_fit_then_apply_gives_the_file_with_better_probabilities(run: Run, overconfident: str, folder: Path) -> None:
     cal, out = folder / "cal.json", folder / "better.csv"
-    assert run("fit", over, "--method", "temperature", "--out", cal).exit_code == 0
-    done = run("apply", cal, over, "--out", out)
+    assert run("fit", overconfident, "--method", "temperature", "--out", cal).exit_code == 0
+    done = run("apply", cal, overconfident, "--out", out)
     assert done.exit_code == 0
     assert "400 rows" in done.stdout
-    before, after = (to.measure(to.read(str(path)), "log_loss", interval=None).value for path in (over, out))
+    before, after = (to.measure(to.read(str(path)), "log_loss", interval=None).value for path in (overconfident, out))
     assert after < before
-    fitted = to.load(str(cal))
-    assert to.read(str(out)).collect().P == pytest.approx(fitted.predict_proba(to.read(over).collect().P))
+    calibrator = to.load(str(cal))
+    assert to.read(str(out)).collect().P == pytest.approx(calibrator.predict_proba(to.read(overconfident).collect().P))
 
 
 def named(path: Path, first: str, second: str) -> Path:
@@ -92,14 +94,14 @@ def test_a_fix_follows_the_names_of_the_classes_not_the_order_of_the_columns(run
     one, other = named(folder / "cd.csv", "cat", "dog"), named(folder / "dc.csv", "dog", "cat")
     cal = folder / "cal.json"
     assert run("fit", one, "--method", "isotonic", "--out", cal).exit_code == 0
-    found = []
+    p_dog = []
     for path in (one, other):
         out = folder / f"{path.stem}-better.csv"
         assert run("apply", cal, path, "--out", out).exit_code == 0
         head, *lines = out.read_text().splitlines()
         rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
-        found.append([float(row["p_dog"]) for row in rows])
-    assert found[0] == pytest.approx(found[1], abs=1e-12)
+        p_dog.append([float(row["p_dog"]) for row in rows])
+    assert p_dog[0] == pytest.approx(p_dog[1], abs=1e-12)
 
 
 def test_a_fix_for_other_classes_is_refused(run: Run, folder: Path) -> None:
@@ -112,24 +114,24 @@ def test_a_fix_for_other_classes_is_refused(run: Run, folder: Path) -> None:
     assert run("apply", cal, birds, "--probs", "p_hen,p_owl", "--out", folder / "x.csv").exit_code == 0
 
 
-def test_merged_tallies_are_the_tally_of_all_rows(run: Run, over: str, honest: str, folder: Path) -> None:
+def test_merged_tallies_are_the_tally_of_all_rows(run: Run, overconfident: str, honest: str, folder: Path) -> None:
     a, b, c, d = (str(folder / f"{name}.tally.json") for name in "abcd")
-    for file, out in (((over,), a), ((honest,), b), ((over, honest), d)):
+    for file, out in (((overconfident,), a), ((honest,), b), ((overconfident, honest), d)):
         assert run("tally", *file, "--out", out).exit_code == 0
     assert run("merge", a, b, "--out", c).exit_code == 0
-    merged, whole = (json.loads(run("measure", x, "--interval", "none", "--json", "-").stdout) for x in (c, d))
-    assert merged["n"] == whole["n"] == 800
-    assert merged["value"] == pytest.approx(whole["value"], abs=1e-12)
+    merged, total = (json.loads(run("measure", x, "--interval", "none", "--json", "-").stdout) for x in (c, d))
+    assert merged["n"] == total["n"] == 800
+    assert merged["value"] == pytest.approx(total["value"], abs=1e-12)
 
 
-def test_a_tally_keeps_the_lens_that_was_named(run: Run, over: str, folder: Path) -> None:
+def test_a_tally_keeps_the_lens_that_was_named(run: Run, overconfident: str, folder: Path) -> None:
     out = str(folder / "g.tally.json")
-    assert run("tally", over, "--out", out, "--lens", "groups:[[0,1],[2]]", "--grid", 5).exit_code == 0
+    assert run("tally", overconfident, "--out", out, "--lens", "groups:[[0,1],[2]]", "--grid", 5).exit_code == 0
     assert run("measure", out, "--lens", "groups:[[0,1],[2]]", "--interval", "none").exit_code == 0
 
 
-def test_a_pattern_and_several_files_are_read_as_one(run: Run, over: str, honest: str, folder: Path) -> None:
-    for name, path in (("x1", over), ("x2", honest)):
+def test_a_pattern_and_several_files_are_read_as_one(run: Run, overconfident: str, honest: str, folder: Path) -> None:
+    for name, path in (("x1", overconfident), ("x2", honest)):
         (folder / f"{name}.csv").write_bytes(Path(path).read_bytes())
     ways = ([folder / "x*.csv"], [folder / "x1.csv", folder / "x2.csv"])
     lines = {run("measure", *way, "--interval", "none").stdout for way in ways}
@@ -137,9 +139,9 @@ def test_a_pattern_and_several_files_are_read_as_one(run: Run, over: str, honest
     assert "n=800" in lines.pop()
 
 
-def test_columns_are_named_one_by_one_or_by_pattern(run: Run, over: str) -> None:
+def test_columns_are_named_one_by_one_or_by_pattern(run: Run, overconfident: str) -> None:
     ways = (["--probs", "p_*"], ["--probs", "p_0, p_1,p_2"], ["--classes", "0,1,2"], [])
-    assert len({run("measure", over, "--interval", "none", *way).stdout for way in ways}) == 1
+    assert len({run("measure", overconfident, "--interval", "none", *way).stdout for way in ways}) == 1
 
 
 def test_list_names_the_members_of_the_tables(run: Run) -> None:
@@ -147,7 +149,7 @@ def test_list_names_the_members_of_the_tables(run: Run) -> None:
 
     assert tuple(run("list", "estimators").stdout.split()) == ESTIMATORS.names()
     everything = run("list").stdout
-    assert all(each in everything for each in (*ESTIMATORS.names(), "temperature", "reliability", "consistency", "tv"))
+    assert all(name in everything for name in (*ESTIMATORS.names(), "temperature", "reliability", "consistency", "tv"))
 
 
 def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
@@ -162,10 +164,12 @@ def judged(path: Path, percent: bool) -> Path:
     """A confidence that is too high by .2, of 120 answers."""
     lines = ["id,c,ok"]
     for i in range(120):
-        said = 0.6 + 0.1 * (i % 4)
-        right = i // 4 < 30 * (said - 0.2)
+        confidence = 0.6 + 0.1 * (i % 4)
+        right = i // 4 < 30 * (confidence - 0.2)
         lines.append(
-            f"q{i},{100 * said:.0f},{'yes' if right else 'no'}" if percent else f"q{i},{said:.1f},{int(right)}"
+            f"q{i},{100 * confidence:.0f},{'yes' if right else 'no'}"
+            if percent
+            else f"q{i},{confidence:.1f},{int(right)}"
         )
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -181,14 +185,14 @@ def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run
     assert done.exit_code == 0, done.output
     assert out.read_text().splitlines()[1].startswith("q0,")
     before, after = (
-        json.loads(run("measure", each, *words, "--estimator", "log_loss", "--json", "-").stdout)["value"]
-        for each in (file, out)
+        json.loads(run("measure", path, *words, "--estimator", "log_loss", "--json", "-").stdout)["value"]
+        for path in (file, out)
     )
     assert after < before
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--logprobs", "z"], "TO601", "trueodds answers FILE"),
         (["--samples", "z"], "TO601", "trueodds answers FILE"),
@@ -197,10 +201,10 @@ def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run
     ],
 )
 def test_what_a_fix_is_not_applied_to_leads_to_what_it_is(
-    run: Run, folder: Path, words: list[str], code: str, said: str
+    run: Run, folder: Path, words: list[str], code: str, message: str
 ) -> None:
     one, cal = named(folder / "cd.csv", "cat", "dog"), folder / "cal.json"
     run("fit", one, "--method", "temperature", "--out", cal)
     done = run("apply", cal, one, *words, "--out", folder / "x.csv")
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, f"error {code}")
-    assert said in done.stderr
+    assert message in done.stderr

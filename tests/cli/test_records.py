@@ -21,15 +21,15 @@ N = 120
 
 
 def stated(rng: np.random.Generator) -> tuple[int, bool]:
-    said = int(rng.choice([60, 70, 80, 90, 100]))
-    return said, bool(rng.random() < said / 130)
+    confidence = int(rng.choice([60, 70, 80, 90, 100]))
+    return confidence, bool(rng.random() < confidence / 130)
 
 
 def harness(*, quoted: bool) -> Rows:
     """lm-evaluation-harness with --log_samples: pairs of log-probability and whether it was the greedy text."""
     rng, rows = np.random.default_rng(0), []
     for i in range(N):
-        pairs: list[list[Any]] = [[round(float(each), 4), False] for each in rng.normal(-12, 2, 4)]
+        pairs: list[list[Any]] = [[round(float(logprob), 4), False] for logprob in rng.normal(-12, 2, 4)]
         pairs = [[str(value), str(greedy)] for value, greedy in pairs] if quoted else pairs
         rows.append({
             "doc_id": i, "doc": {"question": "?", "choices": ["a", "b", "c", "d"], "subject": ["law", "art"][i % 2]},
@@ -41,20 +41,25 @@ def harness(*, quoted: bool) -> Rows:
 
 def exam() -> dict[str, Any]:
     """Humanity's Last Exam, judged: one JSON object, the answers under the names of the questions."""
-    rng, found = np.random.default_rng(1), {}
+    rng, records = np.random.default_rng(1), {}
     for i in range(N):
-        said, right = stated(rng)
-        judged = {"correct_answer": "x", "model_answer": "y", "correct": "yes" if right else "no", "confidence": said}
-        found[f"66{i:04d}"] = {"model": "m", "response": "…", "judge_response": judged}
-    return found
+        confidence, right = stated(rng)
+        grading = {
+            "correct_answer": "x",
+            "model_answer": "y",
+            "correct": "yes" if right else "no",
+            "confidence": confidence,
+        }
+        records[f"66{i:04d}"] = {"model": "m", "response": "…", "judge_response": grading}
+    return records
 
 
 def evals() -> Rows:
     """Records in the manner of OpenAI's evals and simple-evals: events with data, a confidence in percent as text."""
     rng, rows = np.random.default_rng(2), []
     for i in range(N):
-        said, right = stated(rng)
-        data = {"correct": right, "expected": "x", "sampled": "Answer: x", "confidence": f"{said}%"}
+        confidence, right = stated(rng)
+        data = {"correct": right, "expected": "x", "sampled": "Answer: x", "confidence": f"{confidence}%"}
         rows.append({"run_id": "r", "event_id": i, "sample_id": f"s.{i}", "type": "match", "data": data})
     return rows
 
@@ -63,8 +68,8 @@ def helm() -> Rows:
     """Statistics of instances in the manner of HELM: several trials of an instance, a stated confidence 0 to 100."""
     rng, rows = np.random.default_rng(3), []
     for i in range(N):
-        said, right = stated(rng)
-        stats = {"quasi_exact_match": float(right), "verbalized_confidence": said}
+        confidence, right = stated(rng)
+        stats = {"quasi_exact_match": float(right), "verbalized_confidence": confidence}
         rows.append({"instance_id": f"id{i // 3}", "train_trial_index": i % 3, "stats": stats})
     return rows
 
@@ -111,10 +116,10 @@ def test_every_shape_is_read_to_an_audit(run: Run, shape: Shape, name: str) -> N
     path, options = shape(name)
     done = run("audit", path, *options, "--resamples", 99, "--json", "-")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["data"]["n"] == N
+    document = json.loads(done.stdout)
+    assert document["data"]["n"] == N
     assert ("TN204" in done.stdout) == (name == "helm")  # whose instances have three rows: a test of clusters
-    assert any(each["estimator"] == "ece" and each["lens"] == "confidence" for each in told["measures"])
+    assert any(measure["estimator"] == "ece" and measure["lens"] == "confidence" for measure in document["measures"])
 
 
 def test_old_and_new_lines_of_the_harness_say_the_same(run: Run, shape: Shape) -> None:
@@ -125,8 +130,8 @@ def test_old_and_new_lines_of_the_harness_say_the_same(run: Run, shape: Shape) -
     assert re.fullmatch(r" *\[TN170\] .* such as '0', .*\n", two.removeprefix(one))
 
 
-def flat(found: tuple[Path, list[str]]) -> list[Any]:
-    return [found[0], *found[1]]
+def flat(file_options: tuple[Path, list[str]]) -> list[Any]:
+    return [file_options[0], *file_options[1]]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_yes_and_no_and_fields_inside_others_need_no_further_option(run: Run, fo
 
 
 def test_percent_question_and_abstained_are_for_tables_too(run: Run, folder: Path) -> None:
-    file, said = folder / "a.csv", ["--confidence", "c", "--correct", "ok"]
+    file, options = folder / "a.csv", ["--confidence", "c", "--correct", "ok"]
     rows = [f"{i % 20},{60 + 10 * (i % 4)},{int(i % 20 < 12)},no" for i in range(200)] + ["99,,,yes"] * 50
     file.write_text("\n".join(["q,c,ok,skip", *rows]) + "\n")
     parquet = folder / "a.parquet"
@@ -187,15 +192,15 @@ def test_percent_question_and_abstained_are_for_tables_too(run: Run, folder: Pat
     from pyarrow import parquet as pq
 
     pq.write_table(csv.read_csv(file), parquet)
-    how = [*said, "--percent", "--abstained", "skip"]
-    alone, together, other = (
+    how = [*options, "--percent", "--abstained", "skip"]
+    alone, clustered, other = (
         run("measure", path, *how, *more, "--estimator", "brier", "--json", "-")
         for path, more in ((file, []), (file, ["--question", "q"]), (parquet, ["--question", "q"]))
     )
-    widths = [json.loads(each.stdout)["interval"] for each in (alone, together)]
-    naive, wide = (each["high"] - each["low"] for each in widths)
+    widths = [json.loads(result.stdout)["interval"] for result in (alone, clustered)]
+    naive, wide = (interval["high"] - interval["low"] for interval in widths)
     assert wide > 1.8 * naive  # ten rows of a question are right or wrong together
-    assert together.stdout == other.stdout
+    assert clustered.stdout == other.stdout
     assert json.loads(alone.stdout)["n"] == 200
 
 
@@ -217,7 +222,7 @@ STATED = ["--confidence", "c", "--correct", "ok"]
 
 
 @pytest.mark.parametrize(
-    ("row", "options", "code", "said"),
+    ("row", "options", "code", "message"),
     [
         (FINE | {"logprobs": [-1]}, ["--logprobs", "logprobs"], "TO315", "row 1 (line 2)"),
         (FINE | {"logprobs": [-1, 0.5]}, ["--logprobs", "logprobs"], "TO316", "row 1 (line 2)"),
@@ -236,7 +241,7 @@ STATED = ["--confidence", "c", "--correct", "ok"]
     ],
 )
 def test_a_bad_record_is_told_with_its_row(
-    run: Run, folder: Path, row: dict[str, Any], options: list[str], code: str, said: str
+    run: Run, folder: Path, row: dict[str, Any], options: list[str], code: str, message: str
 ) -> None:
     file = folder / "bad.jsonl"
     file.write_text(json.dumps(FINE) + "\n" + json.dumps(row) + "\n")
@@ -244,7 +249,7 @@ def test_a_bad_record_is_told_with_its_row(
     assert done.exit_code == 2
     error = labelled(done.stderr)
     assert error["code"] == code
-    assert said in done.stderr
+    assert message in done.stderr
     assert "=" not in error["fix"]
 
 
@@ -313,10 +318,10 @@ def test_the_commands_of_the_page_run_on_the_files_that_it_writes(
         lines = block.splitlines()
         if block.startswith(">>>"):  # what is printed is for tests/test_docs.py; here only names matter
             chosen = [line for line in lines if line.startswith((">>> ", "... "))]
-            wanted = "judged" in block and "range(1000)" in block
+            is_exam = "judged" in block and "range(1000)" in block
             block = (
                 "\n".join(line[4:] for line in chosen[: next(i for i, x in enumerate(chosen) if "fields" in x)])
-                if wanted
+                if is_exam
                 else ""
             )
         exec(compile(block, "answers.md", "exec"), names)
@@ -345,8 +350,8 @@ def test_names_that_every_question_lists_are_the_classes(run: Run, folder: Path)
     assert run("answers", file, *words, "--out", out).exit_code == 0
     head, first, *_ = out.read_text().splitlines()
     assert (head, first[0]) == ("label,p_A,p_B,p_C", "A")
-    again = run("measure", out, "--estimator", "brier")
-    assert again.stdout == run("measure", file, *words, "--estimator", "brier").stdout
+    result = run("measure", out, "--estimator", "brier")
+    assert result.stdout == run("measure", file, *words, "--estimator", "brier").stdout
     other = choosing(folder, alike=False)
     assert "3: 0, 1, 2" in run("audit", other, *words, "--resamples", 99).stdout
 
@@ -357,12 +362,12 @@ def test_a_diagram_of_answers_knows_how_many_were_not_given(run: Run, folder: Pa
     rows = [{"c": 0.5 + i / 100, "ok": i % 2, "skip": 0} for i in range(30)] + [{"skip": 1}] * 10
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["draw", file, "--confidence", "c", "--correct", "ok", "--abstained", "skip", "--out", out]
-    for more, asked in (([], 40), (["--set", "asked=60"], 60)):
+    for more, n_queries in (([], 40), (["--set", "asked=60"], 60)):
         done = run(*words, "--diagram", "selective_risk", *more)
         assert done.exit_code == 0, done.output
-        told = json.loads(out.read_text())
-        assert told["settings"]["asked"] == asked
-        assert max(told["table"]["coverage"]) == pytest.approx(30 / asked)
+        document = json.loads(out.read_text())
+        assert document["settings"]["asked"] == n_queries
+        assert max(document["table"]["coverage"]) == pytest.approx(30 / n_queries)
     assert run(*words, "--diagram", "reliability").exit_code == 0
 
 

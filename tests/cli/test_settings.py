@@ -23,17 +23,19 @@ REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "diagrams": DIAGRAMS, "c
 
 
 def taken(registry: Registry) -> set[str]:
-    members = [registry.load(name) for name in registry.names()]
-    return {key for each in members for key in (each.accepts() if hasattr(each, "accepts") else settings_of(each))}
+    methods = [registry.load(name) for name in registry.names()]
+    return {
+        key for method in methods for key in (method.accepts() if hasattr(method, "accepts") else settings_of(method))
+    }
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
     offered = {option.removeprefix("--").replace("-", "_") for option in FAMILIES[family]}
-    asked_of_all = {"estimators": set(SURENESS), "tests": {"region", "margin"}}.get(
+    common_settings = {"estimators": set(SURENESS), "tests": {"region", "margin"}}.get(
         family, set()
     )  # by measure and test
-    assert offered - taken(REGISTRIES[family]) <= asked_of_all
+    assert offered - taken(REGISTRIES[family]) <= common_settings
 
 
 def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> None:
@@ -41,10 +43,12 @@ def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> 
     votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], 60), draw.normal(size=(60, 3)).round(3)
     lines = ["v_a,v_b,v_c,z_a,z_b,z_c", *(",".join(map(str, [*v, *s])) for v, s in zip(votes, z.tolist(), strict=True))]
     (folder / "a.csv").write_text("\n".join(lines) + "\n")
-    told = run("measure", folder / "a.csv", "--votes", "v_*", "--logits", "z_*", "--estimator", "brier", "--json", "-")
-    assert told.exit_code == 0, told.stderr
+    result = run(
+        "measure", folder / "a.csv", "--votes", "v_*", "--logits", "z_*", "--estimator", "brier", "--json", "-"
+    )
+    assert result.exit_code == 0, result.stderr
     expected = to.measure(to.Predictions.from_logits(votes, z), "brier", interval=None)
-    assert json.loads(told.stdout)["value"] == float(expected)
+    assert json.loads(result.stdout)["value"] == float(expected)
 
 
 def options(command: str) -> set[str]:
@@ -78,7 +82,7 @@ def test_each_command_lists_its_own_options_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ("measure x.csv --group site", "TO601", "only audit, groups, tally take it"),
         ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
@@ -101,12 +105,12 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("fit x.csv --out y --set lens=confidence", "TO603", "Use --lens"),
     ],
 )
-def test_what_would_be_ignored_is_refused(run: Run, words: str, code: str, said: str) -> None:
+def test_what_would_be_ignored_is_refused(run: Run, words: str, code: str, message: str) -> None:
     done = run(*words.split())
     assert done.exit_code == 2
     error = labelled(done.stderr)
     assert error["code"] == code
-    assert said in error["fix"]
+    assert message in error["fix"]
 
 
 def test_a_weight_of_two_is_two_rows_if_it_is_said_so(run: Run, folder: Path) -> None:
@@ -121,23 +125,26 @@ def test_a_weight_of_two_is_two_rows_if_it_is_said_so(run: Run, folder: Path) ->
     assert "n=30" in done.stdout
 
 
-def test_a_tally_is_no_calibrator_and_cannot_be_fitted(run: Run, over: str, folder: Path) -> None:
+def test_a_tally_is_no_calibrator_and_cannot_be_fitted(run: Run, overconfident: str, folder: Path) -> None:
     part = folder / "m.tally.json"
-    run("tally", over, "--out", part)
+    run("tally", overconfident, "--out", part)
     plain = folder / "plain.json"  # known by what it says, not by its name
     plain.write_bytes(part.read_bytes())
     for tally in (part, plain):
-        error = labelled(run("apply", tally, over, "--out", folder / "z.csv").stderr)
+        error = labelled(run("apply", tally, overconfident, "--out", folder / "z.csv").stderr)
         assert (error["code"], error["problem"]) == ("TO503", "That is a tally, not a calibrator.")
         assert labelled(run("fit", tally, "--out", folder / "c.json").stderr)["code"] == "TO403"
 
 
-def test_settings_of_few_members_go_by_set(run: Run, over: str, folder: Path) -> None:
-    assert run("fit", over, "--set", "folds=3", "--out", folder / "c.json").exit_code == 0
-    assert run("fit", over, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code == 0
+def test_settings_of_few_members_go_by_set(run: Run, overconfident: str, folder: Path) -> None:
+    assert run("fit", overconfident, "--set", "folds=3", "--out", folder / "c.json").exit_code == 0
+    assert (
+        run("fit", overconfident, "--method", "isotonic", "--between", "step", "--out", folder / "c.json").exit_code
+        == 0
+    )
     assert '"between": "step"' in (folder / "c.json").read_text()
 
 
-def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, over: str, folder: Path) -> None:
-    error = labelled(run("fit", over, "--set", "folds=" + "[" * 30_000, "--out", folder / "c.json").stderr)
+def test_a_list_that_is_nested_too_deep_is_no_setting(run: Run, overconfident: str, folder: Path) -> None:
+    error = labelled(run("fit", overconfident, "--set", "folds=" + "[" * 30_000, "--out", folder / "c.json").stderr)
     assert (error["code"], error["problem"]) == ("TO601", "This list cannot be read.")

@@ -33,8 +33,10 @@ def listening(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("start", [MODULE, SCRIPT], ids=["module", "script"])
 @pytest.mark.parametrize("after", [0.0, 0.03, 0.15, 0.4, 1.0])
-def test_an_interrupt_at_any_time_is_130_without_a_traceback(over: str, start: list[str], after: float) -> None:
-    words = ["audit", over, "--resamples", "2000000"]
+def test_an_interrupt_at_any_time_is_130_without_a_traceback(
+    overconfident: str, start: list[str], after: float
+) -> None:
+    words = ["audit", overconfident, "--resamples", "2000000"]
     process = subprocess.Popen([sys.executable, *start, *words], stderr=subprocess.PIPE, text=True)
     listening(process)
     time.sleep(after)
@@ -44,8 +46,8 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(over: str, start: l
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_request_to_end_is_the_code_of_its_signal(over: str, number: signal.Signals) -> None:
-    words = [*MODULE, "audit", over, "--resamples", "2000000"]
+def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: signal.Signals) -> None:
+    words = [*MODULE, "audit", overconfident, "--resamples", "2000000"]
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True)
     listening(process)
     time.sleep(0.5)
@@ -113,16 +115,16 @@ rewrite(read(sys.argv[1], label=None, batch_rows=100), transform, sys.argv[2])
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "feather", "npz"])
 def test_a_run_that_is_killed_while_it_writes_leaves_the_old_file_and_nothing_else(
-    over: str, folder: Path, form: str
+    overconfident: str, folder: Path, form: str
 ) -> None:
     if not can_hide(folder):
         pytest.skip("no files without a name in here")
     out = folder / f"out.{form}"
     out.write_bytes(b"old")
-    ran = subprocess.run([sys.executable, "-c", KILLED, over, out], check=False)
+    ran = subprocess.run([sys.executable, "-c", KILLED, overconfident, out], check=False)
     assert ran.returncode == -signal.SIGKILL
     assert out.read_bytes() == b"old"
-    assert [each.name for each in folder.iterdir()] == [out.name]
+    assert [path.name for path in folder.iterdir()] == [out.name]
 
 
 def can_hide(folder: Path) -> bool:

@@ -5,7 +5,7 @@ import sys
 
 
 def test_the_module_is_the_command() -> None:
-    found = subprocess.run([sys.executable, "-m", "trueodds", "--version"], capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("trueodds, version ")
+    result = subprocess.run([sys.executable, "-m", "trueodds", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("trueodds, version ")
     wrong = subprocess.run([sys.executable, "-m", "trueodds", "no-such"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, "no-such" in wrong.stderr) == (2, True)

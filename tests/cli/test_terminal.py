@@ -33,7 +33,7 @@ def hostile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("x.csv", FILE):
         with Path(name).open("w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file)
-            lines.writerow(["label", *(f"p_{each}" for each in CLASSES), GROUP])
+            lines.writerow(["label", *(f"p_{name}" for name in CLASSES), GROUP])
             for i, (c, p) in enumerate(zip(y, P, strict=True)):
                 lines.writerow([CLASSES[c], *map(float, p), VALUES[i % 2]])
     return folder
@@ -78,10 +78,10 @@ def test_an_audit_shows_controls_as_text_and_its_json_keeps_the_names(run: Run, 
     assert r"w\x90\x7f\n[TO000] x" in page
     text = (hostile / "a.json").read_text(encoding="utf-8")
     assert UNSAFE.findall(text) == []
-    told = json.loads(text)
-    assert told["data"]["classes"] == CLASSES
-    assert {each["value"] for each in told["groups"]} == set(VALUES)
-    assert told["data"]["source"] == "f\x1b[8m\u202e\\udcff.csv"  # a lone surrogate is no text for other readers
+    document = json.loads(text)
+    assert document["data"]["classes"] == CLASSES
+    assert {group["value"] for group in document["groups"]} == set(VALUES)
+    assert document["data"]["source"] == "f\x1b[8m\u202e\\udcff.csv"  # a lone surrogate is no text for other readers
 
 
 def test_pictures_show_controls_as_text(run: Run, hostile: Path) -> None:
@@ -90,8 +90,8 @@ def test_pictures_show_controls_as_text(run: Run, hostile: Path) -> None:
     picture = (hostile / "d.svg").read_text(encoding="utf-8")
     assert UNSAFE.findall(picture) == []
     ElementTree.fromstring(picture)  # XML knows no control character
-    found = run("draw", FILE, "--lens", f"class:{CLASSES[2]}", "--out", "d.json")
-    assert found.exit_code == 0
+    result = run("draw", FILE, "--lens", f"class:{CLASSES[2]}", "--out", "d.json")
+    assert result.exit_code == 0
     assert json.loads((hostile / "d.json").read_text())["lens"] == f"class:{CLASSES[2]}"
 
 
@@ -102,10 +102,10 @@ def test_an_applied_calibrator_keeps_the_names_and_jsonl_is_safe_to_look_at(run:
     assert UNSAFE.findall(text) == []
     first = json.loads(text.splitlines()[0])
     assert first[GROUP] == VALUES[0]
-    assert list(first) == ["label", *(f"p_{each}" for each in CLASSES), GROUP]
+    assert list(first) == ["label", *(f"p_{name}" for name in CLASSES), GROUP]
     assert run("apply", "c.json", "y.jsonl", "--out", "z.csv").exit_code == 0
     header = next(csv.reader(io.StringIO((hostile / "z.csv").read_text(encoding="utf-8"), newline="")))
-    assert header == ["label", *(f"p_{each}" for each in CLASSES), GROUP]
+    assert header == ["label", *(f"p_{name}" for name in CLASSES), GROUP]
 
 
 def test_progress_shows_controls_as_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("Pass sum_tolerance=; or logits=True.", "Pass --sum-tolerance 0.02; or --logits 'p_*'."),
         ("Call from_confidence(confidence, correct).", "--confidence C --correct C."),
@@ -40,8 +40,8 @@ from trueodds.core.errors import InputError
         ("question=q7, range=2024-05, order=1.x", "question=q7, range=2024-05, order=1.x"),
     ],
 )
-def test_keywords_become_options(text: str, said: str) -> None:
-    assert spoken(text) == said
+def test_keywords_become_options(text: str, expected: str) -> None:
+    assert spoken(text) == expected
 
 
 def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
@@ -105,19 +105,19 @@ def test_an_error_about_a_file_names_the_option(
     assert "=" not in error["got"] + error["fix"]
 
 
-def test_notes_name_options_and_json_the_keywords(run: Run, over: str, folder: Path) -> None:
-    done = run("test", over, "--resamples", 99, "--json", folder / "t.json")
+def test_notes_name_options_and_json_the_keywords(run: Run, overconfident: str, folder: Path) -> None:
+    done = run("test", overconfident, "--resamples", 99, "--json", folder / "t.json")
     assert "cluster=" not in done.stdout
     assert "--cluster C" in done.stdout
     assert "cluster=" in (folder / "t.json").read_text()
-    done = run("draw", over, "--out", folder / "d.csv")
+    done = run("draw", overconfident, "--out", folder / "d.csv")
     assert "--set simultaneous=true" in done.stdout
 
 
 def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None:
-    told = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
-    assert spoken_notes(told)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
-    assert told["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."
+    report = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
+    assert spoken_notes(report)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
+    assert report["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."
 
 
 def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> None:
@@ -127,8 +127,8 @@ def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> No
     file = written(folder / "g.csv", "\n".join(lines) + "\n")
     words = [file, "--group", "level", "--group", "region", "--crossings", "--resamples", 99]
     for done in (run("groups", *words), run("audit", *words)):
-        said = " ".join(done.stdout.split())
-        assert "no interval for level=0; level=0, region=north" in said
-        assert "--level 0" not in said
-        assert "--region" not in said
-        assert "--cluster C" in said
+        text = " ".join(done.stdout.split())
+        assert "no interval for level=0; level=0, region=north" in text
+        assert "--level 0" not in text
+        assert "--region" not in text
+        assert "--cluster C" in text

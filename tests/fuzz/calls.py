@@ -44,10 +44,10 @@ class Failed(Exception):
     """A call that gave neither a right number nor an InputError."""
 
 
-def some(rng: Rng, names: Any, most: int = 2) -> dict[str, Any]:
+def some(rng: Rng, names: Any, max_count: int = 2) -> dict[str, Any]:
     """Values for a few of the settings."""
     names = [str(name) for name in names]
-    chosen = rng.choice(names, min(len(names), int(rng.integers(most + 1))), replace=False) if names else []
+    chosen = rng.choice(names, min(len(names), int(rng.integers(max_count + 1))), replace=False) if names else []
     return {str(name): setting(str(name), rng) for name in chosen}
 
 
@@ -78,12 +78,12 @@ def measure(rng: Rng, data: Rows) -> Any:
     call = {"interval": None} | some(rng, OWN, 1)
     if call["interval"] is not None:
         call.setdefault("resamples", 9)
-    found = to.measure(data.preds, name, **(call | own))
-    check_numbers(found, "value")
-    asked = {key: value for key, value in call.items() if key != "lens"} | own
-    known = expected(name, data, call.get("lens"), asked)
-    if known is not None and not close(found.value, known, root=name == "debiased_l2"):
-        raise Failed(f"{name} is {found.value!r} and should be {known!r}")
+    estimate = to.measure(data.preds, name, **(call | own))
+    check_numbers(estimate, "value")
+    settings = {key: value for key, value in call.items() if key != "lens"} | own
+    known = expected(name, data, call.get("lens"), settings)
+    if known is not None and not close(estimate.value, known, root=name == "debiased_l2"):
+        raise Failed(f"{name} is {estimate.value!r} and should be {known!r}")
     return "right" if known is None else "calculated anew"
 
 
@@ -94,9 +94,9 @@ def test(rng: Rng, data: Rows) -> Any:
     call = some(rng, ("lens", "hypothesis", "margin", "level", "region", "mode", "weight_kind", "rng", "progress"), 1)
     if "resamples" in accepted(TESTS, name):
         own.setdefault("resamples", 5)
-    found = to.test(data.preds, name, **(own | call))
-    check_numbers(found, "pvalue")
-    return found
+    verdict = to.test(data.preds, name, **(own | call))
+    check_numbers(verdict, "pvalue")
+    return verdict
 
 
 def compare(rng: Rng, data: Rows) -> Any:
@@ -106,9 +106,9 @@ def compare(rng: Rng, data: Rows) -> Any:
     known = inspect.signature(to.compare).parameters
     call = {"interval": None} | some(rng, [key for key in known if key not in ("a", "b", "estimator", "settings")], 1)
     call.setdefault("resamples", 9)
-    found = to.compare(data.preds, other, name, **(some(rng, accepted(ESTIMATORS, name), 1) | call))
-    check_numbers(found, "difference")
-    return found
+    comparison = to.compare(data.preds, other, name, **(some(rng, accepted(ESTIMATORS, name), 1) | call))
+    check_numbers(comparison, "difference")
+    return comparison
 
 
 def power(rng: Rng, data: Rows) -> Any:
@@ -130,10 +130,10 @@ def fit(rng: Rng, data: Rows) -> Any:
     own = (
         {str(key): odd(rng) for key in accepted(CALIBRATORS, name)} if slow else some(rng, accepted(CALIBRATORS, name))
     )
-    found = to.fit(data.preds, name, **(some(rng, ("lens", "level", "mode", "weight_kind", "rng"), 1) | own))
-    if not np.isfinite(made := found.predict_proba(data.preds.p)).all():
+    calibrator = to.fit(data.preds, name, **(some(rng, ("lens", "level", "mode", "weight_kind", "rng"), 1) | own))
+    if not np.isfinite(made := calibrator.predict_proba(data.preds.p)).all():
         raise Failed(f"{name} gives {made!r}")
-    return found
+    return calibrator
 
 
 def draw(rng: Rng, data: Rows) -> Any:
@@ -146,10 +146,10 @@ def draw(rng: Rng, data: Rows) -> Any:
 
 def tally(rng: Rng, data: Rows) -> Any:
     """The sums, which count every row of weight."""
-    found = to.tally(data.preds, **some(rng, ("lenses", "grid", "bins", "resume", "progress"), 2))
-    if found.n != int((data.w > 0).sum()):
-        raise Failed(f"{found.n} rows were counted")
-    return found
+    counted = to.tally(data.preds, **some(rng, ("lenses", "grid", "bins", "resume", "progress"), 2))
+    if counted.n != int((data.w > 0).sum()):
+        raise Failed(f"{counted.n} rows were counted")
+    return counted
 
 
 def audit(rng: Rng, data: Rows) -> Any:
@@ -163,10 +163,10 @@ def groups(rng: Rng, data: Rows) -> Any:
     """The error of every subgroup."""
     known = [key for key in inspect.signature(by_group).parameters if key not in ("preds", "estimator", "settings")]
     name = ("ece", "brier")[rng.integers(2)] if rng.random() < 0.9 else odd(rng)
-    found = by_group(data.preds, name, **({"resamples": 3, "interval": None} | some(rng, known)))
-    for each in found.groups:
-        check_numbers(each.estimate, "value")
-    return found
+    grouping = by_group(data.preds, name, **({"resamples": 3, "interval": None} | some(rng, known)))
+    for group in grouping.groups:
+        check_numbers(group.estimate, "value")
+    return grouping
 
 
 def predictions(rng: Rng, data: Rows) -> Any:
@@ -181,27 +181,27 @@ def predictions(rng: Rng, data: Rows) -> Any:
         (Predictions.from_dense, {"labels": labels, "probs": data.P, "axis": 1, "logits": False, "ignore": None}),
         (Predictions.from_estimator, {"model": None, "X": data.P, "y": labels}),
         (
-            lambda **given: to.read((labels, data.P), **given).collect(),
+            lambda **arguments: to.read((labels, data.P), **arguments).collect(),
             {"probs": "p_*", "engine": None, "batch_rows": 10},
         ),
         (lambda rows: data.preds[rows], {"rows": slice(None)}),
         (to.load, {"path": "nowhere.json"}),
     )
-    make, given = makers[rng.integers(len(makers))]
-    if make not in (Predictions.from_dense, Predictions.from_estimator, to.load) and "rows" not in given:
-        given |= {"weight": None, "group": None, "cluster": None}
-    for name in rng.choice(list(given), min(len(given), int(rng.choice([0, 1, 1, 2]))), replace=False):
-        value, how = given[name], rng.random()
+    make, arguments = makers[rng.integers(len(makers))]
+    if make not in (Predictions.from_dense, Predictions.from_estimator, to.load) and "rows" not in arguments:
+        arguments |= {"weight": None, "group": None, "cluster": None}
+    for name in rng.choice(list(arguments), min(len(arguments), int(rng.choice([0, 1, 1, 2]))), replace=False):
+        value, how = arguments[name], rng.random()
         if how < 0.4 or not isinstance(value, np.ndarray):
-            given[name] = odd(rng) if how < 0.7 else [odd(rng)] * (n if rng.random() < 0.7 else 1)
+            arguments[name] = odd(rng) if how < 0.7 else [odd(rng)] * (n if rng.random() < 0.7 else 1)
         else:
             changed = value.astype(object) if how < 0.8 else value.astype(float)
             fits = odd(rng) if how < 0.8 else (math.nan, math.inf, -1.0, 2.0, 1e300)[rng.integers(5)]
             changed[tuple(rng.integers(size) for size in value.shape)] = (
                 fits if np.isscalar(fits) or fits is pd.NA else None
             )
-            given[name] = changed
-    return make(**given)
+            arguments[name] = changed
+    return make(**arguments)
 
 
 def instance(rng: Rng, data: Rows) -> Any:
@@ -219,8 +219,8 @@ def instance(rng: Rng, data: Rows) -> Any:
     if rng.random() < 0.8:
         registry = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)[rng.integers(4)]
         kind = registry.load(registry.names()[rng.integers(len(registry.names()))])
-    needed = [each.name for each in dataclasses.fields(kind) if each.init and each.default is dataclasses.MISSING]
-    return kind(**({name: setting(name, rng) for name in needed} | some(rng, settings_of(kind))))
+    required = [field.name for field in dataclasses.fields(kind) if field.init and field.default is dataclasses.MISSING]
+    return kind(**({name: setting(name, rng) for name in required} | some(rng, settings_of(kind))))
 
 
 VERBS: dict[str, Verb] = {
@@ -229,12 +229,16 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 
 
-def check_numbers(found: Any, name: str) -> None:
+def check_numbers(result: Any, name: str) -> None:
     """NaN never without a note and never with an interval; strict JSON."""
-    number = getattr(found, name)
-    if number is not None and math.isnan(number) and (not found.notes or getattr(found, "interval", None) is not None):
-        raise Failed(f"{name} is NaN, with {found.notes!r} and {getattr(found, 'interval', None)!r}")
-    json.dumps(found.to_dict(), allow_nan=False)
+    number = getattr(result, name)
+    if (
+        number is not None
+        and math.isnan(number)
+        and (not result.notes or getattr(result, "interval", None) is not None)
+    ):
+        raise Failed(f"{name} is NaN, with {result.notes!r} and {getattr(result, 'interval', None)!r}")
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def close(a: float, b: float, *, root: bool) -> bool:
@@ -248,13 +252,13 @@ def called(verb: str, seed: int, number: int) -> str:
     """Make one call, by its seed and number, and say whether it was right or refused; what is neither raises."""
     rng = np.random.default_rng([seed, number])
     try:
-        found = VERBS[verb](rng, rows(rng))
+        result = VERBS[verb](rng, rows(rng))
     except InputError as refusal:
         message = str(refusal)
         if len(message) > LONGEST and "Known:" not in refusal.fix:
             raise Failed(f"a message of {len(message):,} characters: {message[:500]}") from None
         return "refused"
-    return found if isinstance(found, str) else "right"
+    return result if isinstance(result, str) else "right"
 
 
 def run(verb: str, calls: int, seed: int) -> tuple[Counter[str], list[str]]:
@@ -266,8 +270,8 @@ def run(verb: str, calls: int, seed: int) -> tuple[Counter[str], list[str]]:
             counts[called(verb, seed, number)] += 1
         except Exception as problem:  # noqa: BLE001 - whatever comes up is what is looked for
             where = [
-                f"{each.filename.split('trueodds/')[-1]}:{each.lineno}"
-                for each in traceback.extract_tb(problem.__traceback__)
+                f"{frame.filename.split('trueodds/')[-1]}:{frame.lineno}"
+                for frame in traceback.extract_tb(problem.__traceback__)
             ]
             failures.append(
                 f"{verb} seed {seed} call {number}: {type(problem).__name__} {str(problem)[:300]} at {where[-1]}"
@@ -281,18 +285,18 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verb", choices=VERBS, action="append")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", MASKED)
-    for verb in given.verb or VERBS:
+    for verb in args.verb or VERBS:
         start = time.perf_counter()
-        counts, failures = run(verb, given.calls, given.seed)
+        counts, failures = run(verb, args.calls, args.seed)
         took = time.perf_counter() - start
-        told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
-        print(f"{verb}: {told}, {len(failures):,} failed in {took:.1f} s", flush=True)
-        for kind, count in Counter(each.split(": ", 1)[1] for each in failures).most_common(40):
+        summary = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+        print(f"{verb}: {summary}, {len(failures):,} failed in {took:.1f} s", flush=True)
+        for kind, count in Counter(failure.split(": ", 1)[1] for failure in failures).most_common(40):
             print(f"  {count} x {kind}")
-            print(f"      {next(each for each in failures if kind in each).split(': ')[0]}")
+            print(f"      {next(failure for failure in failures if kind in failure).split(': ')[0]}")
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ def expected(estimator: Any, rows: Rows, lens: Any, settings: Mapping[str, Any])
 def debiased(p: Array, y: Array, w: Array, k: int, closed: str) -> float | None:
     """The root of the mean product of residuals over pairs of rows in one of k uniform bins."""
     p, y, w = (x[w > 0] for x in (p, y, w))
-    held = [np.flatnonzero(places(p, k, closed) == b) for b in range(k)]
-    if any(len(i) > 1 and w[i].sum() ** 2 - w[i] @ w[i] < 1e-4 * w[i].sum() ** 2 for i in held):
+    bin_rows = [np.flatnonzero(places(p, k, closed) == b) for b in range(k)]
+    if any(len(i) > 1 and w[i].sum() ** 2 - w[i] @ w[i] < 1e-4 * w[i].sum() ** 2 for i in bin_rows):
         return None  # one row outweighs the others, and the difference has no digits left
     residual = w * (y - p)
     pairs = [
         w[i].sum() * (residual[i].sum() ** 2 - residual[i] @ residual[i]) / (w[i].sum() ** 2 - w[i] @ w[i])
-        for i in held
+        for i in bin_rows
         if len(i) > 1
     ]
     return float(np.sqrt(max(0.0, sum(pairs) / w.sum()))) if pairs else float("nan")
@@ -75,8 +75,8 @@ def binary(rows: Rows, lens: Any) -> list[Binary] | None:
 def places(p: Array, k: int, closed: str) -> Array:
     """The bin of each score among k equal ones, by comparison with their edges."""
     edges = np.arange(k + 1) / k
-    found = np.searchsorted(edges, p, "left" if closed == "right" else "right") - 1
-    return np.clip(found, 0, k - 1)
+    index = np.searchsorted(edges, p, "left" if closed == "right" else "right") - 1
+    return np.clip(index, 0, k - 1)
 
 
 def bins(p: Array, y: Array, w: Array, k: int, closed: str) -> tuple[Array, Array]:

@@ -47,7 +47,7 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def unwatched(*_told: Any) -> None:
+def unwatched(*_progress: Any) -> None:
     """A progress that nobody watches."""
 
 
@@ -84,8 +84,8 @@ def integer(low: int, high: int) -> Draw:
 def edges(rng: np.random.Generator) -> Any:
     """Edges of bins, as a list or an array."""
     inner = np.unique(rng.integers(1, 20, rng.integers(1, 5)) / 20)
-    found = np.concatenate(([0.0], inner, [1.0]))
-    return found if rng.random() < 0.5 else found.tolist()
+    values = np.concatenate(([0.0], inner, [1.0]))
+    return values if rng.random() < 0.5 else values.tolist()
 
 
 # What most members take under a name; others take little of it, and refuse the rest.

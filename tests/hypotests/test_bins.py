@@ -25,14 +25,14 @@ def calibrated(rng, n, k):
 
 def test_by_hand():
     # (0, .5]: two heads of two at .5 have p = 2/4; (.5, 1]: said .9 and .8, none came: P = .02, twice that
-    found = BinByBin(partition=Uniform(2)).on(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
-    low, high = found.parts["[0, 0.5]"], found.parts["(0.5, 1]"]
+    result = BinByBin(partition=Uniform(2)).on(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
+    low, high = result.parts["[0, 0.5]"], result.parts["(0.5, 1]"]
     assert (low["n"], low["said"], low["seen"], low["gap"], low["pvalue"]) == (2, 0.5, 1.0, 0.5, 0.5)
     assert low["statistic"] == pytest.approx(1 / math.sqrt(0.5))
     assert high["pvalue"] == pytest.approx(0.04)
     assert (low["holm"], high["holm"]) == (0.5, pytest.approx(0.08))
-    assert (found.pvalue, found.statistic) == (pytest.approx(0.08), pytest.approx(-1.7 / math.sqrt(0.09 + 0.16)))
-    assert found.effect == pytest.approx(-0.85)
+    assert (result.pvalue, result.statistic) == (pytest.approx(0.08), pytest.approx(-1.7 / math.sqrt(0.09 + 0.16)))
+    assert result.effect == pytest.approx(-0.85)
 
 
 def test_a_bin_is_off_where_its_consistency_bar_says_so():
@@ -59,17 +59,17 @@ def test_which_bins_are_off_beyond_chance():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
     r = np.where(p > 0.8, p - 0.3, p)
-    found = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10)
-    off = [name for name, part in found.parts.items() if part["joint"] <= 0.05]
-    assert off == ["(0.8, 0.9]", "(0.9, 1]"]
-    assert found.pvalue == min(part["joint"] for part in found.parts.values()) == 0.001
-    assert -0.4 < found.effect < -0.2
+    verdict = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10)
+    rejected = [name for name, part in verdict.parts.items() if part["joint"] <= 0.05]
+    assert rejected == ["(0.8, 0.9]", "(0.9, 1]"]
+    assert verdict.pvalue == min(part["joint"] for part in verdict.parts.values()) == 0.001
+    assert -0.4 < verdict.effect < -0.2
     assert all(
-        part["joint"] <= part["holm"] + 0.06 for part in found.parts.values()
+        part["joint"] <= part["holm"] + 0.06 for part in verdict.parts.values()
     )  # Holm's is coarser, but for draws
-    law = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10, null="asymptotic")
-    assert "joint" not in law.parts["(0.9, 1]"]
-    assert law.pvalue == min(part["holm"] for part in law.parts.values()) < 1e-6
+    asymptotic = to.test(to.Predictions((rng.random(2000) < r).astype(int), p), "bins", bins=10, null="asymptotic")
+    assert "joint" not in asymptotic.parts["(0.9, 1]"]
+    assert asymptotic.pvalue == min(part["holm"] for part in asymptotic.parts.values()) < 1e-6
 
 
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])
@@ -96,16 +96,16 @@ def test_cells_of_vectors_name_the_class_farthest_off():
     rng = np.random.default_rng(3)
     P = rng.dirichlet(np.ones(3), 600)
     true = P.copy()
-    sure = P[:, 2] > 0.5
-    true[sure] = 0.5 * P[sure] + 0.5 * np.array([0.8, 0.1, 0.1])
+    confident = P[:, 2] > 0.5
+    true[confident] = 0.5 * P[confident] + 0.5 * np.array([0.8, 0.1, 0.1])
     y = (rng.random(600)[:, None] > np.cumsum(true, axis=1)).sum(axis=1).clip(0, 2)
-    found = to.test(to.Predictions(y, P), "bins", lens="canonical", min_size=50)
-    assert found.pvalue == 0.001
-    strongest = min(found.parts.values(), key=lambda part: part["pvalue"])
+    verdict = to.test(to.Predictions(y, P), "bins", lens="canonical", min_size=50)
+    assert verdict.pvalue == 0.001
+    strongest = min(verdict.parts.values(), key=lambda part: part["pvalue"])
     assert strongest["class"] in (0, 2)
-    assert found.effect == strongest["gap"] == strongest["seen"] - strongest["said"]
-    assert found.statistic == strongest["statistic"] > stats.chi2.isf(0.001, 2)
-    assert found.settings["partition"] == "median-variance min 50"
+    assert verdict.effect == strongest["gap"] == strongest["seen"] - strongest["said"]
+    assert verdict.statistic == strongest["statistic"] > stats.chi2.isf(0.001, 2)
+    assert verdict.settings["partition"] == "median-variance min 50"
     assert "χ²" in next(
         note.text
         for note in to.test(to.Predictions(y, P), "bins", lens="canonical", null="asymptotic").notes
@@ -116,19 +116,19 @@ def test_cells_of_vectors_name_the_class_farthest_off():
 def test_many_bins_are_told_by_the_strongest():
     rng = np.random.default_rng(4)
     p = rng.random(150)
-    found = to.test(to.Predictions((rng.random(150) < p).astype(int), p), "bins", partition="distinct", resamples=19)
-    assert len(found.parts) == 100
-    assert "TN225" in codes(found)
-    assert found.settings["occupied_bins"] == 150
+    verdict = to.test(to.Predictions((rng.random(150) < p).astype(int), p), "bins", partition="distinct", resamples=19)
+    assert len(verdict.parts) == 100
+    assert "TN225" in codes(verdict)
+    assert verdict.settings["occupied_bins"] == 150
     everyone = BinByBin(partition=Distinct()).on(View(p, rng.random(150) < p))
     assert list(everyone.parts) == sorted(everyone.parts, key=lambda name: int(name.split()[1]))
 
 
 def test_an_impossible_outcome_makes_p_0_by_law_and_the_floor_by_redraws():
     preds = to.Predictions([1, 0, 1, 0], [0.0, 0.0, 0.7, 0.6])
-    law = to.test(preds, "bins", null="asymptotic")
-    assert (law.pvalue, law.statistic) == (0, math.inf)
-    assert "TN223" in codes(law)
+    asymptotic = to.test(preds, "bins", null="asymptotic")
+    assert (asymptotic.pvalue, asymptotic.statistic) == (0, math.inf)
+    assert "TN223" in codes(asymptotic)
     assert to.test(preds, "bins", resamples=99).pvalue == 0.01
     assert "TN223" not in codes(to.test(to.Predictions([0, 0, 1, 0], [0.0, 0.0, 0.7, 0.6]), "bins"))
 
@@ -169,8 +169,8 @@ def test_clusters_flip_whole_residuals():
         p = rng.random(80)
         y = (rng.random(80) < p).astype(int)
         naive += to.test(to.Predictions(y[rows], p[rows]), "bins", resamples=39, rng=seed).pvalue <= 0.05
-        given = to.Predictions(y[rows], p[rows], cluster=rows)
-        clustered += to.test(given, "bins", resamples=39, rng=seed).pvalue <= 0.05
+        preds = to.Predictions(y[rows], p[rows], cluster=rows)
+        clustered += to.test(preds, "bins", resamples=39, rng=seed).pvalue <= 0.05
     assert naive > 25
     assert clustered <= 10
 

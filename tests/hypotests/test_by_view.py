@@ -31,10 +31,10 @@ def test_one_view_has_no_family_and_several_have_holms():
 def test_a_family_of_lenses_is_holms_by_law_and_joint_by_redraws():
     preds = calibrated(np.random.default_rng(1), 200)
     lenses = ["confidence", "classwise"]
-    law = to.test(preds, TEST, lens=lenses)
+    asymptotic = to.test(preds, TEST, lens=lenses)
     pvalues = [to.test(preds, TEST, lens=lens).parts for lens in lenses]
     single = [to.test(preds, TEST, lens="confidence").pvalue, *(part["pvalue"] for part in pvalues[1].values())]
-    assert law.family_pvalue == pytest.approx(min(4 * min(single), 1.0))
+    assert asymptotic.family_pvalue == pytest.approx(min(4 * min(single), 1.0))
     drawn = to.test(preds, TEST, lens=lenses, null="redraw")
     assert drawn.family_pvalue <= 1
     assert drawn.floor == 1 / 1000
@@ -77,15 +77,15 @@ def test_of_several_votes_one_is_drawn_and_that_is_said():
     P = rng.dirichlet(np.ones(3), 100)
     votes = np.stack([rng.multinomial(7, p) for p in P])
     for null in ("asymptotic", "redraw"):
-        found = to.test(to.Predictions(votes, P), TEST, null=null)
-        assert "TN202" in [note.code for note in found.notes]
+        verdict = to.test(to.Predictions(votes, P), TEST, null=null)
+        assert "TN202" in [note.code for note in verdict.notes]
 
 
 def test_rows_and_labels_redrawn_is_the_scheme_of_the_2019_paper():
     preds = calibrated(np.random.default_rng(5), 100)
-    found = to.test(preds, TEST, null="redraw", redraw="both", resamples=99)
-    assert "rows are drawn" in found.null
-    assert found.settings["redraw"] == "both"
+    verdict = to.test(preds, TEST, null="redraw", redraw="both", resamples=99)
+    assert "rows are drawn" in verdict.null
+    assert verdict.settings["redraw"] == "both"
 
 
 def test_a_tally_gives_nearly_the_same_verdict_and_says_what_it_cannot():
@@ -107,9 +107,9 @@ def test_independent_labels_are_drawn_each_for_itself_and_their_family_is_holms(
     P = rng.random((200, 3))
     preds = to.Predictions.from_multilabel((rng.random(P.shape) < P).astype(int), P)
     for null in ("asymptotic", "redraw"):
-        found = to.test(preds, TEST, null=null, resamples=199)
-        holm = [part["holm"] for part in found.parts.values()]
-        assert found.pvalue == min(holm)
+        verdict = to.test(preds, TEST, null=null, resamples=199)
+        holm = [part["holm"] for part in verdict.parts.values()]
+        assert verdict.pvalue == min(holm)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_the_floor_of_a_family_by_holm_counts_its_claims():
     P = rng.random((200, 3))
     preds = to.Predictions.from_multilabel((rng.random(P.shape) < P).astype(int), P)
     assert to.test(preds, TEST, null="redraw", resamples=199).floor == 3 / 200
-    far = to.Predictions.from_multilabel(np.ones(P.shape, dtype=int), P / 4)
-    found = to.test(far, TEST, null="redraw", resamples=199)
-    assert found.pvalue == found.floor == 3 / 200
+    miscalibrated = to.Predictions.from_multilabel(np.ones(P.shape, dtype=int), P / 4)
+    verdict = to.test(miscalibrated, TEST, null="redraw", resamples=199)
+    assert verdict.pvalue == verdict.floor == 3 / 200
     tally = to.tally(calibrated(rng, 100))
     lenses = ["confidence", "class:0"]
     assert to.test(tally, TEST, lens=lenses, null="redraw", resamples=199).floor == 2 / 200

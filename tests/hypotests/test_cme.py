@@ -57,9 +57,9 @@ def codes(verdict: Any) -> list[str]:
 def test_ucme_by_hand(labels: tuple[int, int], ucme: float, joint: bool) -> None:
     # Also the literals of CalibrationErrors.jl's own tests, for k = exp(−‖p − q‖² / 2).
     view = one_hot(np.eye(2), np.array(labels)) if joint else View([0.0, 1.0], np.array(labels, dtype=float))
-    found = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(view)
-    assert found.effect**2 == pytest.approx(ucme, rel=1e-14)
-    assert found.parts["ucme"]["squared"] == pytest.approx(ucme, rel=1e-14)
+    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(view)
+    assert result.effect**2 == pytest.approx(ucme, rel=1e-14)
+    assert result.parts["ucme"]["squared"] == pytest.approx(ucme, rel=1e-14)
 
 
 @pytest.mark.reference
@@ -67,8 +67,8 @@ def test_ucme_by_hand(labels: tuple[int, int], ucme: float, joint: bool) -> None
 def test_the_literals_of_the_julia_package(key: str) -> None:
     truth = anchors()["g3cal_200"]["calibrationerrors_jl_literals"][key]
     labels = np.array([int(c) for c in key if c.isdigit()])
-    found = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(one_hot(np.eye(2), labels))
-    assert found.effect**2 == pytest.approx(truth["expected_ucme"], rel=1e-12)
+    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(one_hot(np.eye(2), labels))
+    assert result.effect**2 == pytest.approx(truth["expected_ucme"], rel=1e-12)
 
 
 @pytest.mark.reference
@@ -81,24 +81,24 @@ def test_the_numbers_of_the_julia_package_s_formulas(data: str, key: str, kernel
     at = reference.frame("anchors/synthetic/g3_ucme_locations.csv")
     locations = (reference.columns(at, "t"), at["y"].astype(int))
     truth = anchors()[data]["ucme"][key]
-    found = MeanEmbedding(locations=locations, kernel=kernel, bandwidth=1.0).on(
+    result = MeanEmbedding(locations=locations, kernel=kernel, bandwidth=1.0).on(
         one_hot(reference.columns(table), table["y"])
     )
-    assert found.statistic == pytest.approx(truth["Q"], rel=1e-10)
-    assert found.pvalue == pytest.approx(truth["pvalue_chi2"], rel=1e-9)
-    assert found.effect == pytest.approx(math.sqrt(truth["ucme_sq"]), rel=1e-10)
-    assert found.parts["ucme"]["df"] == truth["df"] == 5
+    assert result.statistic == pytest.approx(truth["Q"], rel=1e-10)
+    assert result.pvalue == pytest.approx(truth["pvalue_chi2"], rel=1e-9)
+    assert result.effect == pytest.approx(math.sqrt(truth["ucme_sq"]), rel=1e-10)
+    assert result.parts["ucme"]["df"] == truth["df"] == 5
 
 
 def test_one_location_is_a_t_test() -> None:
     # One place far from nothing: Q is the square of the t statistic of k (y − p).
     rng = np.random.default_rng(0)
     p, y = rng.random(40), (rng.random(40) < 0.5).astype(float)
-    found = MeanEmbedding(locations=([0.3], [1]), kernel="tv-exponential", bandwidth=0.5).on(View(p, y))
+    result = MeanEmbedding(locations=([0.3], [1]), kernel="tv-exponential", bandwidth=0.5).on(View(p, y))
     t = stats.ttest_1samp(np.exp(-np.abs(p - 0.3) / 0.5) * (y - p), 0.0)
-    assert found.statistic == pytest.approx(t.statistic**2, rel=1e-12)
+    assert result.statistic == pytest.approx(t.statistic**2, rel=1e-12)
     other = MeanEmbedding(locations=([0.3], [0]), kernel="tv-exponential", bandwidth=0.5).on(View(p, y))
-    assert other.statistic == pytest.approx(found.statistic, rel=1e-13)  # the other outcome's residual is the negative
+    assert other.statistic == pytest.approx(result.statistic, rel=1e-13)  # the other outcome's residual is the negative
 
 
 def test_weights_enter_the_variance_as_squares() -> None:
@@ -107,8 +107,8 @@ def test_weights_enter_the_variance_as_squares() -> None:
     view = one_hot(preds.P, preds.y)
     w = np.repeat([1.0, 0.0], 30)
     half = MeanEmbedding(locations=(preds.P[:3], [0, 1, 2]), bandwidth=0.5)
-    whole, part = half.on(View(view.p, view.y, w)), half.on(View(view.p[:30], view.y[:30]))
-    assert whole.statistic == pytest.approx(part.statistic, rel=1e-11)
+    weighted, part = half.on(View(view.p, view.y, w)), half.on(View(view.p[:30], view.y[:30]))
+    assert weighted.statistic == pytest.approx(part.statistic, rel=1e-11)
     assert half.on(View(view.p, view.y, np.full(60, 3.0))).statistic == pytest.approx(
         half.on(view).statistic, rel=1e-11
     )
@@ -129,8 +129,8 @@ def test_a_redraw_is_the_statistic_with_other_labels(weighted: bool) -> None:
     np.testing.assert_allclose(cells.statistic(view.w[None], (wide * view.p)[None], wide * y), expected, rtol=1e-9)
     binary = View(preds.P[:, 1], y[0, :, 1], w)
     events = y[:, :, 1]
-    found = test.cells(binary).statistic(binary.w[None], (binary.w * binary.p)[None], binary.w * events)
-    np.testing.assert_allclose(found, [test.on(binary.with_y(one)).statistic for one in events], rtol=1e-9)
+    statistics = test.cells(binary).statistic(binary.w[None], (binary.w * binary.p)[None], binary.w * events)
+    np.testing.assert_allclose(statistics, [test.on(binary.with_y(one)).statistic for one in events], rtol=1e-9)
 
 
 def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
@@ -157,18 +157,18 @@ def test_the_asymptotic_law_is_doubted_where_it_rejects_too_often() -> None:
         to.test(calibrated(50, seed, 2), "cme", null="asymptotic", bandwidth=0.5).pvalue <= 0.05 for seed in range(200)
     )
     assert rejected > 21
-    few = to.test(calibrated(50, 0, 2), "cme", null="asymptotic")
-    assert any(note.code == "TN212" and "worth" in note.text for note in few.notes)
+    small = to.test(calibrated(50, 0, 2), "cme", null="asymptotic")
+    assert any(note.code == "TN212" and "worth" in note.text for note in small.notes)
     assert "TN212" not in codes(to.test(calibrated(50, 0, 2), "cme", resamples=19))
     assert "TN212" not in codes(to.test(calibrated(3000, 0), "cme", null="asymptotic"))
 
 
 def test_the_asymptotic_law_holds_where_it_is_not_doubted() -> None:
     # Rejections over at most 100 data sets are about Binomial(100, .05): at most 13 in 99.9 %.
-    found = [to.test(calibrated(3000, seed), "cme", null="asymptotic") for seed in range(100)]
-    sure = [one for one in found if "TN212" not in codes(one)]
-    assert len(sure) > 50
-    assert sum(one.pvalue <= 0.05 for one in sure) <= 13
+    verdicts = [to.test(calibrated(3000, seed), "cme", null="asymptotic") for seed in range(100)]
+    undoubted = [one for one in verdicts if "TN212" not in codes(one)]
+    assert len(undoubted) > 50
+    assert sum(one.pvalue <= 0.05 for one in undoubted) <= 13
 
 
 def test_locations_that_say_the_same_are_counted_once() -> None:
@@ -187,9 +187,9 @@ def test_locations_that_say_the_same_are_counted_once() -> None:
 
 def test_nothing_seen_is_no_surprise_and_what_never_varies_is() -> None:
     y = np.arange(30) % 3
-    sure = to.test(to.Predictions(y, np.eye(3)[y]), "cme", resamples=19)
-    assert (sure.statistic, sure.effect, sure.pvalue) == (0.0, 0.0, 1.0)
-    assert "TN220" in codes(sure)
+    verdict = to.test(to.Predictions(y, np.eye(3)[y]), "cme", resamples=19)
+    assert (verdict.statistic, verdict.effect, verdict.pvalue) == (0.0, 0.0, 1.0)
+    assert "TN220" in codes(verdict)
     every = to.test(to.Predictions([1] * 30, np.full(30, 0.5)), "cme", resamples=19)
     assert every.statistic == math.inf
     assert every.to_dict()["statistic"] is None
@@ -197,9 +197,11 @@ def test_nothing_seen_is_no_surprise_and_what_never_varies_is() -> None:
 
 
 def test_what_was_used_is_told() -> None:
-    found = to.test(calibrated(200, 0), "cme", resamples=19, locations=4, kernel="gaussian", bandwidth=0.2)
-    assert found.settings.items() >= {"locations": 4, "kernel": "gaussian", "bandwidth": 0.2, "null": "redraw"}.items()
-    assert found.lens == "canonical"
+    verdict = to.test(calibrated(200, 0), "cme", resamples=19, locations=4, kernel="gaussian", bandwidth=0.2)
+    assert (
+        verdict.settings.items() >= {"locations": 4, "kernel": "gaussian", "bandwidth": 0.2, "null": "redraw"}.items()
+    )
+    assert verdict.lens == "canonical"
     assert "χ²" in to.test(calibrated(200, 0), "cme", null="asymptotic").null
 
 
@@ -226,7 +228,7 @@ def test_meaningless_settings_are_refused() -> None:
 
 @pytest.mark.parametrize("null", ["asymptotic", "redraw"])
 def test_one_row_has_no_variance_and_no_p(null):
-    found = to.test(to.Predictions([1], [0.3]), "cme", null=null, resamples=19)
-    assert np.isnan(found.statistic)
-    assert np.isnan(found.pvalue)
-    assert "TN118" in [note.code for note in found.notes]
+    verdict = to.test(to.Predictions([1], [0.3]), "cme", null=null, resamples=19)
+    assert np.isnan(verdict.statistic)
+    assert np.isnan(verdict.pvalue)
+    assert "TN118" in [note.code for note in verdict.notes]

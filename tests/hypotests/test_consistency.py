@@ -13,7 +13,7 @@ from trueodds.problem.predictions import Predictions
 
 
 def verdict(preds, lens="positive", seed=0, **settings):
-    lenses = [as_lens(each) for each in (lens if isinstance(lens, list) else [lens])]
+    lenses = [as_lens(name) for name in (lens if isinstance(lens, list) else [lens])]
     return TESTS.make("consistency", {"resamples": 199, **settings})(preds, lenses, np.random.default_rng(seed))
 
 
@@ -28,10 +28,10 @@ def test_size_under_the_null(lens, redraw):
     # Rejections at 5 % over 400 data sets are Binomial(400, .05): inside 8..36 with 99.9 %.
     # Rows and labels redrawn is slower and approximate: 60 sets, at most 9 with 99.9 %.
     rng = np.random.default_rng(2)
-    sets, most = (400, 36) if redraw == "labels" else (60, 10)
+    sets, max_rejections = (400, 36) if redraw == "labels" else (60, 10)
     settings = {"resamples": 99} if redraw == "labels" else {"resamples": 39, "redraw": "both"}
     rejections = sum(verdict(calibrated(rng, 60), lens, seed, **settings).pvalue <= 0.05 for seed in range(sets))
-    assert rejections <= most
+    assert rejections <= max_rejections
     assert redraw == "both" or rejections >= 8
 
 
@@ -39,10 +39,10 @@ def test_an_overconfident_model_is_found_and_the_effect_is_its_excess():
     rng = np.random.default_rng(3)
     p = rng.random(3000)
     preds = Predictions((rng.random(3000) < 0.5 + 0.5 * (p - 0.5)).astype(int), p)
-    found = verdict(preds)
-    assert found.pvalue == found.floor == 1 / 200
+    result = verdict(preds)
+    assert result.pvalue == result.floor == 1 / 200
     # the truth is E|p - .5|/2 = .125; the statistic minus its null mean is near it, a little below
-    assert 0.08 < found.effect < 0.13
+    assert 0.08 < result.effect < 0.13
 
 
 def test_redraws_agree_with_the_reference_on_a_tree():
@@ -55,10 +55,10 @@ def test_redraws_agree_with_the_reference_on_a_tree():
         "median_variance_minsize10_maxbinsinf"
     ]
     statistic = ESTIMATORS.make("ece", {"partition": MedianVariance(10)})
-    found = verdict(preds, "canonical", statistic=statistic, resamples=3999)
-    assert found.statistic == pytest.approx(known["tv"], rel=1e-10)
+    result = verdict(preds, "canonical", statistic=statistic, resamples=3999)
+    assert result.statistic == pytest.approx(known["tv"], rel=1e-10)
     share = known["labels_only_tv"]["exceed_count"] / 200
-    assert abs(found.pvalue - share) < 3.3 * np.sqrt(share * (1 - share) * (1 / 200 + 1 / 3999))
+    assert abs(result.pvalue - share) < 3.3 * np.sqrt(share * (1 - share) * (1 / 200 + 1 / 3999))
 
 
 def test_clusters_flip_whole_residuals_and_keep_their_level():
@@ -89,26 +89,26 @@ def test_with_votes_one_vote_per_row_is_drawn():
         q = np.clip(p + rng.choice([-0.15, 0.15], 150), 0, 1)
         yes = rng.binomial(20, q)
         preds = Predictions(np.stack([20 - yes, yes], axis=1), p)
-        found = verdict(preds, seed=seed, resamples=99)
-        rejections += found.pvalue <= 0.05
+        result = verdict(preds, seed=seed, resamples=99)
+        rejections += result.pvalue <= 0.05
     assert rejections <= 22
-    assert "TN202" in [note.code for note in found.notes]
+    assert "TN202" in [note.code for note in result.notes]
 
 
 def test_a_lens_of_several_views_says_each_of_them_with_holm():
-    found = verdict(calibrated(np.random.default_rng(6), 300), "classwise")
-    assert list(found.parts) == ["class:0", "class:1", "class:2"]
-    for part in found.parts.values():
+    result = verdict(calibrated(np.random.default_rng(6), 300), "classwise")
+    assert list(result.parts) == ["class:0", "class:1", "class:2"]
+    for part in result.parts.values():
         assert part["holm"] >= part["pvalue"]
-    assert found.family_pvalue is not None
+    assert result.family_pvalue is not None
 
 
 def test_several_lenses_make_a_family_on_one_set_of_draws():
     preds = calibrated(np.random.default_rng(7), 300)
-    together = verdict(preds, ["confidence", "canonical"])
-    assert together.parts["confidence"]["pvalue"] == verdict(preds, "confidence").pvalue
-    assert together.pvalue == together.family_pvalue
-    assert together.lens == "family"
+    family = verdict(preds, ["confidence", "canonical"])
+    assert family.parts["confidence"]["pvalue"] == verdict(preds, "confidence").pvalue
+    assert family.pvalue == family.family_pvalue
+    assert family.lens == "family"
 
 
 def test_one_class_far_off_is_not_averaged_away_in_the_family():
@@ -135,23 +135,23 @@ def test_labels_of_a_multilabel_row_may_depend_on_each_other():
 
 def test_any_estimator_can_be_the_statistic():
     preds = calibrated(np.random.default_rng(10), 80)
-    judged = 0
+    n_tested = 0
     for name in ESTIMATORS.names():
         try:
-            found = verdict(preds, ESTIMATORS.load(name).lens or "confidence", statistic=name, resamples=19)
+            result = verdict(preds, ESTIMATORS.load(name).lens or "confidence", statistic=name, resamples=19)
         except InputError as refusal:  # measures of votes have no null law for single labels
             if refusal.code == "TO205":
                 continue
             raise
-        assert 0 < found.pvalue <= 1
-        assert found.settings["statistic"] == name
-        judged += 1
-    assert judged >= len(ESTIMATORS.names()) - 3
+        assert 0 < result.pvalue <= 1
+        assert result.settings["statistic"] == name
+        n_tested += 1
+    assert n_tested >= len(ESTIMATORS.names()) - 3
 
 
 def test_the_statistic_takes_its_own_settings():
-    found = verdict(calibrated(np.random.default_rng(11), 80), "confidence", statistic="rmsce", bins=7, resamples=19)
-    assert found.settings["partition"] == "uniform 7"
+    result = verdict(calibrated(np.random.default_rng(11), 80), "confidence", statistic="rmsce", bins=7, resamples=19)
+    assert result.settings["partition"] == "uniform 7"
 
 
 def test_the_same_seed_gives_the_same_verdict():
@@ -181,8 +181,8 @@ def test_clusters_refuse_the_scheme_that_draws_single_rows():
 
 
 @pytest.mark.parametrize(("low", "high", "clusters"), [(0.0, 1.0, 50), (0.9, 1.0, 100), (0.0, 0.05, 200)])
-@pytest.mark.parametrize("together", [True, False])
-def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, high, clusters, together):
+@pytest.mark.parametrize("shared_outcome", [True, False])
+def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, high, clusters, shared_outcome):
     # Flipped signs alone rejected 7 to 17 % of these at 5 %; the larger p of the two nulls is asked to stay near 5 %.
     # 200 sets: Binomial(200, .07) stays at or below 26 with 99.9 %.
     rng = np.random.default_rng(14)
@@ -190,7 +190,7 @@ def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, hig
     rejections = 0
     for seed in range(200):
         p = rng.uniform(low, high, clusters)
-        y = (rng.random(clusters) < p)[of] if together else rng.random(len(of)) < p[of]
+        y = (rng.random(clusters) < p)[of] if shared_outcome else rng.random(len(of)) < p[of]
         rejections += verdict(Predictions(y.astype(int), p[of], cluster=of), seed=seed, resamples=99).pvalue <= 0.05
     assert rejections <= 26
 
@@ -198,17 +198,17 @@ def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, hig
 def test_few_clusters_say_how_small_their_p_can_be():
     # of 4 clusters there are 16 sign patterns, and each and its opposite give one statistic: p is at least 1/8
     preds = Predictions([0, 1] * 20, [0.9] * 40, cluster=np.arange(40) // 10)
-    found = verdict(preds)
-    assert found.floor == 1 / 8
-    assert found.pvalue >= 1 / 8
+    result = verdict(preds)
+    assert result.floor == 1 / 8
+    assert result.pvalue >= 1 / 8
 
 
 def test_an_undefined_statistic_has_no_p_value():
-    found = verdict(calibrated(np.random.default_rng(15), 60), "confidence", statistic="mce", min_count=10**6)
-    assert np.isnan(found.statistic)
-    assert np.isnan(found.pvalue)
-    assert "TN107" in [note.code for note in found.notes]
-    assert found.to_dict()["pvalue"] is None
+    result = verdict(calibrated(np.random.default_rng(15), 60), "confidence", statistic="mce", min_count=10**6)
+    assert np.isnan(result.statistic)
+    assert np.isnan(result.pvalue)
+    assert "TN107" in [note.code for note in result.notes]
+    assert result.to_dict()["pvalue"] is None
 
 
 def test_an_infinite_statistic_is_judged_among_infinite_draws():
@@ -217,14 +217,16 @@ def test_an_infinite_statistic_is_judged_among_infinite_draws():
 
 
 def test_settings_of_the_statistic_are_read_back_for_several_lenses():
-    said = verdict(calibrated(np.random.default_rng(16), 80), ["confidence", "rank:2"], bins=10, distance="l2").settings
-    assert (said["partition"], said["distance"]) == ("uniform 10", "l2")
+    settings_used = verdict(
+        calibrated(np.random.default_rng(16), 80), ["confidence", "rank:2"], bins=10, distance="l2"
+    ).settings
+    assert (settings_used["partition"], settings_used["distance"]) == ("uniform 10", "l2")
 
 
 def test_too_few_draws_to_name_single_claims_are_noted():
     P = np.random.default_rng(17).dirichlet(np.ones(12), 200)
-    found = verdict(Predictions(np.arange(200) % 12, P), "classwise", resamples=99)
-    assert "TN209" in [note.code for note in found.notes]
+    result = verdict(Predictions(np.arange(200) % 12, P), "classwise", resamples=99)
+    assert "TN209" in [note.code for note in result.notes]
 
 
 def test_zero_weights_do_not_break_the_scheme_that_draws_rows():
@@ -236,11 +238,11 @@ def test_all_labellings_of_the_nine_rows_give_the_exact_p():
     rows = reference.frame("estimators/a2_blog9.csv")
     preds = Predictions(rows["y"].astype(int), reference.columns(rows))
     known = reference.estimators()["a2.exact_null_pvalue_fixed_scores.confidence_ece.ew5"]
-    found = verdict(preds, "confidence", bins=5, redraw="all")
-    assert found.pvalue == pytest.approx(known["value"], rel=1e-12)
-    assert found.statistic - found.effect == pytest.approx(known["null_mean"], rel=1e-12)
-    assert (found.floor, "resamples" in found.settings) == (None, False)
-    assert "every labelling" in found.null
+    result = verdict(preds, "confidence", bins=5, redraw="all")
+    assert result.pvalue == pytest.approx(known["value"], rel=1e-12)
+    assert result.statistic - result.effect == pytest.approx(known["null_mean"], rel=1e-12)
+    assert (result.floor, "resamples" in result.settings) == (None, False)
+    assert "every labelling" in result.null
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical", ["confidence", "classwise"]])
@@ -256,8 +258,8 @@ def test_draws_come_near_what_all_labellings_say(lens):
 
 def test_a_fair_coin_thrown_four_times():
     # p = (1/2)^4 for each labelling; the gap |rate − 1/2| is .5 for 0000 and 1111 only: p = 2/16
-    found = verdict(Predictions([1, 1, 1, 1], [0.5] * 4), redraw="all")
-    assert (found.statistic, found.pvalue) == (0.5, 0.125)
+    result = verdict(Predictions([1, 1, 1, 1], [0.5] * 4), redraw="all")
+    assert (result.statistic, result.pvalue) == (0.5, 0.125)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def five_hundred():
 def test_the_regression_is_that_of_the_reference():
     # rms::val.prob and statsmodels
     golden = reference.estimators()["c.cox"]["value"]
-    found = Cox().on(five_hundred())
-    joint, large, slope = (found.parts[part] for part in ("joint", "in-the-large", "slope"))
+    result = Cox().on(five_hundred())
+    joint, large, slope = (result.parts[part] for part in ("joint", "in-the-large", "slope"))
     assert (joint["intercept"], joint["slope"]) == pytest.approx((golden["intercept"], golden["slope"]), rel=1e-10)
     assert (joint["statistic"], joint["pvalue"]) == pytest.approx((golden["lrt"], golden["p_df2"]), rel=1e-10)
     assert large["in_the_large"] == pytest.approx(golden["citl_intercept"], rel=1e-10)
@@ -31,16 +31,16 @@ def test_the_regression_is_that_of_the_reference():
 
 def test_the_score_test_is_that_of_the_reference():
     golden = reference.estimators()["c.cox_score_test"]["value"]
-    found = Cox(form="score").on(five_hundred())
-    assert (found.statistic, found.pvalue) == pytest.approx((golden["stat"], golden["p_df2"]), rel=1e-10)
+    result = Cox(form="score").on(five_hundred())
+    assert (result.statistic, result.pvalue) == pytest.approx((golden["stat"], golden["p_df2"]), rel=1e-10)
 
 
 @pytest.mark.parametrize("column", ["x", "rand"])
 def test_hockey_has_the_standard_errors_of_an_independent_fit(column):
     golden = reference.golden("anchors/golden.json")["numpy_independent"]["llo"][f"hockey_{column}"]
     rows = reference.data("brcal_hockey.parquet").to_pydict()
-    found = Cox().on(View(p=np.array(rows[column]), y=np.array(rows["y"], dtype=float)))
-    joint, large = found.parts["joint"], found.parts["in-the-large"]
+    result = Cox().on(View(p=np.array(rows[column]), y=np.array(rows["y"], dtype=float)))
+    joint, large = result.parts["joint"], result.parts["in-the-large"]
     assert joint["statistic"] == pytest.approx(golden["lrt_joint"], rel=1e-10)
     assert joint["pvalue"] == pytest.approx(golden["p_joint"], rel=1e-8)
     assert np.exp(joint["intercept"]) == pytest.approx(golden["delta"], rel=1e-9)
@@ -55,21 +55,21 @@ def test_hockey_has_the_standard_errors_of_an_independent_fit(column):
 def test_in_the_large_by_hand():
     # All p = 1/2 and 3 of 4 came: the best intercept is log 3, and the likelihood ratio
     # 2 (3 log(3/4) + log(1/4) − 4 log(1/2)) = 2 (3 log 3 − 4 log 2).
-    found = Cox(part="in-the-large").on(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
-    assert found.statistic == pytest.approx(2 * (3 * np.log(3) - 4 * np.log(2)), rel=1e-12)
-    assert found.parts["in-the-large"]["in_the_large"] == pytest.approx(np.log(3), rel=1e-9)
-    assert found.effect == 0.25
-    assert "TN218" in {note.code for note in found.notes}
-    assert found.parts["joint"]["df"] == 1
-    assert np.isnan(found.parts["joint"]["slope"])
+    result = Cox(part="in-the-large").on(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
+    assert result.statistic == pytest.approx(2 * (3 * np.log(3) - 4 * np.log(2)), rel=1e-12)
+    assert result.parts["in-the-large"]["in_the_large"] == pytest.approx(np.log(3), rel=1e-9)
+    assert result.effect == 0.25
+    assert "TN218" in {note.code for note in result.notes}
+    assert result.parts["joint"]["df"] == 1
+    assert np.isnan(result.parts["joint"]["slope"])
 
 
 def test_the_score_statistics_without_a_fit_by_hand():
     # p = .2, .8 and y = 1, 1: residuals .8, .2, scores 1 (intercept) and −.6 log 4 (slope), v = .16 each: the
     # information is diagonal, .32 and .32 (log 4)², so the statistic is 1/.32 + .36/.32.
-    found = Cox(form="score").on(View(p=[0.2, 0.8], y=[1, 1]))
-    assert found.statistic == pytest.approx(1.36 / 0.32, rel=1e-12)
-    assert found.parts["in-the-large"]["statistic"] == pytest.approx(1 / 0.32, rel=1e-12)
+    result = Cox(form="score").on(View(p=[0.2, 0.8], y=[1, 1]))
+    assert result.statistic == pytest.approx(1.36 / 0.32, rel=1e-12)
+    assert result.parts["in-the-large"]["statistic"] == pytest.approx(1 / 0.32, rel=1e-12)
 
 
 def test_likelihood_ratios_of_the_parts_add_up():
@@ -83,11 +83,11 @@ def test_likelihood_ratios_of_the_parts_add_up():
 def test_separated_outcomes_are_told_and_their_likelihood_is_its_limit():
     # The best curve says what came: the limit of the log-likelihood is 0, so the ratio is −2 Σ log p(what came).
     view = View(p=[0.1, 0.3, 0.6, 0.8], y=[0, 0, 1, 1])
-    found = Cox().on(view)
-    assert found.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum(), rel=1e-9)
-    assert {note.code for note in found.notes} == {"TN217"}
-    assert np.isnan(found.parts["joint"]["slope"])
-    assert any("limit" in doubt for doubt in found.doubts)
+    result = Cox().on(view)
+    assert result.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum(), rel=1e-9)
+    assert {note.code for note in result.notes} == {"TN217"}
+    assert np.isnan(result.parts["joint"]["slope"])
+    assert any("limit" in doubt for doubt in result.doubts)
     assert not any("limit" in doubt for doubt in Cox(form="score").on(view).doubts)
 
 
@@ -100,10 +100,15 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
         powers = Powers.of(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
         finite = highest(powers.columns, logits.x, logits.w, y).finite
-        for one, said in zip(y, finite, strict=True):
-            came, did_not = p[one == 1], p[one == 0]
-            apart = not len(came) or not len(did_not) or came.min() >= did_not.max() or came.max() <= did_not.min()
-            assert said == (not apart)
+        for one, is_finite in zip(y, finite, strict=True):
+            events, nonevents = p[one == 1], p[one == 0]
+            separated = (
+                not len(events)
+                or not len(nonevents)
+                or events.min() >= nonevents.max()
+                or events.max() <= nonevents.min()
+            )
+            assert is_finite == (not separated)
 
 
 def test_equal_weights_of_any_size_change_no_pvalue():
@@ -145,21 +150,21 @@ def test_redraws_take_the_score_form_unless_told():
     rng = np.random.default_rng(6)
     p = rng.uniform(0.05, 0.95, 60)
     preds = to.Predictions((rng.random(60) < p).astype(int), p)
-    redrawn = to.test(preds, "cox", null="redraw", resamples=99)
-    assert (redrawn.settings["form"], redrawn.floor) == ("score", 0.01)
-    assert redrawn.statistic == to.test(preds, "cox", form="score").statistic
+    monte_carlo = to.test(preds, "cox", null="redraw", resamples=99)
+    assert (monte_carlo.settings["form"], monte_carlo.floor) == ("score", 0.01)
+    assert monte_carlo.statistic == to.test(preds, "cox", form="score").statistic
     assert to.test(preds, "cox").settings["form"] == "likelihood-ratio"
-    told = to.test(preds, "cox", null="redraw", form="likelihood-ratio", resamples=99)
+    likelihood_ratio = to.test(preds, "cox", null="redraw", form="likelihood-ratio", resamples=99)
     # The same p-value within Monte-Carlo error, as 60 rows around ½ are enough for χ²: 4 standard errors of 99 draws.
-    assert abs(told.pvalue - to.test(preds, "cox").pvalue) < 4 * np.sqrt(0.25 / 99) + 0.02
+    assert abs(likelihood_ratio.pvalue - to.test(preds, "cox").pvalue) < 4 * np.sqrt(0.25 / 99) + 0.02
 
 
 def test_few_and_sure_predictions_bring_a_doubt_and_many_do_not():
     rng = np.random.default_rng(7)
     logit = -8 + 5 * rng.standard_normal(100)
     sharp = 1 / (1 + np.exp(-logit))
-    few = to.test(to.Predictions((rng.random(100) < sharp).astype(int), sharp), "cox")
-    assert "TN212" in {note.code for note in few.notes}
+    small = to.test(to.Predictions((rng.random(100) < sharp).astype(int), sharp), "cox")
+    assert "TN212" in {note.code for note in small.notes}
     even = rng.uniform(0.1, 0.9, 400)
     many = to.test(to.Predictions((rng.random(400) < even).astype(int), even), "cox")
     assert "TN212" not in {note.code for note in many.notes}
@@ -169,11 +174,11 @@ def test_probabilities_of_zero_and_one_are_refused_or_counted():
     preds = to.Predictions([0, 1, 1, 0, 1], [0.0, 1.0, 0.7, 0.6, 0.2])
     with pytest.raises(to.InputError, match=r"TO205.*2 of 5 rows"):
         to.test(preds, "cox")
-    found = to.test(preds, "cox", floor=0.01)
-    assert [note.text for note in found.notes if note.code == "TN106"] == [
+    verdict = to.test(preds, "cox", floor=0.01)
+    assert [note.text for note in verdict.notes if note.code == "TN106"] == [
         "The floor 0.01 stood in for the probabilities of 2 of 5 rows."
     ]
-    assert found.settings["floor"] == 0.01
+    assert verdict.settings["floor"] == 0.01
 
 
 def test_a_tally_gives_nearly_the_statistic_of_the_rows():

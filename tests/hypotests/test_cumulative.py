@@ -29,11 +29,11 @@ def test_the_reference_values_of_500_rows():
         (KS(start="below"), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"),
         (ECCE(), "c.ecce_r", "c.ecce_r_pvalue"),
     ):
-        found = test.on(view)
-        assert found.effect == pytest.approx(known[effect]["value"], rel=1e-12)
-        assert found.effect / found.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
-        assert found.pvalue == pytest.approx(known[p]["value"], rel=1e-10)
-        assert found.doubts == ()
+        result = test.on(view)
+        assert result.effect == pytest.approx(known[effect]["value"], rel=1e-12)
+        assert result.effect / result.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
+        assert result.pvalue == pytest.approx(known[p]["value"], rel=1e-10)
+        assert result.doubts == ()
 
 
 def test_a_tiny_p_keeps_its_digits():
@@ -41,9 +41,9 @@ def test_a_tiny_p_keeps_its_digits():
     # 8 steps of 2^−52 there; the true value is 1.803e-15.
     known, view = reference.estimators(), confidence()
     for test, p, times in ((KS(start="below"), "b_conf.ecce_mad_pvalue", 4), (ECCE(), "b_conf.ecce_r_pvalue", 8)):
-        found = test.on(view)
-        assert found.pvalue == pytest.approx(times * math.erfc(found.statistic / math.sqrt(2)) / 2, rel=1e-10)
-        assert abs(found.pvalue - known[p]["value"]) < 4 * 2**-52
+        result = test.on(view)
+        assert result.pvalue == pytest.approx(times * math.erfc(result.statistic / math.sqrt(2)) / 2, rel=1e-10)
+        assert abs(result.pvalue - known[p]["value"]) < 4 * 2**-52
     assert 0 < KS().on(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
 
 
@@ -52,7 +52,7 @@ def test_the_two_series_of_a_law_meet(beyond):
     # at x = 1 one is summed over the tail and one over the distribution function; slope about −1, so 1e-9 apart
     assert beyond(1 - 1e-9) == pytest.approx(beyond(1 + 1e-9), abs=5e-9)
     x = np.linspace(0, 6, 400)
-    assert (np.diff([beyond(each) for each in x]) <= 0).all()
+    assert (np.diff([beyond(value) for value in x]) <= 0).all()
     assert beyond(0.0) == 1
 
 
@@ -63,8 +63,12 @@ def test_the_laws_against_walks():
     top, low = steps.max(axis=1).clip(0), -steps.min(axis=1).clip(None, 0)
     end = steps[:, -1]
     both = np.maximum(np.maximum(top, low), np.maximum(end + low, top - end))
-    laws = ((beyond_maximum, np.maximum(top, low), 0.018), (beyond_both, both, 0.018), (beyond_range, top + low, 0.037))
-    for beyond, value, moved in laws:
+    cases = (
+        (beyond_maximum, np.maximum(top, low), 0.018),
+        (beyond_both, both, 0.018),
+        (beyond_range, top + low, 0.037),
+    )
+    for beyond, value, moved in cases:
         for x in (1.0, 1.5, 2.0, 2.5):
             assert abs((value > x).mean() - beyond(x)) < 0.7 * moved + 3.3 * np.sqrt(0.25 / 20_000)
 
@@ -87,18 +91,18 @@ def test_equal_scores_are_one_step_and_said_to_make_p_too_large(name):
     p = rng.integers(1, 10, 200) / 10
     y = (rng.random(200) < p).astype(int)
     order = np.lexsort((-y, p))
-    found = to.test(to.Predictions(y, p), name)
-    assert to.test(to.Predictions(y[order], p[order]), name).statistic == pytest.approx(found.statistic, rel=1e-12)
-    assert "TN212" in codes(found)
-    assert "one score" in next(note.text for note in found.notes if note.code == "TN212")
-    assert to.test(to.Predictions(y, p), name, null="redraw").pvalue <= found.pvalue
+    verdict = to.test(to.Predictions(y, p), name)
+    assert to.test(to.Predictions(y[order], p[order]), name).statistic == pytest.approx(verdict.statistic, rel=1e-12)
+    assert "TN212" in codes(verdict)
+    assert "one score" in next(note.text for note in verdict.notes if note.code == "TN212")
+    assert to.test(to.Predictions(y, p), name, null="redraw").pvalue <= verdict.pvalue
 
 
 @pytest.mark.parametrize("name", ["ks", "ecce"])
 def test_few_expected_outcomes_are_said(name):
     p = np.linspace(0.001, 0.002, 500)  # variance .75
-    found = to.test(to.Predictions(np.arange(500) == 250, p), name)
-    assert "rows' worth" in next(note.text for note in found.notes if note.code == "TN212")
+    verdict = to.test(to.Predictions(np.arange(500) == 250, p), name)
+    assert "rows' worth" in next(note.text for note in verdict.notes if note.code == "TN212")
     assert "TN212" not in codes(to.test(to.Predictions(np.arange(500) == 250, p), name, null="redraw"))
 
 
@@ -175,10 +179,10 @@ def test_ks_is_the_same_for_the_complement(null):
     rng = np.random.default_rng(5)
     p = rng.integers(1, 20, 300) / 20
     y = (rng.random(300) < np.where(p < 0.4, p + 0.2, p - 0.05)).astype(int)
-    one, other = (to.test(to.Predictions(*each), "ks", null=null) for each in ((y, p), (1 - y, 1 - p)))
+    one, other = (to.test(to.Predictions(*pair), "ks", null=null) for pair in ((y, p), (1 - y, 1 - p)))
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
     assert one.pvalue == pytest.approx(other.pvalue, abs=1e-9 if null == "asymptotic" else 5 * 0.016)
-    below = [to.test(to.Predictions(*each), "ks", start="below").statistic for each in ((y, p), (1 - y, 1 - p))]
+    below = [to.test(to.Predictions(*pair), "ks", start="below").statistic for pair in ((y, p), (1 - y, 1 - p))]
     assert below[0] != pytest.approx(below[1], rel=1e-3)
 
 

@@ -22,13 +22,13 @@ def calibrated(rng, n):
 def test_the_reference_value_of_500_rows():
     # golden c.sun_*: T agrees with the authors' code, the exact variance was worked out apart
     known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
-    found = DebiasedL2Test(partition=Uniform(15)).on(View(rows["p"], rows["y"]))
-    assert found.parts["error"]["squared"] == pytest.approx(known["c.sun_T_mn.m15"]["value"], rel=1e-12)
-    assert found.statistic == pytest.approx(known["c.sun_null_z.m15"]["value"], rel=1e-12)
-    assert found.pvalue == pytest.approx(known["c.sun_null_z.m15"]["p_normal"], rel=1e-10)
-    variance = (found.parts["error"]["squared"] / found.statistic) ** 2
+    result = DebiasedL2Test(partition=Uniform(15)).on(View(rows["p"], rows["y"]))
+    assert result.parts["error"]["squared"] == pytest.approx(known["c.sun_T_mn.m15"]["value"], rel=1e-12)
+    assert result.statistic == pytest.approx(known["c.sun_null_z.m15"]["value"], rel=1e-12)
+    assert result.pvalue == pytest.approx(known["c.sun_null_z.m15"]["p_normal"], rel=1e-10)
+    variance = (result.parts["error"]["squared"] / result.statistic) ** 2
     assert variance == pytest.approx(known["c.sun_null_var_exact.m15"]["value"], rel=1e-12)
-    assert found.effect == pytest.approx(math.sqrt(known["c.sun_T_mn.m15"]["value"]))
+    assert result.effect == pytest.approx(math.sqrt(known["c.sun_T_mn.m15"]["value"]))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -42,9 +42,9 @@ def test_mean_0_and_the_variance_by_all_outcomes(weighted):
         chance = np.prod(np.where(y, p, 1 - p))
         theta = DebiasedL2(Uniform(3)).signed(View(p, y, w))
         mean, square = mean + chance * theta, square + chance * theta**2
-    found = DebiasedL2Test(partition=Uniform(3)).on(View(p, np.arange(9) % 2, w))
+    result = DebiasedL2Test(partition=Uniform(3)).on(View(p, np.arange(9) % 2, w))
     assert mean == pytest.approx(0, abs=1e-14)
-    assert (found.parts["error"]["squared"] / found.statistic) ** 2 == pytest.approx(square, rel=1e-10)
+    assert (result.parts["error"]["squared"] / result.statistic) ** 2 == pytest.approx(square, rel=1e-10)
 
 
 def test_cells_of_equal_rows_are_the_rows():
@@ -61,9 +61,9 @@ def test_the_normal_law_says_how_far_it_is_off():
     rng, rejected = np.random.default_rng(1), 0
     for _ in range(1000):
         y, p = calibrated(rng, 200)
-        found = DebiasedL2Test(partition=Uniform(10)).on(View(p, y))
-        rejected += found.pvalue <= 0.05
-        assert "6." in found.doubts[0]
+        result = DebiasedL2Test(partition=Uniform(10)).on(View(p, y))
+        rejected += result.pvalue <= 0.05
+        assert "6." in result.doubts[0]
     assert 29 < rejected < 109
     y, p = calibrated(rng, 20_000)
     assert DebiasedL2Test(partition=Uniform(200)).on(View(p, y)).doubts == ()
@@ -80,10 +80,10 @@ def test_redraws_keep_the_level():
 
 def test_only_an_error_above_0_speaks_against_the_model():
     # outcomes that alternate are closer to .5 than chance lets them be
-    found = to.test(to.Predictions(np.arange(100) % 2, np.full(100, 0.5)), "debiased_l2", null="redraw", resamples=99)
-    assert found.statistic < 0
-    assert found.effect < 0
-    assert found.pvalue == 1
+    verdict = to.test(to.Predictions(np.arange(100) % 2, np.full(100, 0.5)), "debiased_l2", null="redraw", resamples=99)
+    assert verdict.statistic < 0
+    assert verdict.effect < 0
+    assert verdict.pvalue == 1
 
 
 def test_settings_are_those_of_the_estimator_and_read_back():
@@ -91,17 +91,17 @@ def test_settings_are_those_of_the_estimator_and_read_back():
     preds = to.Predictions(y, p)
     assert to.test(preds, "debiased_l2").settings["partition"] == "equal-mass auto"
     assert to.test(preds, "debiased_l2").settings["bins"] == 10  # ⌈300^.4⌉
-    found = to.test(preds, "debiased_l2", bins=7, partition="uniform")
-    assert (found.settings["partition"], found.settings["occupied_bins"]) == ("uniform 7", 7)
-    assert found.effect == pytest.approx(DebiasedL2(Uniform(7)).parts(View(p, y))["signed_root"], rel=1e-9)
+    verdict = to.test(preds, "debiased_l2", bins=7, partition="uniform")
+    assert (verdict.settings["partition"], verdict.settings["occupied_bins"]) == ("uniform 7", 7)
+    assert verdict.effect == pytest.approx(DebiasedL2(Uniform(7)).parts(View(p, y))["signed_root"], rel=1e-9)
     with pytest.raises(to.InputError, match="TO203"):
         DebiasedL2Test(partition=Sweep())
 
 
 def test_bins_of_one_row_tell_nothing():
-    found = to.test(to.Predictions([0, 1], [0.2, 0.7]), "debiased_l2", bins=2, partition="uniform")
-    assert math.isnan(found.pvalue)
-    assert "TN224" in [note.code for note in found.notes]
+    verdict = to.test(to.Predictions([0, 1], [0.2, 0.7]), "debiased_l2", bins=2, partition="uniform")
+    assert math.isnan(verdict.pvalue)
+    assert "TN224" in [note.code for note in verdict.notes]
     assert math.isnan(
         to.test(to.Predictions([0, 1], [0.2, 0.7]), "debiased_l2", bins=2, partition="uniform", null="redraw").pvalue
     )

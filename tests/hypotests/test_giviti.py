@@ -34,20 +34,20 @@ def curved(n=300, seed=0):
 @pytest.mark.parametrize("name", ["hockey_x", "hockey_rand", "g2_300", "foreclosure"])
 def test_statistic_degree_and_curve_are_those_of_givitir(name):
     golden = reference.golden("anchors/golden.json")
-    found, r = GiViTI().on(anchors(name)), golden["r_packages"]["giviti"][name]
+    result, r = GiViTI().on(anchors(name)), golden["r_packages"]["giviti"][name]
     ours = golden["numpy_independent"]["giviti"][name]
-    curve = found.parts["curve"]
+    curve = result.parts["curve"]
     assert curve["degree"] == r["m"]
-    assert found.statistic == pytest.approx(r["stat"], rel=1e-11)
+    assert result.statistic == pytest.approx(r["stat"], rel=1e-11)
     assert [curve[f"b{j}"] for j in range(r["m"] + 1)] == pytest.approx(ours["coef"], abs=1e-10)
-    assert found.pvalue == pytest.approx(r["p"], rel=1e-9, abs=1e-16)
+    assert result.pvalue == pytest.approx(r["p"], rel=1e-9, abs=1e-16)
 
 
 def test_the_test_of_a_model_on_its_own_rows_is_that_of_givitir():
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"]["hockey_x_internal"]
-    found = GiViTI(fitted=True).on(anchors("hockey_x"))
-    assert (found.statistic, found.pvalue) == pytest.approx((r["stat"], r["p"]), rel=1e-10)
-    assert [found.parts["curve"][f"b{j}"] for j in range(3)] == pytest.approx(r["coef"], abs=1e-10)
+    result = GiViTI(fitted=True).on(anchors("hockey_x"))
+    assert (result.statistic, result.pvalue) == pytest.approx((r["stat"], r["p"]), rel=1e-10)
+    assert [result.parts["curve"][f"b{j}"] for j in range(3)] == pytest.approx(r["coef"], abs=1e-10)
 
 
 def test_the_law_after_selection_is_that_of_givitir():
@@ -97,23 +97,23 @@ def test_with_one_degree_it_is_the_test_of_cox():
     assert giviti.effect == pytest.approx(cox.effect, rel=1e-9)
 
 
-@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("in_sample", [False, True])
 @pytest.mark.parametrize("form", ["likelihood-ratio", "score"])
-def test_draws_select_their_degree_anew_and_are_judged_as_the_data_are(form, fitted):
-    test, rng = GiViTI(form=form, fitted=fitted), np.random.default_rng(1)
+def test_draws_select_their_degree_anew_and_are_judged_as_the_data_are(form, in_sample):
+    test, rng = GiViTI(form=form, fitted=in_sample), np.random.default_rng(1)
     view = curved(120)
     draws = (rng.random((40, 120)) < view.p).astype(float)
     draws[::2] = rng.random((20, 120)) < 1 - 4 * (view.p - 0.5) ** 2
     many = test.cells(view).statistic(np.ones(120), view.p, draws)
-    found = [test.on(view.with_y(one)) for one in draws]
-    assert many == pytest.approx([-np.log(one.pvalue) for one in found], rel=1e-7, abs=1e-9)
-    assert len({one.parts["curve"]["degree"] for one in found}) > 1
+    results = [test.on(view.with_y(one)) for one in draws]
+    assert many == pytest.approx([-np.log(one.pvalue) for one in results], rel=1e-7, abs=1e-9)
+    assert len({one.parts["curve"]["degree"] for one in results}) > 1
 
 
 def test_a_bend_that_no_line_sees_is_found():
-    found = GiViTI().on(curved())
-    assert found.parts["curve"]["degree"] >= 2
-    assert found.pvalue < 1e-4
+    result = GiViTI().on(curved())
+    assert result.parts["curve"]["degree"] >= 2
+    assert result.pvalue < 1e-4
 
 
 @pytest.mark.parametrize("form", ["likelihood-ratio", "score"])
@@ -123,13 +123,13 @@ def test_size_with_unequal_weights(form):
     n = 400
     p, w = rng.uniform(0.1, 0.9, n), rng.choice([1.0, 5.0], n)
     read = GiViTI(form=form).cells(View(p=p, y=p, w=w)).statistic
-    found = read(w, w * p, w * (rng.random((1000, n)) < p))
-    assert 27 <= (np.exp(-found) <= 0.05).sum() <= 76
+    minus_log_p = read(w, w * p, w * (rng.random((1000, n)) < p))
+    assert 27 <= (np.exp(-minus_log_p) <= 0.05).sum() <= 76
 
 
 def test_too_few_values_leave_powers_out():
-    found = GiViTI().on(View(p=[0.2, 0.2, 0.5, 0.5, 0.5], y=[0, 1, 1, 0, 1]))
-    assert {note.code for note in found.notes} == {"TN218"}
+    result = GiViTI().on(View(p=[0.2, 0.2, 0.5, 0.5, 0.5], y=[0, 1, 1, 0, 1]))
+    assert {note.code for note in result.notes} == {"TN218"}
     # One value leaves the intercept, with one degree of freedom: by hand in the tests of Cox's regression.
     one = GiViTI().on(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
     assert one.statistic == pytest.approx(2 * (3 * np.log(3) - 4 * np.log(2)), rel=1e-12)
@@ -142,9 +142,9 @@ def test_separation_is_told_and_redraws_take_no_fit():
     preds = to.Predictions([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8])
     codes = {note.code for note in to.test(preds, "giviti").notes}
     assert {"TN217", "TN212"} <= codes
-    redrawn = to.test(preds, "giviti", null="redraw", resamples=99)
-    assert redrawn.settings["form"] == "score"
-    assert 0.01 <= redrawn.pvalue <= 1
+    monte_carlo = to.test(preds, "giviti", null="redraw", resamples=99)
+    assert monte_carlo.settings["form"] == "score"
+    assert 0.01 <= monte_carlo.pvalue <= 1
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,16 @@ def test_settings_that_cannot_be_are_refused(settings):
 def test_the_belt_is_that_of_givitir(name, level):
     # R's own optimizer is loose by 2.5e-7, as a second program found too.
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
-    found = belt(anchors(name), (level,), r["p"])
-    assert found.degree == r["m"]
-    assert found.table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
-    assert found.table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
+    calibration_belt = belt(anchors(name), (level,), r["p"])
+    assert calibration_belt.degree == r["m"]
+    assert calibration_belt.table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
+    assert calibration_belt.table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
 
 
 def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
     view, at = curved(), np.array([0.06, 0.3, 0.9])
-    found = belt(view, (0.9,), at)
-    assert found.degree == 2
+    calibration_belt = belt(view, (0.9,), at)
+    assert calibration_belt.degree == 2
     x = np.log(view.p / (1 - view.p))
     X, drop = np.vander(x, 3, increasing=True), law(2, 1).quantile(0.9) / 2
 
@@ -180,43 +180,43 @@ def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
     def slope(b):
         return X.T @ (1 / (1 + np.exp(-X @ b)) - view.y)
 
-    best = minimize(loss, [0, 1, 0], jac=slope, method="BFGS", options={"gtol": 1e-9})
+    optimum = minimize(loss, [0, 1, 0], jac=slope, method="BFGS", options={"gtol": 1e-9})
     for i, p in enumerate(at):
         a = np.log(p / (1 - p)) ** np.arange(3)
         for side, name in ((1, "low_0.9"), (-1, "high_0.9")):
-            limit = {"type": "ineq", "fun": lambda b: best.fun + drop - loss(b), "jac": lambda b: -slope(b)}
+            limit = {"type": "ineq", "fun": lambda b: optimum.fun + drop - loss(b), "jac": lambda b: -slope(b)}
             end = minimize(
-                lambda b, s=side, a=a: s * (a @ b), best.x, jac=lambda b, s=side, a=a: s * a, method="SLSQP",
+                lambda b, s=side, a=a: s * (a @ b), optimum.x, jac=lambda b, s=side, a=a: s * a, method="SLSQP",
                 constraints=limit, options={"ftol": 1e-12, "maxiter": 500},
             )  # fmt: skip
-            assert found.table[name][i] == pytest.approx(1 / (1 + np.exp(-(a @ end.x))), abs=1e-5)
+            assert calibration_belt.table[name][i] == pytest.approx(1 / (1 + np.exp(-(a @ end.x))), abs=1e-5)
 
 
 def test_the_belt_tells_where_it_leaves_the_diagonal():
-    found = belt(anchors("hockey_rand"))
-    below = [each for each in found.stretches if each.level == 0.95 and each.side == "below"]
+    calibration_belt = belt(anchors("hockey_rand"))
+    below = [segment for segment in calibration_belt.stretches if segment.level == 0.95 and segment.side == "below"]
     assert below
-    p, high = found.table["p"], found.table["high_0.95"]
-    inside = np.any([(each.start <= p) & (p <= each.stop) for each in below], axis=0)
+    p, high = calibration_belt.table["p"], calibration_belt.table["high_0.95"]
+    inside = np.any([(segment.start <= p) & (p <= segment.stop) for segment in below], axis=0)
     assert (inside == (high < p)).all()
     # A belt holds the diagonal wherever the test does not reject: the diagonal lies in the region that it bounds.
     rng, calm = np.random.default_rng(3), 0
     for _ in range(20):
         q = rng.uniform(0.05, 0.95, 100)
-        found = belt(View(p=q, y=rng.random(100) < q), (0.95,), 21)
-        calm += found.pvalue > 0.05
-        assert found.pvalue <= 0.05 or found.stretches == ()
+        calibration_belt = belt(View(p=q, y=rng.random(100) < q), (0.95,), 21)
+        calm += calibration_belt.pvalue > 0.05
+        assert calibration_belt.pvalue <= 0.05 or calibration_belt.stretches == ()
     assert calm > 10
 
 
 def test_a_belt_without_a_finite_curve_reaches_the_end_and_keeps_its_other_side():
     # All 6 came. At the smallest and largest p the lower bound is at infinity: that row alone has probability q, the
     # others 1, so log q = −drop, with drop half the quantile: for level c and χ²₂, q = 1 − c.
-    found = belt(View(p=[0.1, 0.2, 0.3, 0.6, 0.7, 0.8], y=np.ones(6)), (0.8, 0.95), 3)
-    assert found.table["high_0.95"].tolist() == [1.0, 1.0, 1.0]
-    assert found.table["low_0.8"][[0, 2]] == pytest.approx([0.2, 0.2], abs=1e-3)
-    assert found.table["low_0.95"][[0, 2]] == pytest.approx([0.05, 0.05], abs=1e-3)
-    assert "TN217" in {note.code for note in found.notes}
+    calibration_belt = belt(View(p=[0.1, 0.2, 0.3, 0.6, 0.7, 0.8], y=np.ones(6)), (0.8, 0.95), 3)
+    assert calibration_belt.table["high_0.95"].tolist() == [1.0, 1.0, 1.0]
+    assert calibration_belt.table["low_0.8"][[0, 2]] == pytest.approx([0.2, 0.2], abs=1e-3)
+    assert calibration_belt.table["low_0.95"][[0, 2]] == pytest.approx([0.05, 0.05], abs=1e-3)
+    assert "TN217" in {note.code for note in calibration_belt.notes}
 
 
 def test_equal_weights_of_any_size_change_no_belt():

@@ -38,17 +38,17 @@ def test_ten_groups_agree_with_r_generalhoslem(name):
     # golden: R generalhoslem::logitgof; c2 is c rounded to twentieths, full of ties, with zeros and ones
     known = reference.estimators()[f"{name}.hosmer_lemeshow.g10"]["value"]
     preds = binary({"c": "c_binary500", "c2": "c2_binary500_ties"}[name])
-    found, fitted = judged(preds), judged(preds, fitted=True)
-    assert found.statistic == pytest.approx(known["stat"], rel=1e-12)
-    assert found.pvalue == pytest.approx(known["p_df_g"], rel=1e-10)
-    assert fitted.pvalue == pytest.approx(known["p_df_g_minus_2"], rel=1e-10)
-    assert (found.settings["groups"], found.settings["df"], fitted.settings["df"]) == (10, 10, 8)
+    verdict, in_sample = judged(preds), judged(preds, fitted=True)
+    assert verdict.statistic == pytest.approx(known["stat"], rel=1e-12)
+    assert verdict.pvalue == pytest.approx(known["p_df_g"], rel=1e-10)
+    assert in_sample.pvalue == pytest.approx(known["p_df_g_minus_2"], rel=1e-10)
+    assert (verdict.settings["groups"], verdict.settings["df"], in_sample.settings["df"]) == (10, 10, 8)
 
 
 def test_the_exact_form_agrees_with_the_reference():
     known = reference.estimators()["c.hosmer_lemeshow_exactvar.g10"]["value"]
-    found = judged(binary("c_binary500"), form="exact")
-    assert (found.statistic, found.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
+    verdict = judged(binary("c_binary500"), form="exact")
+    assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
 
 
 @pytest.mark.parametrize("baseline", [0, 3])
@@ -56,14 +56,14 @@ def test_vectors_agree_with_the_reference_in_both_forms(baseline):
     # golden: Fagerland's form by R generalhoslem for the first class; the exact form by an independent NumPy program
     golden, preds = reference.estimators(), four_classes()
     known = golden[f"b.multinomial_hl_exactcov.g10.ref{baseline}"]["value"]
-    found = judged(preds, lens="canonical", baseline=baseline)
-    assert (found.statistic, found.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
-    assert (found.settings["form"], found.settings["df"], found.settings["baseline"]) == ("exact", 30, baseline)
+    verdict = judged(preds, lens="canonical", baseline=baseline)
+    assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
+    assert (verdict.settings["form"], verdict.settings["df"], verdict.settings["baseline"]) == ("exact", 30, baseline)
     known = golden[f"b.multinomial_hl.g10.ref{baseline}"]["value"]
     pearson = judged(preds, lens="canonical", form="pearson", baseline=baseline)
     assert (pearson.statistic, pearson.pvalue) == pytest.approx((known["stat"], known["p_df_g_cm1"]), rel=1e-10)
-    fitted = judged(preds, lens="canonical", fitted=True, baseline=baseline)
-    assert (fitted.statistic, fitted.pvalue) == pytest.approx((known["stat"], known["p_df_gm2_cm1"]), rel=1e-10)
+    in_sample = judged(preds, lens="canonical", fitted=True, baseline=baseline)
+    assert (in_sample.statistic, in_sample.pvalue) == pytest.approx((known["stat"], known["p_df_gm2_cm1"]), rel=1e-10)
 
 
 def test_by_hand_with_weights():
@@ -112,27 +112,27 @@ def test_the_effect_is_the_gap_beyond_chance():
     # hundredth of the variance that lies within groups. A calibrated model has a gap of 0.
     rng = np.random.default_rng(3)
     p, u = rng.random(20_000), rng.random(20_000)
-    off = judged(to.Predictions((u < 0.5 + 0.6 * (p - 0.5)).astype(int), p))
+    miscalibrated = judged(to.Predictions((u < 0.5 + 0.6 * (p - 0.5)).astype(int), p))
     right = judged(to.Predictions((u < p).astype(int), p))
     # the standard error of the gap is below √(.25/20,000) = .0035
-    assert off.effect == pytest.approx(0.4 / np.sqrt(12), abs=3 * 0.0035)
+    assert miscalibrated.effect == pytest.approx(0.4 / np.sqrt(12), abs=3 * 0.0035)
     assert right.effect < 3 * 0.0035
-    assert off.parts["group 1"]["observed"] > off.parts["group 1"]["expected"]
+    assert miscalibrated.parts["group 1"]["observed"] > miscalibrated.parts["group 1"]["expected"]
 
 
 def test_a_group_without_chance_adds_nothing_or_everything_but_never_nan():
     # generalhoslem gives 0/0 = NaN where a group says 0 throughout
     p, y = np.repeat([0.0, 0.4], 10), np.repeat([0, 1, 0], [10, 4, 6])
     for form in ("pearson", "exact"):
-        kept = HosmerLemeshow(bins=2, form=form).on(View(p, y))
+        result = HosmerLemeshow(bins=2, form=form).on(View(p, y))
         # (4 − 4)² / 2.4 = 0 for the second group, and the first has no degree of freedom
-        assert (kept.statistic, kept.pvalue) == pytest.approx((0.0, 1.0), abs=1e-12)
-        assert kept.said["df"] == 1
+        assert (result.statistic, result.pvalue) == pytest.approx((0.0, 1.0), abs=1e-12)
+        assert result.said["df"] == 1
         broken = HosmerLemeshow(bins=2, form=form).on(View(p, np.where(np.arange(20) == 0, 1, y)))
         assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
         assert [note.code for note in broken.notes] == ["TN215"]
-    redrawn = judged(to.Predictions([1] + [0] * 19, p), bins=2, null="redraw", resamples=99)
-    assert (redrawn.statistic, redrawn.pvalue) == (np.inf, 0.01)
+    monte_carlo = judged(to.Predictions([1] + [0] * 19, p), bins=2, null="redraw", resamples=99)
+    assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.01)
     certain = judged(to.Predictions([0, 1], [0.0, 1.0]))
     assert (certain.statistic, certain.pvalue) == (0.0, 1.0)
 
@@ -149,13 +149,13 @@ def test_a_probability_above_one_by_rounding_is_one():
 def test_equal_scores_stay_together_and_fewer_groups_are_told():
     y, p = np.arange(60) % 2, np.repeat([0.2, 0.5, 0.5, 0.5, 0.9, 0.9], 10)
     order = np.random.default_rng(4).permutation(60)
-    found, again = judged(to.Predictions(y, p)), judged(to.Predictions(y[order], p[order]))
-    assert found.statistic == pytest.approx(again.statistic, rel=1e-12)
+    verdict, shuffled = judged(to.Predictions(y, p)), judged(to.Predictions(y[order], p[order]))
+    assert verdict.statistic == pytest.approx(shuffled.statistic, rel=1e-12)
     # the cuts are .2, .5 and .9; the lowest quantile is also the first edge, so that .2 and .5 are one group
-    assert found.settings["groups"] == 2
-    assert "TN216" in codes(found)
-    few = judged(to.Predictions([0, 1, 0], [0.1, 0.5, 0.7]))
-    assert few.settings["groups"] == few.settings["df"] == 3
+    assert verdict.settings["groups"] == 2
+    assert "TN216" in codes(verdict)
+    small = judged(to.Predictions([0, 1, 0], [0.1, 0.5, 0.7]))
+    assert small.settings["groups"] == small.settings["df"] == 3
 
 
 def test_a_vector_of_two_outcomes_is_one_score():
@@ -187,9 +187,9 @@ def test_outcomes_without_chance_cost_degrees_of_freedom_and_rare_ones_do_not():
     known = HosmerLemeshow().on(View(P, y)).statistic
     assert known == pytest.approx(HosmerLemeshow(form="exact").on(View(P[:, 1], y[:, 1])).statistic, rel=1e-10)
     rare = P * (1 - 1e-9) + [0, 0, 1e-9]
-    found = HosmerLemeshow().on(View(rare, y))
-    assert found.said["df"] == 20
-    assert found.statistic == pytest.approx(known, rel=1e-5)
+    result = HosmerLemeshow().on(View(rare, y))
+    assert result.said["df"] == 20
+    assert result.statistic == pytest.approx(known, rel=1e-5)
     # rows that know two classes each hang together in pairs: of four classes each group loses two directions
     pairs = np.concatenate([np.pad(P[:, :2], [(0, 0), (0, 2)]), np.pad(P[:, :2], [(0, 0), (2, 0)])])
     assert HosmerLemeshow(bins=1).on(View(pairs, np.eye(4)[drawn(rng, pairs)])).said["df"] == 2
@@ -218,9 +218,9 @@ def test_only_ratios_of_weights_count():
 def test_a_row_of_weight_zero_is_none():
     preds = binary("c_binary500")
     w = (np.arange(500) % 3 > 0).astype(float)
-    kept = w > 0
-    found = judged(to.Predictions(preds.y, preds.p, weight=w))
-    assert found.statistic == pytest.approx(judged(to.Predictions(preds.y[kept], preds.p[kept])).statistic, rel=1e-12)
+    mask = w > 0
+    verdict = judged(to.Predictions(preds.y, preds.p, weight=w))
+    assert verdict.statistic == pytest.approx(judged(to.Predictions(preds.y[mask], preds.p[mask])).statistic, rel=1e-12)
 
 
 def test_weights_keep_the_level():
@@ -236,10 +236,10 @@ def test_small_expectations_are_a_doubt_that_redraws_answer():
     rng = np.random.default_rng(8)
     p = rng.beta(1, 19, 200)
     preds = to.Predictions((rng.random(200) < p).astype(int), p)
-    found, redrawn = judged(preds), judged(preds, null="redraw", resamples=99)
-    assert "TN212" in codes(found)
-    assert "TN212" not in codes(redrawn)
-    assert redrawn.statistic == found.statistic
+    verdict, monte_carlo = judged(preds), judged(preds, null="redraw", resamples=99)
+    assert "TN212" in codes(verdict)
+    assert "TN212" not in codes(monte_carlo)
+    assert monte_carlo.statistic == verdict.statistic
     many = rng.uniform(0.3, 0.7, 400)
     assert "TN212" not in codes(judged(to.Predictions((rng.random(400) < many).astype(int), many)))
 
@@ -250,9 +250,9 @@ def test_redraws_agree_with_chi_square_where_groups_are_large(lens):
     rng = np.random.default_rng(9)
     P = rng.dirichlet([3, 3, 3], 3000)
     preds = to.Predictions(drawn(rng, P), P)
-    law = judged(preds, lens=lens, form="exact")
+    asymptotic = judged(preds, lens=lens, form="exact")
     draws = judged(preds, lens=lens, form="exact", null="redraw")
-    assert draws.pvalue == pytest.approx(law.pvalue, abs=4 * 0.016)
+    assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
 def test_a_tally_gives_nearly_the_same():
@@ -275,9 +275,9 @@ def test_clusters_are_judged_by_flipped_signs():
 
 
 def test_classwise_tells_each_class():
-    found = judged(four_classes(), lens="classwise")
-    assert list(found.parts) == ["class:0", "class:1", "class:2", "class:3"]
-    assert found.pvalue == found.family_pvalue
+    verdict = judged(four_classes(), lens="classwise")
+    assert list(verdict.parts) == ["class:0", "class:1", "class:2", "class:3"]
+    assert verdict.pvalue == verdict.family_pvalue
 
 
 @pytest.mark.parametrize(
@@ -309,11 +309,11 @@ def test_labels_are_redrawn_unless_the_model_was_fitted_on_these_rows():
 
 def test_the_default_keeps_its_level_on_sharp_predictions():
     # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %. Binomial(500, .05) stays within 11..43 with 99.9 %.
-    rng, usual, law = np.random.default_rng(13), 0, 0
+    rng, usual, n_asymptotic = np.random.default_rng(13), 0, 0
     for seed in range(500):
         p = 1 / (1 + np.exp(-4 * rng.standard_normal(30)))
         preds = to.Predictions((rng.random(30) < p).astype(int), p)
         usual += to.test(preds, "hosmer_lemeshow", resamples=99, rng=seed).pvalue <= 0.05
-        law += judged(preds).pvalue <= 0.05
+        n_asymptotic += judged(preds).pvalue <= 0.05
     assert usual <= 43
-    assert law > 43
+    assert n_asymptotic > 43

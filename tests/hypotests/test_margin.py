@@ -24,15 +24,15 @@ def judged(preds, margin, test="consistency", **settings):
 
 def test_a_model_may_be_significantly_off_and_still_within_the_margin():
     # the truth is off by .033 on average: 20,000 rows reject it, and hold it below .06
-    found = to.test(binary(20_000, slope=0.8), margin=0.06, resamples=99)
-    assert found.pvalue == found.floor
-    assert found.decision == "within"
+    verdict = to.test(binary(20_000, slope=0.8), margin=0.06, resamples=99)
+    assert verdict.pvalue == verdict.floor
+    assert verdict.decision == "within"
 
 
 def test_an_insignificant_p_does_not_make_a_model_good_enough():
-    found = judged(binary(60), 0.05)
-    assert found.pvalue > 0.05
-    assert found.decision == "undecided"
+    verdict = judged(binary(60), 0.05)
+    assert verdict.pvalue > 0.05
+    assert verdict.decision == "undecided"
 
 
 def test_a_model_that_is_off_by_more_is_beyond():
@@ -59,10 +59,14 @@ def test_an_interval_that_ends_at_the_margin_lies_within_it():
 )
 def test_the_interval_is_the_one_that_measure_gives(settings):
     preds = binary(400)
-    found = judged(preds, 0.1, **settings).settings
-    asked = {key: value for key, value in settings.items() if key != "statistic"}
-    interval = to.measure(preds, settings.get("statistic", "ece"), **asked).interval
-    assert (found["low"], found["high"], found["level"]) == (interval.low, interval.high, interval.level)
+    settings_used = judged(preds, 0.1, **settings).settings
+    measure_settings = {key: value for key, value in settings.items() if key != "statistic"}
+    interval = to.measure(preds, settings.get("statistic", "ece"), **measure_settings).interval
+    assert (settings_used["low"], settings_used["high"], settings_used["level"]) == (
+        interval.low,
+        interval.high,
+        interval.level,
+    )
 
 
 def test_a_margin_leaves_p_and_statistic_alone():
@@ -74,13 +78,13 @@ def test_a_margin_leaves_p_and_statistic_alone():
 
 
 def test_the_decision_is_said_in_the_line_in_a_note_and_in_the_json():
-    found = judged(binary(3000), 0.1)
-    assert " · within the margin of 0.1 · n=3,000" in str(found)
-    (note,) = [note for note in found.notes if note.code == "TN230"]
+    verdict = judged(binary(3000), 0.1)
+    assert " · within the margin of 0.1 · n=3,000" in str(verdict)
+    (note,) = [note for note in verdict.notes if note.code == "TN230"]
     assert "ends at or below the margin of 0.1" in note.text
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))["settings"]
-    assert (told["margin"], told["decision"]) == (0.1, "within")
-    assert told["low"] <= told["high"] <= 0.1
+    settings_used = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["settings"]
+    assert (settings_used["margin"], settings_used["decision"]) == (0.1, "within")
+    assert settings_used["low"] <= settings_used["high"] <= 0.1
     assert " · undecided at the margin of 0.03 · " in str(judged(binary(60), 0.03))
 
 
@@ -90,14 +94,14 @@ def test_the_decision_is_said_in_the_line_in_a_note_and_in_the_json():
 )
 def test_tests_of_an_error_are_judged_by_its_interval(test, estimator, settings):
     preds = binary(500)
-    found = judged(preds, 0.2, test).settings
+    settings_used = judged(preds, 0.2, test).settings
     interval = to.measure(preds, estimator, **settings).interval
-    assert (found["low"], found["high"]) == (interval.low, interval.high)
+    assert (settings_used["low"], settings_used["high"]) == (interval.low, interval.high)
 
 
 def test_tcal_is_judged_by_its_debiased_error():
-    found = judged(binary(500, slope=0.3), 0.01, "tcal")
-    assert found.decision == "beyond"
+    verdict = judged(binary(500, slope=0.3), 0.01, "tcal")
+    assert verdict.decision == "beyond"
 
 
 def test_under_another_hypothesis_the_distance_to_it_is_judged():
@@ -120,10 +124,10 @@ def test_a_tally_is_judged_as_well():
 
 def test_where_there_is_no_interval_nothing_is_decided():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 200)
-    found = judged(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
-    assert found.decision == "undecided"
-    assert found.settings["low"] is None
-    assert "cannot be told" in found.notes[-1].text
+    verdict = judged(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
+    assert verdict.decision == "undecided"
+    assert verdict.settings["low"] is None
+    assert "cannot be told" in verdict.notes[-1].text
     one_row = judged(to.Predictions([1], [0.9]), 0.5)
     assert one_row.decision == "undecided"
 
@@ -135,7 +139,7 @@ def test_a_margin_is_a_share(margin):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "settings",
     [
         {"test": "spiegelhalter"},  # z is no error
         {"test": "consistency", "statistic": "skce"},  # a squared one
@@ -145,9 +149,9 @@ def test_a_margin_is_a_share(margin):
     ],
     ids=str,
 )
-def test_a_margin_without_an_error_to_compare_is_refused(asked):
+def test_a_margin_without_an_error_to_compare_is_refused(settings):
     with pytest.raises(InputError, match="TO205"):
-        to.test(binary(40), margin=0.1, **asked)
+        to.test(binary(40), margin=0.1, **settings)
 
 
 def test_another_test_is_told_to_use_consistency():

@@ -29,14 +29,14 @@ def votes():
 def test_the_reference_numbers(baseline):
     # scipy's BFGS on δ with a Hessian by differences (golden/recalibration/mcllo.json).
     want, rows = golden("recalibration/mcllo.json")[f"base{baseline}"], reference()
-    found = {
+    results = {
         form: Mcllo(form=form, baseline=baseline).on(View(p=rows.P, y=rows.Y))
         for form in ("likelihood-ratio", "wald", "score")
     }
     for form, key in (("likelihood-ratio", "lrt"), ("wald", "wald"), ("score", "score")):
-        assert found[form].statistic == pytest.approx(want[key], rel=1e-9)
-        assert found[form].pvalue == pytest.approx(want[f"p_{key}"], rel=1e-7)
-    parts = found["wald"].parts
+        assert results[form].statistic == pytest.approx(want[key], rel=1e-9)
+        assert results[form].pvalue == pytest.approx(want[f"p_{key}"], rel=1e-7)
+    parts = results["wald"].parts
     assert parts["joint"]["df"] == 6
     classes = [parts[f"class:{j}"] for j in want["categories"]]
     for key in ("tau", "gamma", "delta"):
@@ -48,9 +48,9 @@ def test_the_reference_numbers(baseline):
     assert parts["shift"]["statistic"] == pytest.approx(tau @ np.linalg.solve(V[:3, :3], tau), rel=1e-7)
     assert parts["scale"]["statistic"] == pytest.approx(gamma @ np.linalg.solve(V[3:, 3:], gamma), rel=1e-7)
     C = np.array([[1, -1, 0], [0, 1, -1]])
-    apart = C @ gamma
+    contrasts = C @ gamma
     equal = parts["equal-scales"]
-    assert equal["statistic"] == pytest.approx(apart @ np.linalg.solve(C @ V[3:, 3:] @ C.T, apart), rel=1e-7)
+    assert equal["statistic"] == pytest.approx(contrasts @ np.linalg.solve(C @ V[3:, 3:] @ C.T, contrasts), rel=1e-7)
     assert equal["pvalue"] == pytest.approx(chi2.sf(equal["statistic"], 2))
     one = np.ix_([0, 3], [0, 3])
     pair = np.array([tau[0], gamma[0]])
@@ -61,13 +61,13 @@ def test_the_score_statistic_by_hand():
     # Vectors (½, ¼, ¼) twice: log odds log 2 and 0 against the last, so class 1 has no slope and class 0 none apart
     # from its shift. Came: class 0 twice. Residuals Σ(y − p) = (1, −½), information 2(diag p − pp') = (½, −¼; −¼, ⅜).
     # Its inverse is (3, 2; 2, 4), so the statistic is 3 − 2 + 1 = 2, with 2 degrees of freedom instead of 4.
-    found = Mcllo(form="score").on(View(p=[[0.5, 0.25, 0.25]] * 2, y=[[1, 0, 0]] * 2))
-    assert found.statistic == pytest.approx(2)
-    assert found.parts["joint"]["df"] == 2
-    assert "TN218" in {note.code for note in found.notes}
+    result = Mcllo(form="score").on(View(p=[[0.5, 0.25, 0.25]] * 2, y=[[1, 0, 0]] * 2))
+    assert result.statistic == pytest.approx(2)
+    assert result.parts["joint"]["df"] == 2
+    assert "TN218" in {note.code for note in result.notes}
     # A class that came only: the likelihood's limit says 1 for it.
-    assert found.parts["joint"]["likelihood_ratio"] == pytest.approx(-2 * np.log(0.25), abs=1e-6)
-    assert np.isnan(found.parts["class:0"]["tau"])
+    assert result.parts["joint"]["likelihood_ratio"] == pytest.approx(-2 * np.log(0.25), abs=1e-6)
+    assert np.isnan(result.parts["class:0"]["tau"])
 
 
 def test_two_classes_are_coxs_regression():
@@ -87,9 +87,9 @@ def test_two_classes_are_coxs_regression():
 def test_its_map_is_the_calibrators():
     view = drawn(500, 4, 1, sureness=1.6)
     m = MclloRule(baseline=1).fit(view.p, view.y, np.ones(500))
-    found = Mcllo(baseline=1).on(view)
-    assert [found.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
-    assert found.effect == pytest.approx(np.abs(m.apply(view.p) - view.p).sum(axis=1).mean() / 2, abs=1e-9)
+    result = Mcllo(baseline=1).on(view)
+    assert [result.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
+    assert result.effect == pytest.approx(np.abs(m.apply(view.p) - view.p).sum(axis=1).mean() / 2, abs=1e-9)
 
 
 def test_intervals_are_of_logs_and_holm_corrects_the_classes():
@@ -107,21 +107,21 @@ def test_the_posterior_of_calibration_is_that_of_bic():
     assert joint["posterior"] == pytest.approx(odds / (1 + odds))
 
 
-@pytest.mark.parametrize("floor", [1e-12, 1e-6, 1e-3])
-def test_the_floor_decides_where_what_came_had_probability_zero(floor):
+@pytest.mark.parametrize("min_prob", [1e-12, 1e-6, 1e-3])
+def test_the_floor_decides_where_what_came_had_probability_zero(min_prob):
     # golden/recalibration/mcllo_zeros.json: 240 rows of 20 votes, five of which held none for what came.
     want = golden("recalibration/mcllo_zeros.json")
-    for baseline, one in enumerate(want[f"clip_{floor:g}"]["by_base"]):
-        found = to.test(votes(), "mcllo", baseline=baseline, floor=floor)
-        assert found.statistic == pytest.approx(one["lrt"], abs=1e-8)
-        said = {note.code: note.text for note in found.notes}
-        assert said["TN235"].startswith("5 outcomes came that had probability 0")
-        assert "117 of 240 rows" in said["TN106"]
-        assert {f"floor:{floor / 10:g}", f"floor:{floor * 10:g}"} <= set(found.parts)
-    if floor == 1e-3:
+    for baseline, one in enumerate(want[f"clip_{min_prob:g}"]["by_base"]):
+        verdict = to.test(votes(), "mcllo", baseline=baseline, floor=min_prob)
+        assert verdict.statistic == pytest.approx(one["lrt"], abs=1e-8)
+        note_texts = {note.code: note.text for note in verdict.notes}
+        assert note_texts["TN235"].startswith("5 outcomes came that had probability 0")
+        assert "117 of 240 rows" in note_texts["TN106"]
+        assert {f"floor:{min_prob / 10:g}", f"floor:{min_prob * 10:g}"} <= set(verdict.parts)
+    if min_prob == 1e-3:
         near = want["clip_0.0001"]["by_base"][2]["lrt"]
-        assert found.parts["floor:0.0001"]["statistic"] == pytest.approx(near, abs=1e-8)
-        assert "floor:0.01" in found.parts
+        assert verdict.parts["floor:0.0001"]["statistic"] == pytest.approx(near, abs=1e-8)
+        assert "floor:0.01" in verdict.parts
 
 
 def test_exact_zeros_need_a_floor():
@@ -165,33 +165,33 @@ def test_draws_are_judged_by_the_statistic_that_is_shown():
 
 def test_redraws_take_the_score_and_nothing_else():
     P, y = said_and_came(80, 3, 2.5, 6)
-    found = to.test(to.Predictions(y, P), "mcllo", null="redraw", resamples=199)
-    assert (found.settings["form"], found.floor, found.pvalue) == ("score", 0.005, 0.005)
-    assert found.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", form="score").statistic)
+    verdict = to.test(to.Predictions(y, P), "mcllo", null="redraw", resamples=199)
+    assert (verdict.settings["form"], verdict.floor, verdict.pvalue) == ("score", 0.005, 0.005)
+    assert verdict.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", form="score").statistic)
     with pytest.raises(to.InputError, match="TO205"):
         Mcllo(null="redraw", form="wald")
 
 
 def test_separated_outcomes_have_a_limit_and_no_parameters():
     P = said_and_came(40, 3, 1.0, 4)[0]
-    found = Mcllo().on(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
-    assert found.statistic == pytest.approx(-2 * np.log(P.max(axis=1)).sum(), abs=1e-3)
-    (text,) = [note.text for note in found.notes if note.code == "TN217"]
+    result = Mcllo().on(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
+    assert result.statistic == pytest.approx(-2 * np.log(P.max(axis=1)).sum(), abs=1e-3)
+    (text,) = [note.text for note in result.notes if note.code == "TN217"]
     assert "to.fit(preds, 'mcllo', penalty=0.5)" in text
     pulled = to.fit(to.Predictions(P.argmax(axis=1), P), "mcllo", penalty=0.5)
     assert np.isfinite(pulled.map.gamma).all()
     assert pulled.map.converged
-    assert any("limit" in doubt for doubt in found.doubts)
-    assert np.isnan([found.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
+    assert any("limit" in doubt for doubt in result.doubts)
+    assert np.isnan([result.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
     assert np.isnan(Mcllo(form="wald").on(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
 
 
 def test_a_class_that_never_came_leaves_the_score_and_the_limit():
     P, y = said_and_came(100, 3, 1.0, 5)
-    kept = y != 2
-    found = Mcllo().on(View(p=P[kept], y=one_hot(y[kept], 3)))
-    assert np.isfinite(found.statistic)
-    assert "TN217" in {note.code for note in found.notes}
+    mask = y != 2
+    result = Mcllo().on(View(p=P[mask], y=one_hot(y[mask], 3)))
+    assert np.isfinite(result.statistic)
+    assert "TN217" in {note.code for note in result.notes}
 
 
 def test_few_sharp_rows_bring_a_doubt_and_many_do_not():

@@ -41,10 +41,10 @@ def test_the_score_in_the_empirical_variance_by_hand():
     # units of l that is g = (−1.5, −1.5) and M = (9/8, 9/8; 9/8, 13/8): M⁻¹g = (−4/3, 0), so g'M⁻¹g = 2, times the
     # inverse of G/(G − 1) = 4/3: 1.5. As Hotelling's T² with d = 2: T² (4 − 2)/(3 · 2) = ½ is F with 2 and 2.
     view = View(p=[0.5, 0.5, 0.75, 0.75], y=[1, 0, 0, 0])
-    found = Mcllo(form="score", variance="empirical").on(view)
-    assert found.statistic == pytest.approx(1.5)
-    assert found.pvalue == pytest.approx(f.sf(0.5, 2, 2))
-    assert found.said["variance"] == "empirical"
+    result = Mcllo(form="score", variance="empirical").on(view)
+    assert result.statistic == pytest.approx(1.5)
+    assert result.pvalue == pytest.approx(f.sf(0.5, 2, 2))
+    assert result.said["variance"] == "empirical"
 
 
 def left_out(rows, baseline, units):
@@ -68,8 +68,8 @@ def left_out(rows, baseline, units):
         shares.append(np.trace(np.linalg.solve(H, B)))
     z, G = np.array(z), len(z)
     lengths = np.einsum("gi,ij,gj->g", z, np.linalg.inv(z.T @ z), z)
-    worth = min(G, sum(shares) ** 2 / np.square(shares).sum(), 8 * 6 / np.square(lengths).sum())
-    return np.concatenate([tau, gamma - 1]), z.T @ z * (G - 1) / G, worth
+    effective_n = min(G, sum(shares) ** 2 / np.square(shares).sum(), 8 * 6 / np.square(lengths).sum())
+    return np.concatenate([tau, gamma - 1]), z.T @ z * (G - 1) / G, effective_n
 
 
 @pytest.mark.parametrize("clustered", [False, True])
@@ -77,33 +77,35 @@ def test_the_covariance_is_that_of_leaving_units_out_of_the_reference_fit(cluste
     # golden/recalibration/mcllo.json has the fit and its covariance; what leaving out does is written out above.
     rows, m = reference(), 3
     units = np.arange(400) // (4 if clustered else 1)
-    off, V, worth = left_out(rows, 3, units)
+    deviation, V, effective_n = left_out(rows, 3, units)
     preds = to.Predictions(rows.Y.argmax(axis=1), rows.P, cluster=units if clustered else None)
     if clustered:
-        found, said = to.test(preds, "mcllo"), ("clusters", 100)
-        assert (found.settings["variance"], found.settings["clusters"]) == said
-        assert "independently of those of other clusters" in found.null
-        assert found.null.endswith("Hotelling's T² of clusters with 6 dimensions")
-        assert "posterior" not in found.parts["joint"]
+        result, expected = to.test(preds, "mcllo"), ("clusters", 100)
+        assert (result.settings["variance"], result.settings["clusters"]) == expected
+        assert "independently of those of other clusters" in result.null
+        assert result.null.endswith("Hotelling's T² of clusters with 6 dimensions")
+        assert "posterior" not in result.parts["joint"]
         # The table of the fit says the same, by the same laws.
-        sure = to.fit(preds, "mcllo").map.certainty
-        assert sure.units == pytest.approx(worth, rel=1e-5)
-        assert np.sqrt(sure.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
+        certainty = to.fit(preds, "mcllo").map.certainty
+        assert certainty.units == pytest.approx(effective_n, rel=1e-5)
+        assert np.sqrt(certainty.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
     else:
-        found = Mcllo(variance="empirical").on(View(p=rows.P, y=rows.Y))
-    T2 = off @ np.linalg.solve(V, off)
-    assert found.statistic == pytest.approx(T2, rel=1e-5)
-    assert found.pvalue == pytest.approx(f.sf(T2 * (worth - 6) / (6 * (worth - 1)), 6, worth - 6), rel=1e-4)
+        result = Mcllo(variance="empirical").on(View(p=rows.P, y=rows.Y))
+    T2 = deviation @ np.linalg.solve(V, deviation)
+    assert result.statistic == pytest.approx(T2, rel=1e-5)
+    assert result.pvalue == pytest.approx(
+        f.sf(T2 * (effective_n - 6) / (6 * (effective_n - 1)), 6, effective_n - 6), rel=1e-4
+    )
     for j in range(m):
-        part, se = found.parts[f"class:{j}"], np.sqrt(V.diagonal())
+        part, se = result.parts[f"class:{j}"], np.sqrt(V.diagonal())
         assert (part["tau_se"], part["gamma_se"]) == pytest.approx((se[j], se[m + j]), rel=1e-5)
-        reach = t.ppf(0.975, worth - 1) * se[m + j]
+        half_width = t.ppf(0.975, effective_n - 1) * se[m + j]
         assert (part["gamma_low"], part["gamma_high"]) == pytest.approx(
-            (1 + off[m + j] - reach, 1 + off[m + j] + reach), rel=1e-5
+            (1 + deviation[m + j] - half_width, 1 + deviation[m + j] + half_width), rel=1e-5
         )
     # The likelihood ratio keeps to Wald's quotient of both variances.
     want = golden("recalibration/mcllo.json")["base3"]
-    assert found.parts["joint"]["likelihood_ratio"] == pytest.approx(want["lrt"] * T2 / want["wald"], rel=1e-5)
+    assert result.parts["joint"]["likelihood_ratio"] == pytest.approx(want["lrt"] * T2 / want["wald"], rel=1e-5)
 
 
 @pytest.mark.parametrize("form", ["wald", "likelihood-ratio", "score"])
@@ -112,9 +114,9 @@ def test_many_rows_tell_the_variance_that_the_model_says(form):
     # the statistics differ relatively by less than four standard deviations, 4 √24 / √worth, here 40 %.
     view = drawn(10_000, 3, 1)
     by_rows, by_model = (Mcllo(form=form, variance=variance).on(view).statistic for variance in ("empirical", "model"))
-    worth = Odds.of(view, -1, 0.0, "mcllo", Units.of_rows(view.w)).scatter.units
-    assert worth > 2000
-    assert by_rows == pytest.approx(by_model, rel=4 * np.sqrt(24 / worth))
+    effective_n = Odds.of(view, -1, 0.0, "mcllo", Units.of_rows(view.w)).scatter.units
+    assert effective_n > 2000
+    assert by_rows == pytest.approx(by_model, rel=4 * np.sqrt(24 / effective_n))
 
 
 def test_clusters_of_one_row_are_the_empirical_variance():
@@ -163,8 +165,8 @@ def test_a_single_cluster_that_tells_nearly_all_leaves_the_score():
     P = rng.dirichlet(np.ones(3), 480)
     view = View(p=P, y=one_hot(labels(P, rng), 3))
     assert Odds.of(view, None, 0.0, "mcllo", Units.of_clusters(view.w, cluster)).scatter.units < 4
-    found = Mcllo().by_clusters(view, cluster)
-    assert (found.said["form"], np.isnan(found.pvalue)) == ("score", False)
+    result = Mcllo().by_clusters(view, cluster)
+    assert (result.said["form"], np.isnan(result.pvalue)) == ("score", False)
     wald = Mcllo(form="wald").by_clusters(view, cluster)
     assert np.isnan(wald.pvalue)
     assert "TN237" in {note.code for note in wald.notes}
@@ -174,8 +176,8 @@ def test_few_clusters_bring_a_doubt_to_the_score_and_many_do_not():
     for count, doubted in ((20, True), (1000, False)):
         y, P, cluster = in_clusters(np.random.default_rng(4), count, 2)
         preds = to.Predictions(y, P, cluster=cluster)
-        found = to.test(preds, "mcllo", form="score")
-        codes = {note.code for note in found.notes}
+        verdict = to.test(preds, "mcllo", form="score")
+        codes = {note.code for note in verdict.notes}
         assert ("TN212" in codes) == doubted
         assert "TN204" in codes
         assert "TN212" not in {note.code for note in to.test(preds, "mcllo").notes}  # it rejects too seldom
@@ -201,28 +203,28 @@ def test_the_law_that_is_printed_is_the_one_that_was_used():
 
 def test_too_few_clusters_tell_no_variance():
     P, y = said_and_came(40, 3, 1.0, 5)
-    found = to.test(to.Predictions(y, P, cluster=np.arange(40) % 4), "mcllo", form="score")
-    assert np.isnan(found.pvalue)
-    assert "TN237" in {note.code for note in found.notes}
+    verdict = to.test(to.Predictions(y, P, cluster=np.arange(40) % 4), "mcllo", form="score")
+    assert np.isnan(verdict.pvalue)
+    assert "TN237" in {note.code for note in verdict.notes}
 
 
 def test_a_cluster_without_weight_is_none():
     y, P, cluster = in_clusters(np.random.default_rng(6), 40, 3)
     w = np.repeat([1.0, 0.0], [190, 10])
-    kept, all_ = (
+    subset, all_ = (
         to.test(to.Predictions(y[rows], P[rows], weight=w[rows], cluster=cluster[rows]), "mcllo")
         for rows in (w > 0, slice(None))
     )
-    assert (kept.statistic, kept.settings["clusters"]) == (pytest.approx(all_.statistic), 38)
-    assert kept.pvalue == pytest.approx(all_.pvalue)
+    assert (subset.statistic, subset.settings["clusters"]) == (pytest.approx(all_.statistic), 38)
+    assert subset.pvalue == pytest.approx(all_.pvalue)
 
 
 def test_clusters_with_redraws_flip_signs_as_before():
     y, P, cluster = in_clusters(np.random.default_rng(7), 50, 3)
     preds = to.Predictions(y, P, cluster=cluster)
-    found = to.test(preds, "mcllo", null="redraw", resamples=99)
-    assert "signs flipped" in found.null
-    assert found.settings["variance"] == "model"
+    verdict = to.test(preds, "mcllo", null="redraw", resamples=99)
+    assert "signs flipped" in verdict.null
+    assert verdict.settings["variance"] == "model"
 
 
 @pytest.mark.parametrize(
@@ -256,9 +258,9 @@ def test_a_variance_of_single_rows_is_refused_where_there_are_none():
 def test_all_baselines_are_the_reference_numbers():
     # golden/recalibration/mcllo.json: a fit for each baseline, and what it says of each row.
     rows, want = reference(), golden("recalibration/mcllo.json")
-    found = Mcllo(baseline=3, baselines=True).on(View(p=rows.P, y=rows.Y))
+    result = Mcllo(baseline=3, baselines=True).on(View(p=rows.P, y=rows.Y))
     for j in range(4):
-        part, one = found.parts[f"baseline:{j}"], want[f"base{j}"]
+        part, one = result.parts[f"baseline:{j}"], want[f"base{j}"]
         assert part["statistic"] == pytest.approx(one["lrt"], rel=1e-9)
         assert part["pvalue"] == pytest.approx(one["p_lrt"], rel=1e-7)
         others = Mcllo(baseline=j).on(View(p=rows.P, y=rows.Y)).parts
@@ -266,8 +268,8 @@ def test_all_baselines_are_the_reference_numbers():
         moved = np.abs(_map(one, j, rows.P) - _map(want["base3"], 3, rows.P))
         assert part["largest_change"] == pytest.approx(moved.max(), abs=1e-7)
         assert part["mean_change"] == pytest.approx(moved.mean(), abs=1e-7)
-    assert found.parts["baseline:3"]["largest_change"] == 0
-    (text,) = [note.text for note in found.notes if note.code == "TN236"]
+    assert result.parts["baseline:3"]["largest_change"] == 0
+    (text,) = [note.text for note in result.notes if note.code == "TN236"]
     assert "between 5.37e-29 and 4.85e-28" in text
     assert "baseline 3" in text
 
@@ -300,8 +302,8 @@ def test_of_two_classes_no_third_is_the_baseline():
 
 
 def test_two_classes_have_one_baseline():
-    found = Mcllo(baselines=True).on(View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1]))
-    assert not any(name.startswith("baseline:") for name in found.parts)
+    result = Mcllo(baselines=True).on(View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1]))
+    assert not any(name.startswith("baseline:") for name in result.parts)
 
 
 def test_the_prior_multiplies_the_odds():
@@ -337,32 +339,32 @@ def test_predictions_fitted_to_these_outcomes_are_refused(k, settings):
 def test_so_are_those_of_two_classes_by_any_such_map_and_with_weights():
     P, y = said_and_came(300, 2, 1.6, 10)
     w = np.random.default_rng(10).choice([1.0, 5.0], 300)
-    for rule in (LloRule(), BiasCorrectedTemperatureRule()):
+    for spec in (LloRule(), BiasCorrectedTemperatureRule()):
         with refused("TO206"):
-            to.test(to.Predictions(y, rule.fit(P, one_hot(y), w).apply(P), weight=w), "mcllo")
+            to.test(to.Predictions(y, spec.fit(P, one_hot(y), w).apply(P), weight=w), "mcllo")
 
 
 def test_other_fits_leave_something_to_test():
     # Equal slopes leave K − 2 directions, another baseline and a penalty move the best map a little.
     P, y = said_and_came(300, 4, 1.6, 11)
     Y, w = one_hot(y, 4), np.ones(300)
-    for rule in (BiasCorrectedTemperatureRule(), MclloRule(baseline=0), MclloRule(baseline=1, penalty=0.5)):
-        assert Mcllo(baseline=1).on(View(p=rule.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
+    for spec in (BiasCorrectedTemperatureRule(), MclloRule(baseline=0), MclloRule(baseline=1, penalty=0.5)):
+        assert Mcllo(baseline=1).on(View(p=spec.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
 
 
 def test_residuals_that_cancel_as_whole_numbers_do_are_an_accident():
     # Ten rows each of .2, .4, .6, .8, of which 3, 3, 5, 9 came: residuals 1, −1, −1, 1 sum to 0, and so do
     # they times the log odds −a, −b, b, a. Every score is 0, of four values and two parameters, and no fit made them.
     p = np.repeat([0.2, 0.4, 0.6, 0.8], 10)
-    y = np.concatenate([np.arange(10) < came for came in (3, 3, 5, 9)]).astype(float)
-    found = Mcllo().on(View(p=p, y=y))
-    assert found.statistic == pytest.approx(0, abs=1e-12)
-    assert found.pvalue == pytest.approx(1)
+    y = np.concatenate([np.arange(10) < n_events for n_events in (3, 3, 5, 9)]).astype(float)
+    result = Mcllo().on(View(p=p, y=y))
+    assert result.statistic == pytest.approx(0, abs=1e-12)
+    assert result.pvalue == pytest.approx(1)
 
 
 def test_saying_exactly_how_often_each_came_is_no_fit_of_this_kind():
     p = np.repeat([1 / 1009, 500 / 1009, 700 / 1009, 900 / 1009], 1009)
-    y = np.concatenate([np.arange(1009) < came for came in (1, 500, 700, 900)]).astype(float)
+    y = np.concatenate([np.arange(1009) < n_events for n_events in (1, 500, 700, 900)]).astype(float)
     assert Mcllo().on(View(p=p, y=y)).pvalue == pytest.approx(1)
 
 
@@ -377,8 +379,8 @@ def test_ordinary_small_data_are_never_refused():
             P = rng.dirichlet(np.ones(k), 24)
         Mcllo(form="score").on(View(p=P, y=one_hot(labels(P, rng), k)))
     # All right: the scores are small, and do not cancel.
-    sure = 1e-5 / np.pi ** np.arange(1, 9)
-    p = np.concatenate([sure, 1 - sure])
+    tiny = 1e-5 / np.pi ** np.arange(1, 9)
+    p = np.concatenate([tiny, 1 - tiny])
     assert Mcllo(form="score").on(View(p=p, y=p > 0.5)).pvalue > 0.9
 
 
@@ -388,10 +390,10 @@ def test_what_rounding_leaves_of_a_fit_is_noted(k):
     Q = to.fit(to.Predictions(y, P), "mcllo").predict_proba(P)
     for rounded in (Q.astype(np.float16), np.round(Q, 3).clip(1e-3)):
         R = rounded / rounded.sum(axis=1, keepdims=True, dtype=np.float64)
-        found = to.test(to.Predictions(y, R), "mcllo")
-        assert found.pvalue > 0.999
-        (text,) = [note.text for note in found.notes if note.code == "TN238"]
-        assert text.startswith(f"The statistic {found.statistic:.2g} is so small")
+        verdict = to.test(to.Predictions(y, R), "mcllo")
+        assert verdict.pvalue > 0.999
+        (text,) = [note.text for note in verdict.notes if note.code == "TN238"]
+        assert text.startswith(f"The statistic {verdict.statistic:.2g} is so small")
     assert "TN238" not in {note.code for note in to.test(to.Predictions(y, P), "mcllo").notes}
 
 
@@ -405,5 +407,5 @@ def test_rates_of_bins_and_steps_on_their_own_rows_are_noted_and_chance_is_not()
     rng = np.random.default_rng(13)
     for repetition in range(500):
         p = rng.integers(1, 10, 20) / 10 if repetition % 2 else np.repeat(rng.random(6), 4)
-        found = Mcllo(form="score").on(View(p=p, y=rng.random(len(p)) < p))
-        assert "TN238" not in {note.code for note in found.notes}
+        result = Mcllo(form="score").on(View(p=p, y=rng.random(len(p)) < p))
+        assert "TN238" not in {note.code for note in result.notes}

@@ -15,11 +15,13 @@ def test_the_error_by_hand():
     # Group a says .2, .8 and gets 1, 0: residuals +.8, -.8 over 2 rows reach .4; sigma = sqrt(.32)/2 = .2828, ratio 1.4142.
     # Group b says .5 twice and gets 1 and 0: one step of 0. The whole reaches .2; sigma = sqrt(.82)/4 = .2264, ratio .8835.
     preds = Predictions([1, 0, 1, 0], [0.2, 0.8, 0.5, 0.5], group=list("aabb"))
-    found = by_group(preds, resamples=99).multicalibration
-    assert found.worst == "group=a"
-    assert found.groups == pytest.approx({"all rows": 0.2 * 4 / 0.82**0.5, "group=a": 2**0.5, "group=b": 0.0})
-    assert found.sigma == pytest.approx(2**0.5)
-    assert float(found) == pytest.approx(2**0.5 * 0.82**0.5 / 4)
+    multicalibration = by_group(preds, resamples=99).multicalibration
+    assert multicalibration.worst == "group=a"
+    assert multicalibration.groups == pytest.approx(
+        {"all rows": 0.2 * 4 / 0.82**0.5, "group=a": 2**0.5, "group=b": 0.0}
+    )
+    assert multicalibration.sigma == pytest.approx(2**0.5)
+    assert float(multicalibration) == pytest.approx(2**0.5 * 0.82**0.5 / 4)
 
 
 def test_the_error_is_that_of_the_authors_program():
@@ -30,29 +32,29 @@ def test_the_error_is_that_of_the_authors_program():
     y = (rng.random(500) < p**1.3).astype(int)
     weight = rng.integers(1, 4, 500).astype(float)
     preds = Predictions(y, p, group={"a": a, "b": b}, weight=weight)
-    found = by_group(preds, crossings=2, interval=None, resamples=49).multicalibration
-    assert found.value == pytest.approx(0.0698756, rel=1e-6)
-    assert found.sigma == pytest.approx(3.5336034, rel=1e-6)
+    multicalibration = by_group(preds, crossings=2, interval=None, resamples=49).multicalibration
+    assert multicalibration.value == pytest.approx(0.0698756, rel=1e-6)
+    assert multicalibration.sigma == pytest.approx(3.5336034, rel=1e-6)
     theirs = [
         0.95264745, 0.9765626, 1.0131807, 1.3694601, 1.7611754, 2.1163657, 2.3815575, 2.4027412, 2.7636, 2.9666336,
         3.0722144, 3.5336034,
     ]  # fmt: skip
-    assert sorted(found.groups.values()) == pytest.approx(theirs, rel=1e-6)
+    assert sorted(multicalibration.groups.values()) == pytest.approx(theirs, rel=1e-6)
 
 
 def test_each_group_is_measured_as_the_test_of_its_own_rows_does():
     rng = np.random.default_rng(0)
     p, group, weight = rng.random(300), rng.integers(0, 3, 300), rng.integers(1, 4, 300)
     y = (rng.random(300) < p**1.5).astype(int)
-    found = by_group(Predictions(y, p, group=group, weight=weight), resamples=99).multicalibration
+    multicalibration = by_group(Predictions(y, p, group=group, weight=weight), resamples=99).multicalibration
     for g in range(3):
-        mine = group == g
-        alone = ECCE().on(View(p=p[mine], y=y[mine], w=weight[mine].astype(float))).statistic
-        assert found.groups[f"group={g}"] == pytest.approx(alone)
-    whole = ECCE().on(View(p=p, y=y, w=weight.astype(float)))
-    assert found.groups["all rows"] == pytest.approx(whole.statistic)
-    assert found.value >= whole.effect  # the whole is one of the groups
-    assert found.sigma == pytest.approx(max(found.groups.values()))
+        mask = group == g
+        alone = ECCE().on(View(p=p[mask], y=y[mask], w=weight[mask].astype(float))).statistic
+        assert multicalibration.groups[f"group={g}"] == pytest.approx(alone)
+    overall = ECCE().on(View(p=p, y=y, w=weight.astype(float)))
+    assert multicalibration.groups["all rows"] == pytest.approx(overall.statistic)
+    assert multicalibration.value >= overall.effect  # the whole is one of the groups
+    assert multicalibration.sigma == pytest.approx(max(multicalibration.groups.values()))
 
 
 def test_p_is_that_of_the_maximum_and_no_smaller_than_the_worst_groups_own():
@@ -62,22 +64,22 @@ def test_p_is_that_of_the_maximum_and_no_smaller_than_the_worst_groups_own():
         rng = np.random.default_rng(seed)
         p, group = rng.random(400), rng.integers(0, 20, 400)
         y = (rng.random(400) < p).astype(int)
-        found = by_group(Predictions(y, p, group=group), interval=None, resamples=99).multicalibration
-        small += found.pvalue <= 0.05
-        mine = found.sigma
-        own += ECCE().beyond(mine) <= 0.05
+        multicalibration = by_group(Predictions(y, p, group=group), interval=None, resamples=99).multicalibration
+        small += multicalibration.pvalue <= 0.05
+        sigma = multicalibration.sigma
+        own += ECCE().beyond(sigma) <= 0.05
     assert own > 20  # uncorrected
     assert small <= 9  # Binomial(60, .05) is above 9 once in a thousand
 
 
 def test_outcomes_against_certain_predictions_are_infinitely_surprising():
     preds = Predictions([0, 1, 1, 1], [0.0, 1.0, 1.0, 0.0], group=list("aabb"))
-    found = by_group(preds, resamples=99)
-    assert found.multicalibration.sigma == np.inf
-    assert found.multicalibration.pvalue == 0.01
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["multicalibration"]["value"] is None
-    assert "TN223" in {note["code"] for note in told["notes"]}
+    groups = by_group(preds, resamples=99)
+    assert groups.multicalibration.sigma == np.inf
+    assert groups.multicalibration.pvalue == 0.01
+    document = json.loads(json.dumps(groups.to_dict(), allow_nan=False))
+    assert document["multicalibration"]["value"] is None
+    assert "TN223" in {note["code"] for note in document["notes"]}
 
 
 def test_a_vector_per_row_has_none():

@@ -65,8 +65,8 @@ def test_level_and_slope_of_single_rows_are_the_score_statistic_of_coxs_regressi
 def test_squares_are_sums_over_pairs_of_different_rows_in_nodes_of_equal_mass():
     view = binary_view(64, weighted=False)
     order, r, v = np.argsort(view.p), view.y - view.p, view.p * (1 - view.p)
-    found = Omnibus().cells(view).value()[3:]
-    for m, value in zip(SCALES, found, strict=True):
+    squares = Omnibus().cells(view).value()[3:]
+    for m, value in zip(SCALES, squares, strict=True):
         expected = 0.0
         for node in np.split(order, m):
             expected += sum(r[i] * r[j] for i in node for j in node if i != j) / v[node].sum()
@@ -123,7 +123,7 @@ def test_leaves_do_not_depend_on_the_order_of_rows_and_hold_equal_vectors_togeth
     order = rng.permutation(200)
     place = nested_cells(x, 6)
     assert (nested_cells(x[order], 6) == place[order]).all()
-    assert all(len(np.unique(place[(x == each).all(axis=1)])) == 1 for each in np.unique(x, axis=0))
+    assert all(len(np.unique(place[(x == vector).all(axis=1)])) == 1 for vector in np.unique(x, axis=0))
     two = np.concatenate([0.2 + 0.01 * rng.random(30), 0.8 + 0.01 * rng.random(90)])  # the median cuts the larger
     assert (nested_cells(two[:, None], 1) == (two > 0.5)).all()
 
@@ -154,10 +154,10 @@ def test_the_combination_is_the_weighted_harmonic_mean_without_what_is_not_defin
 
 def test_surprise_is_the_rank_below_the_upper_tenth_and_keeps_the_order_above():
     values = np.random.default_rng(1).standard_exponential(1000)
-    found = surprise(values)
-    assert (np.argsort(found, kind="stable") == np.argsort(values, kind="stable")).all()
-    assert np.exp(-np.sort(found)[500]) == pytest.approx(0.5)
-    assert found.max() == pytest.approx(values.max(), rel=0.35)  # of an exponential law it is the value itself
+    surprises = surprise(values)
+    assert (np.argsort(surprises, kind="stable") == np.argsort(values, kind="stable")).all()
+    assert np.exp(-np.sort(surprises)[500]) == pytest.approx(0.5)
+    assert surprises.max() == pytest.approx(values.max(), rel=0.35)  # of an exponential law it is the value itself
 
 
 # Level and power
@@ -177,24 +177,24 @@ def test_calibrated_vectors_are_rejected_as_often_as_the_level_says():
 def test_an_underconfident_model_of_150_rows_is_seen_where_its_ece_could_be_chance():
     # Spiegelhalter's z rejects 77 to 83 % here, the ECE 12 to 15 %.
     sets = [two_classes(seed, temperature=0.6) for seed in range(60)]
-    omnibus = sum(to.test(each, "omnibus", resamples=99).pvalue <= 0.05 for each in sets)
-    ece = sum(to.test(each, "consistency", resamples=99).pvalue <= 0.05 for each in sets)
+    omnibus = sum(to.test(preds, "omnibus", resamples=99).pvalue <= 0.05 for preds in sets)
+    ece = sum(to.test(preds, "consistency", resamples=99).pvalue <= 0.05 for preds in sets)
     assert omnibus >= binom.ppf(0.001, 60, 0.55) > binom.ppf(0.999, 60, 0.15) >= ece
 
 
 def test_the_whole_vector_shows_what_underconfidence_hides_from_its_error():
     # Outcomes vary less than the probabilities say: total variation over small leaves has p near 1.
     sets = [several_classes(seed, n=400, k=10, temperature=0.55) for seed in range(5)]
-    assert all(to.test(each, "omnibus", lens="canonical", resamples=99).pvalue == 0.01 for each in sets)
-    assert np.median([to.test(each, "consistency", lens="canonical", resamples=99).pvalue for each in sets]) > 0.5
+    assert all(to.test(preds, "omnibus", lens="canonical", resamples=99).pvalue == 0.01 for preds in sets)
+    assert np.median([to.test(preds, "consistency", lens="canonical", resamples=99).pvalue for preds in sets]) > 0.5
 
 
 def test_votes_are_judged_whole_and_not_by_one_drawn_vote():
     sets = [two_classes(seed, n=200, temperature=0.7, votes=5) for seed in range(30)]
-    first = [to.test(each, "omnibus", resamples=199, rng=1).pvalue for each in sets]
-    again = [to.test(each, "omnibus", resamples=199, rng=2).pvalue for each in sets]
+    first = [to.test(preds, "omnibus", resamples=199, rng=1).pvalue for preds in sets]
+    second = [to.test(preds, "omnibus", resamples=199, rng=2).pvalue for preds in sets]
     assert np.mean(np.array(first) <= 0.05) >= 0.7
-    assert np.abs(np.array(first) - again).max() < 0.15  # 199 draws, not one vote or another
+    assert np.abs(np.array(first) - second).max() < 0.15  # 199 draws, not one vote or another
 
 
 # What must not matter, and what is at the edge
@@ -211,8 +211,8 @@ def test_scaled_weights_give_the_same_p():
 
 @pytest.mark.parametrize("p", [[0.5] * 20, [0.0, 1.0] * 10, [0.3] * 10 + [0.7] * 10, [0.3]])
 def test_few_different_predictions_have_an_answer(p):
-    found = to.test(to.Predictions(np.arange(len(p)) % 2, p), "omnibus", resamples=99)
-    assert 0.01 <= found.pvalue <= 1
+    verdict = to.test(to.Predictions(np.arange(len(p)) % 2, p), "omnibus", resamples=99)
+    assert 0.01 <= verdict.pvalue <= 1
 
 
 def test_an_outcome_that_was_called_impossible_is_at_the_floor():
@@ -223,8 +223,8 @@ def test_an_outcome_that_was_called_impossible_is_at_the_floor():
 def test_more_draws_are_made_where_the_p_value_is_near_a_usual_level():
     counts = {}
     for seed in range(40):
-        found = to.test(two_classes(seed), "omnibus")
-        counts[found.settings["resamples"]] = found.pvalue
+        verdict = to.test(two_classes(seed), "omnibus")
+        counts[verdict.settings["resamples"]] = verdict.pvalue
     assert set(counts) == {999, 4999}
     assert to.test(two_classes(0), "omnibus", resamples=99).settings["resamples"] == 99
 
@@ -236,10 +236,10 @@ def test_a_family_of_lenses_weighs_its_claims_and_a_single_one_stays_as_it_is():
     assert family.parts["confidence"]["pvalue"] == alone.pvalue
     assert family.pvalue == family.family_pvalue
     claims = Omnibus(resamples=199).each(preds, [as_lens("confidence"), as_lens("canonical")], np.random.default_rng(0))
-    assert [each.lens for each in claims] == ["family", "confidence", "canonical"]
+    assert [claim.lens for claim in claims] == ["family", "confidence", "canonical"]
 
 
 def test_a_tally_answers_too():
     preds = two_classes(0, n=2000, temperature=0.7)
-    rows, cells = (to.test(each, "omnibus", resamples=199).pvalue for each in (preds, to.tally(preds)))
+    rows, cells = (to.test(data, "omnibus", resamples=199).pvalue for data in (preds, to.tally(preds)))
     assert rows == cells == 0.005

@@ -25,14 +25,14 @@ def calibrated(n, seed):
 def test_student_by_hand():
     # One bin, two blocks of four: the first has one rate for all, .5, so the second's rows that said .9 are told less.
     # Their outcomes 0, 0, 1, 0 gain .9, .9, −.1, .9: mean .65, Σ(g − .65)² = 3(.25)² + .75² = .75, t = 2.6/√(4/3 · .75).
-    judged = np.random.default_rng(0).permutation(8) % 2 == 1
+    test_rows = np.random.default_rng(0).permutation(8) % 2 == 1
     y = np.empty(8)
-    y[judged], y[~judged] = [0, 0, 1, 0], [0, 1, 0, 1]
+    y[test_rows], y[~test_rows] = [0, 0, 1, 0], [0, 1, 0, 1]
     error = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)
-    found = CrossFittedTest(statistic=error).on(View([0.9] * 8, y))
-    assert found.statistic == pytest.approx(2.6, rel=1e-12)
-    assert found.pvalue == pytest.approx(stats.t.sf(2.6, 3), rel=1e-12)
-    assert found.effect == pytest.approx(0.65, rel=1e-12)
+    result = CrossFittedTest(statistic=error).on(View([0.9] * 8, y))
+    assert result.statistic == pytest.approx(2.6, rel=1e-12)
+    assert result.pvalue == pytest.approx(stats.t.sf(2.6, 3), rel=1e-12)
+    assert result.effect == pytest.approx(0.65, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,34 @@ def test_size_under_the_null(name, settings):
 def test_what_is_lost_is_found(name, settings):
     rng = np.random.default_rng(1)
     p = rng.random(3000)
-    found = to.test(Predictions((rng.random(3000) < p**2).astype(int), p), name, **settings)
-    assert found.pvalue < 0.01
-    assert found.effect > 0
+    verdict = to.test(Predictions((rng.random(3000) < p**2).astype(int), p), name, **settings)
+    assert verdict.pvalue < 0.01
+    assert verdict.effect > 0
 
 
 def test_it_is_of_the_estimate_that_measure_gives():
     preds = calibrated(300, 3)
-    found = to.test(preds, "decision_regret", cost=TREAT, rng=5)
+    verdict = to.test(preds, "decision_regret", cost=TREAT, rng=5)
     estimate = to.measure(preds, "decision_regret", cost=TREAT, rng=5, interval=None)
-    assert found.effect == estimate.value
-    assert found.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
+    assert verdict.effect == estimate.value
+    assert verdict.settings["cost"] == ((0.0, 4.0), (1.0, 0.0))
 
 
 def test_where_no_action_changes_nothing_speaks_against_the_model():
-    found = to.test(Predictions([0, 1] * 20, [0.1, 0.9] * 20), "decision_regret")
-    assert (found.statistic, found.pvalue) == (0.0, 1.0)
-    assert "TN234" in [note.code for note in found.notes]
+    verdict = to.test(Predictions([0, 1] * 20, [0.1, 0.9] * 20), "decision_regret")
+    assert (verdict.statistic, verdict.pvalue) == (0.0, 1.0)
+    assert "TN234" in [note.code for note in verdict.notes]
 
 
 def test_few_changed_rows_are_said():
-    found = to.test(calibrated(60, 4), "decision_regret", cost=TREAT)
-    (note,) = (note for note in found.notes if note.code == "TN212")
+    verdict = to.test(calibrated(60, 4), "decision_regret", cost=TREAT)
+    (note,) = (note for note in verdict.notes if note.code == "TN212")
     assert "consistency with statistic='decision_regret'" in note.text
 
 
 def test_consistency_judges_the_same_statistic_by_redrawn_labels():
-    found = to.test(calibrated(60, 4), "consistency", statistic="decision_regret", cost=TREAT, resamples=49)
-    assert 0.02 <= found.pvalue <= 1
+    verdict = to.test(calibrated(60, 4), "consistency", statistic="decision_regret", cost=TREAT, resamples=49)
+    assert 0.02 <= verdict.pvalue <= 1
 
 
 def test_a_plain_cross_fit_is_refused():

@@ -47,9 +47,9 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
     # 1/(1 + e^(−logit .8 + .5)) = .7081, n = 100. Of 199 draws at most 9 may be as far off: each count s of successes
     # is rejected with probability P(Binomial(199, p_s) ≤ 9), p_s = P(|S − 80| ≥ |s − 80|) under Binomial(100, .8).
     s = np.arange(101)
-    far = np.abs(s - 80)
+    distances = np.abs(s - 80)
     under_null = stats.binom.pmf(s, 100, 0.8)
-    p = np.array([under_null[far >= each].sum() for each in far])
+    p = np.array([under_null[distances >= distance].sum() for distance in distances])
     r = 1 / (1 + np.exp(-(np.log(4) - 0.5)))
     exact = float(stats.binom.pmf(s, 100, r) @ stats.binom.cdf(9, 199, np.minimum(p, 1)))
     preds = to.Predictions([1] * 8 + [0] * 2, [0.8] * 10)
@@ -60,24 +60,24 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
 
 def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     # 1000 data sets at 5 %: Binomial(1000, .05) within 28..74 with 99.9 %
-    for n, apart in ((150, simulated.APART), (3000, simulated.APART)):
-        found = sets(consistency(), binary(), n=n, count=1000)
-        assert found.pooled == (n * 1000 * 199 > apart)
-        assert 28 <= 1000 * found.share(0.0) <= 74
+    for n, max_draws in ((150, simulated.APART), (3000, simulated.APART)):
+        simulation = sets(consistency(), binary(), n=n, count=1000)
+        assert simulation.pooled == (n * 1000 * 199 > max_draws)
+        assert 28 <= 1000 * simulation.share(0.0) <= 74
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
 def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_rejects(lens):
     test, preds = consistency(resamples=39), classes()
-    found = sets(test, preds, lens, n=150, count=60)
-    truth = found.population.truth(0.5)
-    samples = [found.population.sample(truth, 150, (7, s)) for s in range(60)]
+    simulation = sets(test, preds, lens, n=150, count=60)
+    truth = simulation.population.truth(0.5)
+    samples = [simulation.population.sample(truth, 150, (7, s)) for s in range(60)]
     anew = [
-        test(sample, [found.population.seen], np.random.default_rng([7, s, 2])).pvalue <= 0.05
+        test(sample, [simulation.population.seen], np.random.default_rng([7, s, 2])).pvalue <= 0.05
         for s, sample in enumerate(samples)
     ]
-    assert found.share(0.0) <= 1  # makes the null draws, which serve the next truth
-    assert found.share(0.5) == np.mean(anew)
+    assert simulation.share(0.0) <= 1  # makes the null draws, which serve the next truth
+    assert simulation.share(0.5) == np.mean(anew)
 
 
 def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
@@ -85,39 +85,43 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     # The difference of two shares near .5 of 400 has a standard deviation of .035: within 3.3 of them.
     preds = classes(k=5)
     alone = sets(consistency(), preds, "confidence", n=200)
-    whole = sets(consistency(), preds, "confidence", n=200)
-    whole.population.alone, whole.population.seen, whole.population._rows = False, whole.population.lens, preds
+    all_classes = sets(consistency(), preds, "confidence", n=200)
+    all_classes.population.alone, all_classes.population.seen, all_classes.population._rows = (
+        False,
+        all_classes.population.lens,
+        preds,
+    )
     assert alone.population.alone
-    assert abs(alone.share(0.6) - whole.share(0.6)) < 0.12
+    assert abs(alone.share(0.6) - all_classes.share(0.6)) < 0.12
 
 
 def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch):
-    apart = sets(consistency(), binary(), n=1200).share(0.35)
+    separate_share = sets(consistency(), binary(), n=1200).share(0.35)
     monkeypatch.setattr(simulated, "APART", 0)
-    pooled = sets(consistency(), binary(), n=1200)
+    simulation = sets(consistency(), binary(), n=1200)
     # the same data sets, each judged by other draws: Monte-Carlo p-values near the level differ by .02 at most,
     # which moves a few of the 400 data sets
-    assert pooled.pooled
-    assert abs(pooled.share(0.35) - apart) < 0.03
+    assert simulation.pooled
+    assert abs(simulation.share(0.35) - separate_share) < 0.03
 
 
 def test_more_rows_and_more_distortion_are_seen_more_often():
-    few, many = sets(consistency(), binary(), n=200), sets(consistency(), binary(), n=800)
-    assert few.share(0.2) < few.share(0.6) < many.share(0.6)
-    assert few.share(0.2) < many.share(0.2)
+    small, many = sets(consistency(), binary(), n=200), sets(consistency(), binary(), n=800)
+    assert small.share(0.2) < small.share(0.6) < many.share(0.6)
+    assert small.share(0.2) < many.share(0.2)
 
 
 def test_the_law_of_a_likelihood_ratio_agrees_with_its_simulation():
     # 600 data sets near 70 %: within 3.3 standard deviations (.062) of a law that is right up to terms of 1/√n,
     # measured as .03 at 1000 rows with 3000 data sets
     preds = binary(1500)
-    law = to.power(preds, Cox(), n=1000, effect=0.026)
-    assert law.limits is None
-    tried = sets(Cox(), preds, n=1000, count=600).share(law.settings["size"])
-    assert abs(law.power - tried) < 0.062 + 0.03
+    plan = to.power(preds, Cox(), n=1000, effect=0.026)
+    assert plan.limits is None
+    tried = sets(Cox(), preds, n=1000, count=600).share(plan.settings["size"])
+    assert abs(plan.power - tried) < 0.062 + 0.03
     # at twice the rows the noncentrality is twice as large: χ²'(2, 2λ)
     crit = stats.chi2.isf(0.05, 2)
-    noncentral = next(x for x in np.arange(0.1, 40, 0.001) if stats.ncx2.sf(crit, 2, x) >= law.power)
+    noncentral = next(x for x in np.arange(0.1, 40, 0.001) if stats.ncx2.sf(crit, 2, x) >= plan.power)
     assert to.power(preds, Cox(), n=2000, effect=0.026).power == pytest.approx(
         stats.ncx2.sf(crit, 2, 2 * noncentral), abs=1e-3
     )
@@ -137,10 +141,10 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
 
 
 def test_the_effect_that_is_found_has_the_power_that_was_wanted():
-    found = to.power(binary(), n=300, simulations=400)
-    assert found.asked == "effect"
-    assert found.n == 300
-    back = to.power(binary(), n=300, effect=found.effect, simulations=400)
+    plan = to.power(binary(), n=300, simulations=400)
+    assert plan.asked == "effect"
+    assert plan.n == 300
+    back = to.power(binary(), n=300, effect=plan.effect, simulations=400)
     assert back.power == pytest.approx(0.8, abs=0.006)  # the same data sets and the same luck
     assert back.needed == pytest.approx(300, rel=0.03)
 
@@ -155,34 +159,34 @@ def test_the_rows_are_those_at_hand_if_not_said():
 
 
 def test_a_width_is_that_of_intervals_on_new_rows():
-    found = to.power(binary(2000), width=0.03, estimator="brier")
-    assert found.asked == "width"
-    fresh = [to.measure(binary(found.needed, seed), "brier").interval for seed in range(20, 28)]
+    plan = to.power(binary(2000), width=0.03, estimator="brier")
+    assert plan.asked == "width"
+    fresh = [to.measure(binary(plan.needed, seed), "brier").interval for seed in range(20, 28)]
     # the 2000 rows stand for the population: their spread of squared errors is known to about 3 %
-    assert np.mean([each.high - each.low for each in fresh]) == pytest.approx(0.03, rel=0.1)
-    assert found.limits.low < 0.0306
-    assert found.limits.high > 0.0294
+    assert np.mean([interval.high - interval.low for interval in fresh]) == pytest.approx(0.03, rel=0.1)
+    assert plan.limits.low < 0.0306
+    assert plan.limits.high > 0.0294
 
 
 def test_the_root_law_alone_would_be_wrong_for_an_error_near_its_floor():
     preds = binary(500)
-    found = to.power(preds, width=0.06)
-    assert found.settings["width_tried"] == pytest.approx(0.06, rel=0.1)
+    plan = to.power(preds, width=0.06)
+    assert plan.settings["width_tried"] == pytest.approx(0.06, rel=0.1)
 
 
 def test_what_no_distortion_reaches_is_said_and_not_invented():
-    found = to.power(binary(), n=8, simulations=100)
-    assert found.settings["reached"] is False
-    assert found.power < 0.8
-    assert "even the strongest case" in str(found)
+    plan = to.power(binary(), n=8, simulations=100)
+    assert plan.settings["reached"] is False
+    assert plan.power < 0.8
+    assert "even the strongest case" in str(plan)
 
 
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
     monkeypatch.setattr("trueodds.hypotests.planning.power.ROWS_AT_MOST", 700)
-    found = to.power(binary(), effect=0.03, simulations=100)
-    assert "TN232" in [note.code for note in found.notes]
-    assert found.needed > 700
-    assert found.settings["extrapolated"]
+    plan = to.power(binary(), effect=0.03, simulations=100)
+    assert "TN232" in [note.code for note in plan.notes]
+    assert plan.needed > 700
+    assert plan.settings["extrapolated"]
     hopeless = to.power(binary(), effect=0.004, simulations=100)
     assert hopeless.needed is None
     assert "more rows than could be tried" in str(hopeless)
@@ -191,20 +195,20 @@ def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
 
 def test_rows_that_say_0_and_1_are_moved_by_nothing_and_noted():
     p = np.r_[np.linspace(0.05, 0.95, 100), np.ones(50), np.zeros(50)]
-    found = to.power(to.Predictions((p > 0.5).astype(int), p), simulations=40)
-    (note,) = [note for note in found.notes if note.code == "TN231"]
+    plan = to.power(to.Predictions((p > 0.5).astype(int), p), simulations=40)
+    (note,) = [note for note in plan.notes if note.code == "TN231"]
     assert note.text.startswith("100 rows")
 
 
 def test_every_plan_says_for_what_it_holds():
-    for asked in ({"simulations": 20}, {"width": 0.1, "estimator": "brier"}):
-        assert "TN233" in [note.code for note in to.power(binary(), **asked).notes]
+    for settings in ({"simulations": 20}, {"width": 0.1, "estimator": "brier"}):
+        assert "TN233" in [note.code for note in to.power(binary(), **settings).notes]
 
 
 @pytest.mark.parametrize("lens", ["canonical", "classwise", "class:1", "top-2"])
 def test_every_lens_of_classes_can_be_planned_for(lens):
-    found = to.power(classes(), lens=lens, n=100, effect=0.05, simulations=20)
-    assert 0 <= found.power <= 1
+    plan = to.power(classes(), lens=lens, n=100, effect=0.05, simulations=20)
+    assert 0 <= plan.power <= 1
 
 
 def test_independent_labels_bare_confidence_and_votes_can_be_planned_for():
@@ -254,47 +258,47 @@ def test_the_effect_of_a_vector_is_the_mean_total_variation():
 def test_limits_of_a_simulated_share_are_those_of_scipy():
     for hits in (0, 7, 40):
         known = stats.binomtest(hits, 40).proportion_ci(method="exact")
-        found = limits_of(hits / 40, 40)
-        assert (found.low, found.high) == pytest.approx((known.low, known.high))
+        interval = limits_of(hits / 40, 40)
+        assert (interval.low, interval.high) == pytest.approx((known.low, known.high))
 
 
 def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
-    said = {"zero": 0.0, "straight": lambda v: v, "near": 1e-9, "close": 1e-9}
-    assert crossing(lambda x: x / 100, 1.0, 5.0, 20.0, **said) == (20.0, 0.2)
+    arguments = {"zero": 0.0, "straight": lambda v: v, "near": 1e-9, "close": 1e-9}
+    assert crossing(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 
 def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
-    told: list[float] = []
-    a = to.power(binary(), n=100, simulations=40, rng=3, progress=told.append)
+    shares: list[float] = []
+    a = to.power(binary(), n=100, simulations=40, rng=3, progress=shares.append)
     assert a == to.power(binary(), n=100, simulations=40, rng=3)
-    assert told[-1] == 1.0
-    assert all(0 <= share <= 1 for share in told)
+    assert shares[-1] == 1.0
+    assert all(0 <= share <= 1 for share in shares)
     assert to.power(binary(), n=100, simulations=40, rng=4) != a
 
 
 def test_a_small_level_has_as_many_draws_as_it_needs():
-    found = to.power(binary(), n=60, alpha=0.01, simulations=20)
-    assert found.settings["null_draws"] == 999
+    plan = to.power(binary(), n=60, alpha=0.01, simulations=20)
+    assert plan.settings["null_draws"] == 999
 
 
 def test_a_plan_prints_in_one_line():
-    said = {"distortion": "temperature", "direction": "over"}
+    settings = {"distortion": "temperature", "direction": "over"}
     limits = limits_of(0.8, 1000)
-    found = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, said)
-    assert str(found) == (
+    plan = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, settings)
+    assert str(plan) == (
         "With 2,000 rows the consistency test finds probabilities that are on average 0.0397 too sure, or more so,"
         " in 80% of data sets (80.0% [77.4%, 82.4%]) · confidence · level 0.05"
     )
-    found = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, said)
-    assert str(found) == (
+    plan = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, settings)
+    assert str(plan) == (
         "With 2,000 rows the cox test finds probabilities that are on average 0.03 too sure in 51.4% of data sets;"
         " 80% takes 3,420 rows · confidence · level 0.05"
     )
-    assert float(found) == 3420
+    assert float(plan) == 3420
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("settings", "code"),
     [
         ({"power": 1.2}, "TO203"),
         ({"power": 0.04}, "TO205"),
@@ -316,9 +320,9 @@ def test_a_plan_prints_in_one_line():
     ],
     ids=str,
 )
-def test_what_cannot_be_planned_is_refused(asked, code):
+def test_what_cannot_be_planned_is_refused(settings, code):
     with pytest.raises(InputError, match=code):
-        to.power(binary(100), **asked)
+        to.power(binary(100), **settings)
 
 
 def test_clusters_and_tallies_are_refused():
@@ -339,5 +343,5 @@ def test_what_a_test_refuses_is_refused_before_anything_is_simulated():
 def test_a_weighted_likelihood_ratio_is_simulated():
     preds = binary(200)
     weighted = to.Predictions(preds.y, preds.p, weight=np.r_[np.ones(100), np.full(100, 3.0)])
-    found = to.power(weighted, Cox(), effect=0.1, n=100, simulations=20)
-    assert found.settings["simulations"] == 20
+    plan = to.power(weighted, Cox(), effect=0.1, n=100, simulations=20)
+    assert plan.settings["simulations"] == 20

@@ -37,8 +37,8 @@ def test_through_a_binary_lens_briers_form_is_spiegelhalters_z():
         assert (a.statistic, a.pvalue, a.effect) == (b.statistic, b.pvalue, b.effect)
     # golden: the confidence lens of the same rows, by R rms::val.prob
     known = reference.estimators()["b_conf.spiegelhalter"]["value"]
-    found = judged(preds, lens="confidence")
-    assert (found.statistic, found.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
+    verdict = judged(preds, lens="confidence")
+    assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -57,9 +57,9 @@ def test_by_hand():
     # Brier: paid ¼ + 1/16 + 9/16 = .875, promised 1 − (¼ + 2/16) = .625; scores .375 and .875, variance .0625, span .5.
     view = View(p=[[0.5, 0.25, 0.25]], y=[[0, 0, 1]])
     for score in SCORES:
-        found = Score(statistic=score).on(view)
-        assert (found.statistic, found.effect) == pytest.approx((1.0, 0.5), rel=1e-12)
-        assert found.pvalue == pytest.approx(0.31731050786, rel=1e-9)  # two-sided, one standard error
+        result = Score(statistic=score).on(view)
+        assert (result.statistic, result.effect) == pytest.approx((1.0, 0.5), rel=1e-12)
+        assert result.pvalue == pytest.approx(0.31731050786, rel=1e-9)  # two-sided, one standard error
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -88,11 +88,11 @@ def test_z_and_effect_are_positive_for_overconfidence_and_negative_for_timidity(
     rng = np.random.default_rng(2)
     P = rng.dirichlet(np.ones(3), 2000)
     for power, sign in ((2.0, 1), (0.5, -1)):
-        said = P**power / (P**power).sum(axis=1, keepdims=True)
-        found = judged(to.Predictions(drawn(rng, P), said), statistic=score)
-        assert found.pvalue < 1e-6
-        assert sign * found.statistic > 0
-        assert 0.02 < sign * found.effect < 1
+        predicted = P**power / (P**power).sum(axis=1, keepdims=True)
+        verdict = judged(to.Predictions(drawn(rng, P), predicted), statistic=score)
+        assert verdict.pvalue < 1e-6
+        assert sign * verdict.statistic > 0
+        assert 0.02 < sign * verdict.effect < 1
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -101,8 +101,8 @@ def test_the_effect_is_at_most_the_probability_misplaced(score):
     # mean total variation with the spans as weights, which is at most the largest.
     rng = np.random.default_rng(3)
     P, Q = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 50)
-    found = Score(statistic=score).on(View(P, Q))
-    assert abs(found.effect) <= (np.abs(P - Q).sum(axis=1) / 2).max()
+    result = Score(statistic=score).on(View(P, Q))
+    assert abs(result.effect) <= (np.abs(P - Q).sum(axis=1) / 2).max()
     # all rows alike, and mass .1 moved from the likeliest to the least likely outcome: the bound is met
     alike, moved = np.tile([0.6, 0.3, 0.1], (5, 1)), np.tile([0.5, 0.3, 0.2], (5, 1))
     assert Score(statistic=score).on(View(alike, moved)).effect == pytest.approx(0.1, rel=1e-12)
@@ -118,9 +118,9 @@ def test_the_log_loss_form_is_the_score_test_of_temperature_one():
         return (beta * log[rows, preds.y] - np.log(np.exp(beta * log).sum(axis=1))).sum()
 
     slope = (likelihood(1 + step) - likelihood(1 - step)) / (2 * step)
-    bend = -(likelihood(1 + 1e-3) - 2 * likelihood(1) + likelihood(1 - 1e-3)) / 1e-6
-    found = judged(preds, statistic="log_loss")
-    assert found.statistic == pytest.approx(-slope / np.sqrt(bend), rel=1e-5)
+    curvature = -(likelihood(1 + 1e-3) - 2 * likelihood(1) + likelihood(1 - 1e-3)) / 1e-6
+    verdict = judged(preds, statistic="log_loss")
+    assert verdict.statistic == pytest.approx(-slope / np.sqrt(curvature), rel=1e-5)
 
 
 def test_an_outcome_said_to_be_impossible_makes_the_log_loss_infinite():
@@ -128,12 +128,12 @@ def test_an_outcome_said_to_be_impossible_makes_the_log_loss_infinite():
     y = np.array([0, 1, 0, 2] * 10)
     assert np.isfinite(judged(to.Predictions(y, P), statistic="log_loss").statistic)
     y[1] = 2
-    found = judged(to.Predictions(y, P), statistic="log_loss")
+    verdict = judged(to.Predictions(y, P), statistic="log_loss")
     # one of the 20 rows that rule a class out
-    assert (found.statistic, found.pvalue, found.effect) == (np.inf, 0.0, 1 / 20)
-    assert "TN215" in codes(found)
-    redrawn = judged(to.Predictions(y, P), statistic="log_loss", null="redraw", resamples=99)
-    assert (redrawn.statistic, redrawn.pvalue) == (np.inf, 0.01)
+    assert (verdict.statistic, verdict.pvalue, verdict.effect) == (np.inf, 0.0, 1 / 20)
+    assert "TN215" in codes(verdict)
+    monte_carlo = judged(to.Predictions(y, P), statistic="log_loss", null="redraw", resamples=99)
+    assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.01)
     # Brier's score stays finite, and the fact is told all the same
     brier = judged(to.Predictions(y, P))
     assert np.isfinite(brier.statistic)
@@ -148,19 +148,19 @@ def test_clusters_with_an_impossible_outcome_are_infinite_in_every_draw():
     P = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]] * 10)
     y = np.array([0, 2] + [1] * 18)
     preds = to.Predictions(y, P, cluster=np.repeat(np.arange(10), 2))
-    found = judged(preds, statistic="log_loss", null="redraw", resamples=19)
+    verdict = judged(preds, statistic="log_loss", null="redraw", resamples=19)
     # a flipped residual is as impossible as the one seen, so the flips alone say nothing, and the larger p counts
-    assert (found.statistic, found.pvalue) == (np.inf, 1.0)
+    assert (verdict.statistic, verdict.pvalue) == (np.inf, 1.0)
 
 
 @pytest.mark.parametrize("score", SCORES)
 def test_where_no_score_can_vary_z_is_undefined(score):
     P = np.array([[1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
-    found = judged(to.Predictions([2, 0, 1], P), statistic=score)
-    assert np.isnan([found.statistic, found.pvalue, found.effect]).all()
-    assert "TN214" in codes(found)
-    redrawn = judged(to.Predictions([2, 0, 1], P), statistic=score, null="redraw", resamples=19)
-    assert np.isnan(redrawn.pvalue)
+    verdict = judged(to.Predictions([2, 0, 1], P), statistic=score)
+    assert np.isnan([verdict.statistic, verdict.pvalue, verdict.effect]).all()
+    assert "TN214" in codes(verdict)
+    monte_carlo = judged(to.Predictions([2, 0, 1], P), statistic=score, null="redraw", resamples=19)
+    assert np.isnan(monte_carlo.pvalue)
     broken = judged(to.Predictions([2, 0, 2], P), statistic=score)
     assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
 
@@ -171,15 +171,15 @@ def test_redraws_agree_with_the_normal_law(score):
     rng = np.random.default_rng(6)
     P = rng.dirichlet([2, 2, 2], 1000)
     preds = to.Predictions(drawn(rng, P), P)
-    law, draws = judged(preds, statistic=score), judged(preds, statistic=score, null="redraw")
-    assert draws.statistic == law.statistic
-    assert draws.pvalue == pytest.approx(law.pvalue, abs=4 * 0.016)
+    asymptotic, draws = judged(preds, statistic=score), judged(preds, statistic=score, null="redraw")
+    assert draws.statistic == asymptotic.statistic
+    assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
 def test_a_skewed_promise_is_a_doubt_that_redraws_answer():
     P = np.array([[0.999, 0.0005, 0.0005]] * 100)
-    found = judged(to.Predictions([0] * 100, P), statistic="log_loss")
-    assert "TN212" in codes(found)
+    verdict = judged(to.Predictions([0] * 100, P), statistic="log_loss")
+    assert "TN212" in codes(verdict)
     assert "TN212" not in codes(judged(to.Predictions([0] * 100, P), statistic="log_loss", null="redraw", resamples=19))
     assert "TN212" not in codes(judged(four_classes(), statistic="log_loss"))
 

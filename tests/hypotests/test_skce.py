@@ -59,9 +59,9 @@ def test_the_bound_by_hand() -> None:
 def test_a_strongly_negative_statistic_is_no_evidence() -> None:
     # Squared without its sign U = −1/199 · 100 … would give a small p: residuals that cancel as well as they can.
     preds = to.Predictions([0, 1] * 100, np.full(200, 0.5))
-    found = to.test(preds, "skce", null="distribution-free")
-    assert found.statistic == pytest.approx(-0.5 / 199)
-    assert found.pvalue == 1.0
+    verdict = to.test(preds, "skce", null="distribution-free")
+    assert verdict.statistic == pytest.approx(-0.5 / 199)
+    assert verdict.pvalue == 1.0
     assert laws.bound_of_unbiased(-2.0, 1000) == 1.0
     assert laws.bound_of_unbiased(2.0, 1000) == pytest.approx(math.exp(-250))
     assert to.test(preds, "skce", resamples=99).pvalue > 0.5
@@ -76,14 +76,14 @@ def test_the_reference_numbers_of_200_rows() -> None:
     assert redraw.statistic == pytest.approx(truth["b200.skce_uq_exp_l2_nu1"]["value"], rel=1e-10)
     assert redraw.effect == pytest.approx(math.sqrt(redraw.statistic), rel=1e-14)
     for size, key in ((2, "b200.skce_ul_exp_l2_nu1"), (20, "b200.skce_block20")):
-        found = KernelTest(null="block", block_size=size, **settings).on(view)
-        assert found.statistic == pytest.approx(truth[key]["z"], rel=1e-10)
-        assert found.pvalue == pytest.approx(truth[key]["p_value"], rel=1e-10)
-        assert found.parts["blocks"]["mean"] == pytest.approx(truth[key]["value"], rel=1e-10)
+        result = KernelTest(null="block", block_size=size, **settings).on(view)
+        assert result.statistic == pytest.approx(truth[key]["z"], rel=1e-10)
+        assert result.pvalue == pytest.approx(truth[key]["p_value"], rel=1e-10)
+        assert result.parts["blocks"]["mean"] == pytest.approx(truth[key]["value"], rel=1e-10)
     bounds = truth["b200.skce_distribution_free_p"]["value"]
     for form in ("unbiased", "biased"):
-        found = KernelTest(null="distribution-free", form=form, **settings).on(view)
-        assert found.pvalue == pytest.approx(bounds[form], rel=1e-12)
+        result = KernelTest(null="distribution-free", form=form, **settings).on(view)
+        assert result.pvalue == pytest.approx(bounds[form], rel=1e-12)
 
 
 @pytest.mark.reference
@@ -91,9 +91,9 @@ def test_the_bootstrap_draws_what_the_reference_draws() -> None:
     # The same 1,000 draws of rows: 98 of them reach the observed value.
     truth = reference.estimators()["b200.skce_asymptotic_boot"]["value"]
     test = KernelTest(null="bootstrap", bandwidth=1.0, resamples=truth["R"])
-    found = test.look(first_200(), np.random.default_rng(0))
-    assert found.statistic == pytest.approx(truth["statistic"], rel=1e-9)
-    assert found.pvalue == pytest.approx(truth["p_plus1"], rel=1e-12)
+    result = test.look(first_200(), np.random.default_rng(0))
+    assert result.statistic == pytest.approx(truth["statistic"], rel=1e-9)
+    assert result.pvalue == pytest.approx(truth["p_plus1"], rel=1e-12)
 
 
 @pytest.mark.reference
@@ -120,16 +120,16 @@ def test_the_numbers_of_the_julia_package_s_formulas(data: str, key: str, kernel
     truth = anchors()["kernel_and_ece"][data]["skce"][key]
     settings: dict[str, Any] = {"kernel": kernel, "bandwidth": 1.0}
     for size, block in truth["block"].items():
-        found = KernelTest(null="block", block_size=int(size), **settings).on(view)
-        assert found.statistic == pytest.approx(block["z"], rel=1e-9)
-        assert found.pvalue == pytest.approx(block["pvalue"], rel=1e-9)
-        assert found.parts["blocks"]["stderr"] == pytest.approx(block["stderr"], rel=1e-10)
-        assert found.parts["blocks"]["count"] == block["df_blocks"]
+        result = KernelTest(null="block", block_size=int(size), **settings).on(view)
+        assert result.statistic == pytest.approx(block["z"], rel=1e-9)
+        assert result.pvalue == pytest.approx(block["pvalue"], rel=1e-9)
+        assert result.parts["blocks"]["stderr"] == pytest.approx(block["stderr"], rel=1e-10)
+        assert result.parts["blocks"]["count"] == block["df_blocks"]
     pairs = KernelTest(**settings).cells(view)
     assert laws.observed(pairs) == pytest.approx(truth["asymptotic_statistic"], rel=1e-9)
     for form in ("unbiased", "biased"):
-        found = KernelTest(null="distribution-free", form=form, **settings).on(view)
-        assert found.pvalue == pytest.approx(truth[f"distribution_free_p_{form}"], rel=1e-12)
+        result = KernelTest(null="distribution-free", form=form, **settings).on(view)
+        assert result.pvalue == pytest.approx(truth[f"distribution_free_p_{form}"], rel=1e-12)
 
 
 @pytest.mark.reference
@@ -139,15 +139,15 @@ def test_the_published_p_values_of_four_real_nets(net: str) -> None:
     truth, arrays = anchors()["cifar10"][net], reference.data("widmann_cifar10_4nets.npz")
     view = one_hot(arrays[f"probs_{net}"], arrays["labels"])
     settings: dict[str, Any] = {"kernel": "tv-exponential", "bandwidth": truth["median_TV"]}
-    found = KernelTest(null="block", block_size=2, **settings).on(view)
-    assert found.statistic == pytest.approx(truth["z_ul"], abs=1e-6)
-    assert found.pvalue == pytest.approx(stats.norm.sf(truth["z_ul"]), abs=1e-6)
+    result = KernelTest(null="block", block_size=2, **settings).on(view)
+    assert result.statistic == pytest.approx(truth["z_ul"], abs=1e-6)
+    assert result.pvalue == pytest.approx(stats.norm.sf(truth["z_ul"]), abs=1e-6)
     assert laws.bound_of_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(
         math.exp(-5000 * (truth["SKCEuq"] / 2) ** 2 / 2), rel=1e-14
     )
     if net == "densenet121":
         # As published, with a standard error whose variance is divided by the number of blocks.
-        assert stats.norm.sf(found.statistic * math.sqrt(5000 / 4999)) == pytest.approx(0.8392336627764554, abs=1e-6)
+        assert stats.norm.sf(result.statistic * math.sqrt(5000 / 4999)) == pytest.approx(0.8392336627764554, abs=1e-6)
         assert laws.bound_of_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(0.9999894144452068, rel=1e-12)
 
 
@@ -167,8 +167,8 @@ def test_a_drawn_set_of_rows_by_its_definition(joint: bool) -> None:
         square = h[np.ix_(drawn, drawn)]
         expected.append((a * (square.sum() - np.trace(square)) - 2 * h[drawn].sum()) / n**2)
     counts = np.stack([np.bincount(drawn, minlength=n) for drawn in rows])
-    found = laws.on_drawn(KernelTest(bandwidth=0.4).cells(view), counts)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    statistics = laws.on_drawn(KernelTest(bandwidth=0.4).cells(view), counts)
+    np.testing.assert_allclose(statistics, expected, rtol=1e-10)
     u, v = (h.sum() - np.trace(h)) / (n * (n - 1)), h.sum() / n**2
     assert laws.observed(KernelTest(bandwidth=0.4).cells(view)) == pytest.approx(a * u - v, rel=1e-11)
 
@@ -192,26 +192,26 @@ def test_a_shift_of_all_probabilities_is_seen() -> None:
     P = rng.dirichlet(np.ones(3), 300)
     moved = P * [2.0, 1.0, 1.0] / (P * [2.0, 1.0, 1.0]).sum(axis=1, keepdims=True)
     y = (moved.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
-    found = to.test(to.Predictions(y, P), "skce")
-    assert found.pvalue == found.floor == 0.001
-    assert found.lens == "canonical"
+    verdict = to.test(to.Predictions(y, P), "skce")
+    assert verdict.pvalue == verdict.floor == 0.001
+    assert verdict.lens == "canonical"
     # Residuals are about moved − P, whose mean length the effect is.
     length = np.sqrt(((moved - P).mean(axis=0) ** 2).sum())
-    assert found.effect == pytest.approx(length, rel=0.4)
+    assert verdict.effect == pytest.approx(length, rel=0.4)
 
 
 def test_rare_outcomes_are_told_where_the_laws_of_large_n_fail() -> None:
     rng = np.random.default_rng(0)
     rare = to.Predictions((np.arange(30) == 3).astype(int), rng.beta(1, 19, 30))
     for null in ("bootstrap", "block"):
-        found = to.test(rare, "skce", null=null, block_size=2 if null == "block" else None, resamples=19)
-        assert any(note.code == "TN212" and "rare" in note.text for note in found.notes), null
+        verdict = to.test(rare, "skce", null=null, block_size=2 if null == "block" else None, resamples=19)
+        assert any(note.code == "TN212" and "rare" in note.text for note in verdict.notes), null
     assert "TN212" not in codes(to.test(rare, "skce", resamples=19))
     many = calibrated(200, 0)
     assert "TN212" not in codes(to.test(many, "skce", null="bootstrap", resamples=19))
-    few_blocks = to.test(many, "skce", null="block", block_size=20)
-    assert any("10 blocks" in note.text for note in few_blocks.notes)
-    assert "TN119" in codes(few_blocks)
+    ten_blocks = to.test(many, "skce", null="block", block_size=20)
+    assert any("10 blocks" in note.text for note in ten_blocks.notes)
+    assert "TN119" in codes(ten_blocks)
 
 
 def test_blocks_without_a_spread_have_no_z() -> None:
@@ -225,9 +225,9 @@ def test_blocks_without_a_spread_have_no_z() -> None:
 
 def test_one_row_has_no_pair() -> None:
     for null in KernelTest.nulls:
-        found = to.test(to.Predictions([1], [[0.2, 0.5, 0.3]]), "skce", null=null, resamples=19)
-        assert math.isnan(found.pvalue)
-        assert "TN118" in codes(found)
+        verdict = to.test(to.Predictions([1], [[0.2, 0.5, 0.3]]), "skce", null=null, resamples=19)
+        assert math.isnan(verdict.pvalue)
+        assert "TN118" in codes(verdict)
 
 
 def test_what_was_used_is_told() -> None:
@@ -249,9 +249,9 @@ def test_what_was_used_is_told() -> None:
 
 def test_many_rows_are_compared_within_blocks() -> None:
     preds = calibrated(5200, 2)
-    found = to.test(preds, "skce", resamples=19)
-    assert found.settings["form"] == "block"
-    assert "TN119" in codes(found)
+    verdict = to.test(preds, "skce", resamples=19)
+    assert verdict.settings["form"] == "block"
+    assert "TN119" in codes(verdict)
     with refused("TO205", "5,200 rows", fix="redraw"):
         to.test(preds, "skce", null="bootstrap")
 
@@ -295,13 +295,13 @@ def test_clusters_votes_and_families_are_judged_by_draws() -> None:
 def test_the_draws_of_a_verdict_are_those_of_the_statistic() -> None:
     # Redrawn here label by label: hits counted among the same 49 draws.
     preds = calibrated(60, 3)
-    found = to.test(preds, "skce", resamples=49, rng=5)
+    verdict = to.test(preds, "skce", resamples=49, rng=5)
     (view,) = (one_hot(preds.P, preds.y),)
     from trueodds.core.rng import stream_key
 
     labels = by_row(preds.P, stream_key(np.random.default_rng(5)), 0, 49)
     test = KernelTest()
     draws = [test.on(one_hot(preds.P, column)).statistic for column in labels.T]
-    hits = sum(value >= found.statistic * (1 - 1e-10) for value in draws)
-    assert found.pvalue == (1 + hits) / 50
-    assert found.statistic == test.on(view).statistic
+    hits = sum(value >= verdict.statistic * (1 - 1e-10) for value in draws)
+    assert verdict.pvalue == (1 + hits) / 50
+    assert verdict.statistic == test.on(view).statistic

@@ -31,23 +31,23 @@ def codes(verdict):
 def test_z_agrees_with_r_rms():
     # golden: R rms::val.prob, S:z and S:p
     known = reference.estimators()["c.spiegelhalter"]["value"]
-    found = judged(c_binary())
-    assert (found.statistic, found.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
+    verdict = judged(c_binary())
+    assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
 
 def test_z_of_the_confidence_agrees_with_the_reference():
     known = reference.estimators()["b_conf.spiegelhalter"]["value"]
-    found = judged(four_classes())
-    assert found.lens == "confidence"
-    assert (found.statistic, found.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
+    verdict = judged(four_classes())
+    assert verdict.lens == "confidence"
+    assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
 
 def test_by_hand_with_weights():
     # p = .9 fails, p = .2 comes, weights 1 and 2. Σw(1 − 2p)(y − p) = .8·.9 + 2·.6·.8 = 1.68;
     # Σw²(1 − 2p)²p(1 − p) = .64·.09 + 4·.36·.16 = .288; z = 1.68/√.288. Effect: 1.68/(.8 + 2·.6) = .84.
-    found = Spiegelhalter().on(View(p=[0.9, 0.2], y=[0, 1], w=[1, 2]))
-    assert found.statistic == pytest.approx(1.68 / np.sqrt(0.288), rel=1e-12)
-    assert found.effect == pytest.approx(0.84, rel=1e-12)
+    result = Spiegelhalter().on(View(p=[0.9, 0.2], y=[0, 1], w=[1, 2]))
+    assert result.statistic == pytest.approx(1.68 / np.sqrt(0.288), rel=1e-12)
+    assert result.effect == pytest.approx(0.84, rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [30, 300])
@@ -76,25 +76,25 @@ def test_overconfidence_is_positive_and_timidity_negative():
 
 @pytest.mark.parametrize("p", [[0.0, 0.5, 1.0, 0.5], [0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0]])
 def test_where_every_probability_is_0_a_half_or_1_z_is_undefined(p):
-    found = judged(to.Predictions([0, 0, 1, 1], p))
-    assert np.isnan([found.statistic, found.pvalue, found.effect]).all()
-    assert "TN214" in codes(found)
+    verdict = judged(to.Predictions([0, 0, 1, 1], p))
+    assert np.isnan([verdict.statistic, verdict.pvalue, verdict.effect]).all()
+    assert "TN214" in codes(verdict)
     assert np.isnan(judged(to.Predictions([0, 0, 1, 1], p), null="redraw", resamples=19).pvalue)
 
 
 def test_an_impossible_outcome_where_nothing_else_varies_is_infinitely_surprising():
     preds = to.Predictions([1, 1, 1, 1], [0.0, 0.5, 1.0, 0.5])
-    found, redrawn = judged(preds), judged(preds, null="redraw", resamples=19)
-    assert (found.statistic, found.pvalue) == (np.inf, 0.0)
-    assert (redrawn.statistic, redrawn.pvalue) == (np.inf, 0.05)
-    assert "TN215" in codes(found)
+    verdict, monte_carlo = judged(preds), judged(preds, null="redraw", resamples=19)
+    assert (verdict.statistic, verdict.pvalue) == (np.inf, 0.0)
+    assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.05)
+    assert "TN215" in codes(verdict)
 
 
 def test_a_probability_above_one_by_rounding_is_no_negative_variance():
     above = np.nextafter(np.float32(1), np.float32(2))
-    found = judged(to.Predictions([1, 1], np.array([above, above], dtype=np.float32)))
-    assert np.isnan(found.statistic)
-    assert "TN214" in codes(found)
+    verdict = judged(to.Predictions([1, 1], np.array([above, above], dtype=np.float32)))
+    assert np.isnan(verdict.statistic)
+    assert "TN214" in codes(verdict)
 
 
 def test_redraws_agree_with_the_normal_law():
@@ -102,8 +102,8 @@ def test_redraws_agree_with_the_normal_law():
     rng = np.random.default_rng(3)
     p = rng.random(1000)
     preds = to.Predictions((rng.random(1000) < p).astype(int), p)
-    law, draws = judged(preds), judged(preds, null="redraw")
-    assert draws.pvalue == pytest.approx(law.pvalue, abs=4 * 0.016)
+    asymptotic, draws = judged(preds), judged(preds, null="redraw")
+    assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
 def test_only_ratios_of_weights_count():

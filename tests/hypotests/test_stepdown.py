@@ -38,26 +38,26 @@ def test_no_adjusted_p_is_below_its_own_or_above_holms():
     for _ in range(20):
         draws = rng.normal(size=(5, 399)) + 0.7 * rng.normal(size=399)
         observed = rng.normal(1, 1.2, 5)
-        found = Together(observed, draws)
-        assert (found.adjusted >= found.alone).all()
+        joint_draws = Together(observed, draws)
+        assert (joint_draws.adjusted >= joint_draws.alone).all()
         # Holm adds the shares of draws; here a draw that lies far out for two claims counts once.
-        assert (found.adjusted <= np.array(holm(found.alone.tolist())) + 1e-12).all()
+        assert (joint_draws.adjusted <= np.array(holm(joint_draws.alone.tolist())) + 1e-12).all()
 
 
 def test_an_undefined_statistic_stays_undefined_and_costs_nothing():
     draws = np.random.default_rng(3).normal(size=(2, 99))
-    found = Together(np.array([2.5, np.nan]), draws)
-    assert np.isnan(found.adjusted[1])
-    assert np.isnan(found.alone[1])
-    assert found.adjusted[0] == found.alone[0]
-    assert found.seen_from(0.05)[1] is None or np.isnan(found.observed[1])
+    joint_draws = Together(np.array([2.5, np.nan]), draws)
+    assert np.isnan(joint_draws.adjusted[1])
+    assert np.isnan(joint_draws.alone[1])
+    assert joint_draws.adjusted[0] == joint_draws.alone[0]
+    assert joint_draws.seen_from(0.05)[1] is None or np.isnan(joint_draws.observed[1])
 
 
 def test_many_claims_do_not_raise_the_floor():
     draws = np.random.default_rng(4).normal(size=(80, 99))
     observed = np.concatenate([[30.0], draws[1:, 0]])
-    found = Together(observed, draws)
-    assert found.adjusted[0] == 0.01
+    joint_draws = Together(observed, draws)
+    assert joint_draws.adjusted[0] == 0.01
     assert family(observed, draws) == 0.01
 
 
@@ -76,10 +76,10 @@ def test_what_is_seen_is_where_the_rejections_begin():
     rng = np.random.default_rng(6)
     draws = np.sort(rng.normal(size=(3, 999)), axis=1)
     observed = np.zeros(3)
-    (least, *_) = Together(observed, draws).seen_from(0.05)
-    for shift, off in ((1e-6, True), (-0.05, False)):
-        alone = Together(np.array([least + shift, 0.0, 0.0]), draws)
-        assert (alone.adjusted[0] <= 0.05) == off
+    (threshold, *_) = Together(observed, draws).seen_from(0.05)
+    for shift, rejected in ((1e-6, True), (-0.05, False)):
+        alone = Together(np.array([threshold + shift, 0.0, 0.0]), draws)
+        assert (alone.adjusted[0] <= 0.05) == rejected
 
 
 def raised(observed, draws, i, alpha, values):
@@ -98,20 +98,22 @@ def test_what_is_seen_is_what_raising_the_statistic_finds(claims, redraws):
     draws = rng.gamma(2, size=(claims, redraws)) + 0.5 * rng.gamma(2, size=redraws)
     observed = rng.gamma(2, size=claims) + np.where(np.arange(claims) % 4 == 0, 9.0, 0.0)
     values = np.linspace(0, 14, 701)
-    told = Together(observed, draws).seen_from(0.05, lambda _: 14.0)
+    thresholds = Together(observed, draws).seen_from(0.05, lambda _: 14.0)
     for i in {0, 1, claims // 2, claims - 1} & set(range(claims)):
-        found = raised(observed, draws, i, 0.05, values)
-        assert (told[i] is None) == (found is None)
-        assert found is None or 0 <= found - told[i] <= 0.02 + 1e-9
+        threshold = raised(observed, draws, i, 0.05, values)
+        assert (thresholds[i] is None) == (threshold is None)
+        assert threshold is None or 0 <= threshold - thresholds[i] <= 0.02 + 1e-9
         # and so a claim is rejected exactly where its own statistic is at least as large
-        assert (Together(observed, draws).adjusted[i] <= 0.05) == (told[i] is not None and observed[i] >= told[i])
+        assert (Together(observed, draws).adjusted[i] <= 0.05) == (
+            thresholds[i] is not None and observed[i] >= thresholds[i]
+        )
 
 
 def test_what_is_seen_does_not_hang_on_the_statistic_itself():
     # Once the own statistic lay above all draws, it was itself named as the smallest that would do.
     draws = np.random.default_rng(8).normal(size=(13, 199))
-    for far in (5.0, 9.0, 50.0):
-        observed = np.array([far, *draws[1:, 0]])
+    for statistic in (5.0, 9.0, 50.0):
+        observed = np.array([statistic, *draws[1:, 0]])
         assert Together(observed, draws).seen_from(0.05, lambda _: 60.0)[0] == pytest.approx(
             Together(np.array([0.0, *draws[1:, 0]]), draws).seen_from(0.05, lambda _: 60.0)[0], abs=1e-4
         )

@@ -62,9 +62,9 @@ def test_one_scale_by_its_number_or_by_smoothness():
     assert to.test(preds, "tcal", smoothness=1, resamples=9).settings["scales"] == [12]
     three = calibrated(np.random.default_rng(0), 500, 3)
     assert to.test(three, "tcal", lens="canonical", smoothness=1, resamples=9).settings["scales"] == [7]
-    found = to.test(preds, "tcal", bins=10, resamples=9)
+    verdict = to.test(preds, "tcal", bins=10, resamples=9)
     view = as_lens("positive").views(preds)[0]
-    assert found.statistic == pytest.approx(DebiasedL2(Uniform(10), form="dpe").signed(view), rel=1e-12)
+    assert verdict.statistic == pytest.approx(DebiasedL2(Uniform(10), form="dpe").signed(view), rel=1e-12)
     for settings, code in (
         ({"bins": 10, "smoothness": 1}, "TO205"),
         ({"smoothness": 0}, "TO203"),
@@ -104,15 +104,15 @@ def test_nested_sums_are_those_of_each_grid(lens):
 
 def test_all_scales_share_their_draws_and_the_smallest_p_is_judged_among_them():
     preds = calibrated(np.random.default_rng(2), 80, 2)
-    found = to.test(preds, "tcal", resamples=99, rng=5)
+    verdict = to.test(preds, "tcal", resamples=99, rng=5)
     (view,) = as_lens("positive").views(preds)
     levels = TCal().levels(view)
     # each scale as a question of its own, on the same draws: signed, so that the tails are the same
-    each = [_Signed(Uniform(m), form="dpe") for m in levels]
-    asked = [Asked(one, as_lens("positive"), (view,)) for one in each]
-    draws = null_draws(preds, asked, 99, np.random.default_rng(5))
-    values = np.array([one.value(view) for one in each])
-    assert found.pvalue == family(values, np.concatenate(draws))
+    scales = [_Signed(Uniform(m), form="dpe") for m in levels]
+    estimands = [Asked(one, as_lens("positive"), (view,)) for one in scales]
+    draws = null_draws(preds, estimands, 99, np.random.default_rng(5))
+    values = np.array([one.value(view) for one in scales])
+    assert verdict.pvalue == family(values, np.concatenate(draws))
 
 
 class _Signed(DebiasedL2):
@@ -137,18 +137,18 @@ def test_an_error_that_changes_from_score_to_score_is_found_at_a_fine_scale():
     rng = np.random.default_rng(4)
     p = rng.uniform(0.25, 0.75, 3000)
     r = p + np.where(np.ceil(16 * p) % 2 == 0, 0.25, -0.25)
-    found = to.test(to.Predictions((rng.random(3000) < r).astype(int), p), "tcal")
-    assert found.pvalue == 0.001
-    assert found.parts["4 bins"]["pvalue"] > 0.001
-    assert found.statistic == found.parts["16 bins"]["statistic"]
-    assert 0.2 < found.effect < 0.3
+    verdict = to.test(to.Predictions((rng.random(3000) < r).astype(int), p), "tcal")
+    assert verdict.pvalue == 0.001
+    assert verdict.parts["4 bins"]["pvalue"] > 0.001
+    assert verdict.statistic == verdict.parts["16 bins"]["statistic"]
+    assert 0.2 < verdict.effect < 0.3
 
 
 def test_a_family_has_each_lens_with_holms_p_and_the_null_says_how_scales_are_judged():
     preds = calibrated(np.random.default_rng(6), 100, 3)
-    found = to.test(preds, "tcal", lens=["confidence", "canonical"], resamples=99)
+    verdict = to.test(preds, "tcal", lens=["confidence", "canonical"], resamples=99)
     alone = to.test(preds, "tcal", lens="canonical", resamples=99)
-    assert found.parts["canonical"]["pvalue"] == alone.pvalue
+    assert verdict.parts["canonical"]["pvalue"] == alone.pvalue
     assert "all scales" in alone.null
     assert alone.parts["2 bins"]["holm"] >= alone.parts["2 bins"]["pvalue"]
 
@@ -178,9 +178,9 @@ def test_a_tally_has_the_scales_that_its_cells_nest():
 def test_a_tally_of_votes_flips_the_signs_of_residuals():
     rng = np.random.default_rng(9)
     votes = rng.multinomial(5, [0.4, 0.6], 50)
-    found = to.test(to.tally(to.Predictions(votes, np.full(50, 0.6))), "tcal", resamples=99)
-    assert 0 < found.pvalue <= 1
-    assert "flipped" in found.null
+    verdict = to.test(to.tally(to.Predictions(votes, np.full(50, 0.6))), "tcal", resamples=99)
+    assert 0 < verdict.pvalue <= 1
+    assert "flipped" in verdict.null
 
 
 @pytest.mark.parametrize("scores", [8, 10, 64])
@@ -189,7 +189,7 @@ def test_scores_on_edges_count_the_same_for_the_complement(scores):
     rng = np.random.default_rng(7)
     p = rng.integers(0, scores + 1, 400) / scores
     y = (rng.random(400) < np.clip(p + 0.1 * np.sin(9 * p), 0, 1)).astype(int)
-    one, other = (TCal().on(View(*each)).parts for each in ((p, y), (1 - p, 1 - y)))
+    one, other = (TCal().on(View(*columns)).parts for columns in ((p, y), (1 - p, 1 - y)))
     for name, part in one.items():
         assert part["statistic"] == pytest.approx(other[name]["statistic"], abs=1e-12), name
 
@@ -197,8 +197,8 @@ def test_scores_on_edges_count_the_same_for_the_complement(scores):
 def test_a_score_on_an_edge_is_counted_with_both_neighbors():
     # 2 bins, u = −.25, .5, −.75 at .25, .5 and .75. With the lower bin: (.25² − .3125)/2 + 0 = −.125; with the upper
     # one: 0 + ((−.25)² − .8125)/2 = −.375. Their mean is −.25, over 3 rows.
-    found = TCal(bins=2).on(View(p=[0.25, 0.5, 0.75], y=[0, 1, 0]))
-    assert found.parts["2 bins"]["statistic"] == pytest.approx(-0.25 / 3)
+    result = TCal(bins=2).on(View(p=[0.25, 0.5, 0.75], y=[0, 1, 0]))
+    assert result.parts["2 bins"]["statistic"] == pytest.approx(-0.25 / 3)
 
 
 def test_permuting_classes_permutes_every_scale():

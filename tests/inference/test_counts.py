@@ -23,19 +23,19 @@ def test_one_cell_is_binomial(n, p):
 
 def test_outcomes_of_different_chances_by_enumeration():
     p = np.array([0.1, 0.5, 0.7, 0.95])
-    law = np.zeros(5)
+    pmf = np.zeros(5)
     for outcome in itertools.product([0, 1], repeat=4):
-        law[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
-    u = np.append(LEVELS, np.cumsum(law)[:-1] - 1e-12)  # and right at the steps, from below
-    np.testing.assert_array_equal(one([1, 1, 1, 1], p, u), np.searchsorted(np.cumsum(law), u))
+        pmf[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
+    u = np.append(LEVELS, np.cumsum(pmf)[:-1] - 1e-12)  # and right at the steps, from below
+    np.testing.assert_array_equal(one([1, 1, 1, 1], p, u), np.searchsorted(np.cumsum(pmf), u))
 
 
 def test_rare_and_nearly_sure_outcomes_together():
     # a sum of two binomials by convolution, shifted where many come
     n, p = [50_000, 7_000], [1e-4, 1 - 5e-4]
     k = np.arange(60)
-    law = np.convolve(stats.binom.pmf(k, n[0], p[0]), stats.binom.pmf(k, n[1], 1 - p[1])[::-1])
-    np.testing.assert_array_equal(one(n, p), n[1] - 59 + np.searchsorted(np.cumsum(law), LEVELS))
+    pmf = np.convolve(stats.binom.pmf(k, n[0], p[0]), stats.binom.pmf(k, n[1], 1 - p[1])[::-1])
+    np.testing.assert_array_equal(one(n, p), n[1] - 59 + np.searchsorted(np.cumsum(pmf), LEVELS))
 
 
 def test_bins_do_not_touch_each_other():
@@ -43,9 +43,9 @@ def test_bins_do_not_touch_each_other():
     bins = np.sort(np.append(np.arange(3000), rng.integers(0, 3000, 3000)))  # cells of two blocks
     n, p = rng.integers(1, 9, 6000).astype(float), rng.random(6000)
     u = rng.random((3, 3000))
-    found = quantiles(bins, n, p, u)
+    counts = quantiles(bins, n, p, u)
     for b in (0, 1, 1999, 2000, 2998, 2999):
-        np.testing.assert_array_equal(found[:, b], one(n[bins == b], p[bins == b], u[:, b]))
+        np.testing.assert_array_equal(counts[:, b], one(n[bins == b], p[bins == b], u[:, b]))
 
 
 def test_chances_off_the_unit_interval_by_rounding_count_as_0_and_1():

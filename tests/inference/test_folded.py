@@ -82,18 +82,18 @@ def test_the_bounds_hold_the_bias_on_average(z, cells):
 def test_many_gaps_tell_their_own_law():
     # 400 gaps of 1.6 standard errors have a mean excess of .046, and 400 of none .798
     rng = np.random.default_rng(3)
-    for z, most in ((1.6, 0.12), (0.0, 0.80)):
-        found = folded.mean_excess(np.abs(z + rng.standard_normal(400)), np.ones(400))
+    for z, upper in ((1.6, 0.12), (0.0, 0.80)):
+        excess = folded.mean_excess(np.abs(z + rng.standard_normal(400)), np.ones(400))
         true = float(folded.excess(np.array([z]))[0])
-        assert 0.75 * true < found < most
+        assert 0.75 * true < excess < upper
 
 
 def test_the_interval_by_hand():
     # V = .5, sd .1, bias between .05 and .2: low .5 − .2 − .196, high .45 + e + √(.196² + e²), e from n = 100
     z, null = 1.959963984540054, np.full(99, 0.1)
-    found = folded.folded_normal(0.5, 0.1, folded.Bias(0.05, 0.2), null, 0.95, 100, 1.0)
-    assert found.low == pytest.approx(0.3 - 0.1 * z)
-    assert found.high == pytest.approx(0.45 + 0.1 * z)  # 4 n sd² = 4 > 1: outcomes vary as much as they can
+    interval = folded.folded_normal(0.5, 0.1, folded.Bias(0.05, 0.2), null, 0.95, 100, 1.0)
+    assert interval.low == pytest.approx(0.3 - 0.1 * z)
+    assert interval.high == pytest.approx(0.45 + 0.1 * z)  # 4 n sd² = 4 > 1: outcomes vary as much as they can
     rare = folded.folded_normal(0.5, 0.0, folded.Bias(0.0, 0.2), null, 0.95, 100, 1.0)
     assert rare.high == pytest.approx(0.5 + z**2 / 100)
     near = folded.folded_normal(0.5, 0.1, folded.Bias(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0)
@@ -103,8 +103,8 @@ def test_the_interval_by_hand():
 def test_the_middle_of_two_biases_is_taken_off_a_difference():
     a = folded.Side(0.5, 0.1, folded.Bias(0.0, 0.2), 0.0)
     b = folded.Side(0.3, 0.1, folded.Bias(0.0, 0.0), 0.0)
-    found = folded.difference(a, b, 1.0, 0.95)  # equal scatter, wholly correlated: only the bias is unsure
-    assert (found.low, found.high) == (pytest.approx(0.0), pytest.approx(0.2))
+    interval = folded.difference(a, b, 1.0, 0.95)  # equal scatter, wholly correlated: only the bias is unsure
+    assert (interval.low, interval.high) == (pytest.approx(0.0), pytest.approx(0.2))
 
 
 def test_one_bad_bin_beside_good_ones_is_covered():
@@ -120,8 +120,8 @@ def test_one_bad_bin_beside_good_ones_is_covered():
         preds = Predictions(y, x)
         question = asked(preds)
         null = null_draws(preds, [question], 99, rng)
-        (found,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda _every, null=null: null)
-        hits += found.interval.low <= truth <= found.interval.high
+        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda _every, null=null: null)
+        hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 49
 
 
@@ -142,9 +142,9 @@ def test_no_value_lies_outside_its_own_interval(name, slope):
         rng = np.random.default_rng(seed)
         x = rng.normal(0, 1.5, 200)
         y = (rng.random(200) < 1 / (1 + np.exp(-slope * x))).astype(int)
-        found = to.measure(Predictions(y, 1 / (1 + np.exp(-x))), name, resamples=100, rng=seed)
-        assert found.interval.low <= found.value <= found.interval.high
-        assert found.interval.high <= 1
+        estimate = to.measure(Predictions(y, 1 / (1 + np.exp(-x))), name, resamples=100, rng=seed)
+        assert estimate.interval.low <= estimate.value <= estimate.interval.high
+        assert estimate.interval.high <= 1
 
 
 def test_no_interval_reaches_beyond_what_an_error_can_be():
@@ -162,5 +162,5 @@ def test_no_interval_reaches_beyond_what_an_error_can_be():
         "corp",
         "sweep",
     ):
-        found = to.measure(preds, name, resamples=100, lens="positive")
-        assert found.interval is None or found.interval.high <= 1, name
+        estimate = to.measure(preds, name, resamples=100, lens="positive")
+        assert estimate.interval is None or estimate.interval.high <= 1, name

@@ -25,9 +25,9 @@ def binary500():
     return Predictions(rows["y"].astype(int), rows["p"])
 
 
-def answered(preds, question, sure, rng):
+def answered(preds, question, interval_spec, rng):
     """The estimate alone; the noise floor is not what these tests look at."""
-    return estimates(preds, [question], sure, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
+    return estimates(preds, [question], interval_spec, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
 
 
 def asked(preds, name="ece", lens="positive", **settings):
@@ -38,8 +38,8 @@ def asked(preds, name="ece", lens="positive", **settings):
 def test_row_bootstrap_equals_the_reference(method):
     # golden c.bootstrap95.ece_ew10: B=400, indices default_rng(0).integers(0, n, (B, n)); scipy agrees to 1e-12
     preds = binary500()
-    sure = Sureness(method, 0.95, 400)
-    estimate = answered(preds, asked(preds, bins=10), sure, np.random.default_rng(0))
+    interval_spec = Sureness(method, 0.95, 400)
+    estimate = answered(preds, asked(preds, bins=10), interval_spec, np.random.default_rng(0))
     known = reference.estimators()["c.bootstrap95.ece_ew10"]["value"][method]
     np.testing.assert_allclose([estimate.interval.low, estimate.interval.high], known, rtol=1e-10)
     assert estimate.interval.method == method
@@ -49,12 +49,12 @@ def test_row_bootstrap_equals_the_reference(method):
 def test_the_interval_for_l2_equals_the_authors(bins, key):
     (view,) = as_lens("positive").views(binary500())
     cells = Uniform(bins).freeze(view)
-    pooled = view.pool(cells.index(view.at), cells.size)
-    t, spread = intervals.squared_error(pooled)
+    binned = view.pool(cells.index(view.at), cells.size)
+    t, variance = intervals.squared_error(binned)
     known = reference.estimators()
     assert t == pytest.approx(known[f"c.sun_T_mn.m{bins}"]["value"], rel=1e-10)
-    assert spread == pytest.approx(known[f"c.sun_sigma1sq.m{bins}"]["value"], rel=1e-10)
-    interval = intervals.sun(pooled, 0.90)
+    assert variance == pytest.approx(known[f"c.sun_sigma1sq.m{bins}"]["value"], rel=1e-10)
+    interval = intervals.sun(binned, 0.90)
     np.testing.assert_allclose([interval.low, interval.high], known[key]["value"], rtol=1e-10)
 
 
@@ -140,45 +140,47 @@ def test_classes_are_not_resampled_apart():
 
 def test_the_jackknife_by_bins_equals_leaving_rows_out():
     preds = binary500()[np.arange(60)]
-    for each in (
+    for estimand in (
         asked(preds),
         asked(preds, "mce"),
         asked(preds, "brier"),
         asked(preds, "rmsce", partition="equal-mass"),
     ):
-        error = each.estimator
-        if each.linear is None:
+        error = estimand.estimator
+        if estimand.linear is None:
             continue
-        by_hand = [Asked(error, each.lens, (each.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)]
+        by_hand = [
+            Asked(error, estimand.lens, (estimand.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)
+        ]
         if error.name == "brier":
             expected = [one.values[0] for one in by_hand]
         else:
             expected = []
-            (one,) = each.linear
+            (one,) = estimand.linear
             for i in range(60):
-                kept = np.delete(np.arange(60), i)
-                view = each.views[0].take(kept)
+                rows = np.delete(np.arange(60), i)
+                view = estimand.views[0].take(rows)
                 w, wp, wy = (
-                    np.bincount(one.index[kept], x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y)
+                    np.bincount(one.index[rows], x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y)
                 )
                 expected.append(one.statistic(w, wp, wy)[0])
-        np.testing.assert_allclose(jackknife(preds, each)[0], expected, rtol=1e-9)
+        np.testing.assert_allclose(jackknife(preds, estimand)[0], expected, rtol=1e-9)
 
 
 def test_a_joint_view_has_a_jackknife_too():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 40)
     preds = Predictions(rng.integers(0, 3, 40), P)
-    each = asked(preds, lens="canonical", partition="simplex-grid", bins=2)
-    (one,) = each.linear
-    view = each.views[0]
+    estimand = asked(preds, lens="canonical", partition="simplex-grid", bins=2)
+    (one,) = estimand.linear
+    view = estimand.views[0]
     for i in (0, 17, 39):
-        kept = np.delete(np.arange(40), i)
+        rows = np.delete(np.arange(40), i)
         sums = [np.zeros((1, one.size, 3)) for _ in range(2)]
-        w = np.bincount(one.index[kept], minlength=one.size)[None].astype(float)
-        np.add.at(sums[0][0], one.index[kept], view.p[kept])
-        np.add.at(sums[1][0], one.index[kept], view.y[kept])
-        assert jackknife(preds, each)[0, i] == pytest.approx(one.statistic(w, *sums)[0], rel=1e-9)
+        w = np.bincount(one.index[rows], minlength=one.size)[None].astype(float)
+        np.add.at(sums[0][0], one.index[rows], view.p[rows])
+        np.add.at(sums[1][0], one.index[rows], view.y[rows])
+        assert jackknife(preds, estimand)[0, i] == pytest.approx(one.statistic(w, *sums)[0], rel=1e-9)
 
 
 def test_resampling_cells_gives_the_law_of_resampling_rows():
@@ -201,8 +203,8 @@ def test_clusters_are_drawn_whole():
     preds = Predictions(y, np.full(1000, 0.5))
     clustered = Predictions(y, np.full(1000, 0.5), cluster=np.arange(1000) // 25)
     widths = []
-    for each in (preds, clustered):
-        (drawn,) = bootstrap(each, [asked(each, "brier"), asked(each, bins=1)][1:], 500, np.random.default_rng(1))
+    for data in (preds, clustered):
+        (drawn,) = bootstrap(data, [asked(data, "brier"), asked(data, bins=1)][1:], 500, np.random.default_rng(1))
         widths.append(drawn.values[0].std())
     assert 3.5 < widths[1] / widths[0] < 7  # √25 = 5 in the limit
 
@@ -279,11 +281,11 @@ def test_intervals_cover_the_truth(name, settings, slope):
 def test_the_noise_floor_interval_by_hand():
     # Null draws 0 … .4: q = quantile(.975) = .39; the square is made on the root: V = .25 is .5, low (.5 − .39)² = .0121.
     null, flat = np.linspace(0, 0.4, 101) ** 2, np.full(9, 0.25)
-    found = intervals.noise_floor(0.25, flat, null, 0.95, 50, power=2.0)
+    interval = intervals.noise_floor(0.25, flat, null, 0.95, 50, power=2.0)
     # .5 is 2.5 times the mean root .2, where the blend begins: only q counts. Above: .5 + z²/50, z² = 3.8415.
-    assert found.low == pytest.approx((0.5 - 0.39) ** 2)
-    assert found.high == pytest.approx((0.5 + 3.841458820694124 / 50) ** 2)
-    assert found.method == "noise-floor"
+    assert interval.low == pytest.approx((0.5 - 0.39) ** 2)
+    assert interval.high == pytest.approx((0.5 + 3.841458820694124 / 50) ** 2)
+    assert interval.method == "noise-floor"
 
 
 def test_the_lower_end_has_no_step_where_an_error_gets_clear_of_its_noise():
@@ -309,8 +311,8 @@ def test_the_interval_of_pairs_by_hand():
 
 @pytest.mark.parametrize("name", ["ece", "ace", "tace", "average_ce", "debiased_l1", "sce"])
 def test_the_largest_error_there_is_has_no_end_beyond_it(name: str) -> None:
-    found = to.measure(to.Predictions([1] * 10 + [0] * 10, [0.0] * 10 + [1.0] * 10), name)
-    assert found.interval.high == max(found.value, 1.0)
+    estimate = to.measure(to.Predictions([1] * 10 + [0] * 10, [0.0] * 10 + [1.0] * 10), name)
+    assert estimate.interval.high == max(estimate.value, 1.0)
 
 
 def test_corp_of_a_calibrated_constant_excludes_0_no_oftener_than_it_may() -> None:

@@ -62,9 +62,9 @@ def test_flipped_signs_by_bins_equal_whole_views_draw_by_draw(lens):
 def test_one_set_of_draws_serves_all_lenses():
     preds = simulated()
     both = [Asked.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "classwise")]
-    together = null_draws(preds, both, 50, np.random.default_rng(4))
+    joint = null_draws(preds, both, 50, np.random.default_rng(4))
     alone = null_draws(preds, both[1:], 50, np.random.default_rng(4))
-    np.testing.assert_allclose(together[1], alone[0], rtol=1e-12)
+    np.testing.assert_allclose(joint[1], alone[0], rtol=1e-12)
 
 
 def test_a_subgroup_is_drawn_as_if_it_stood_alone():
@@ -83,9 +83,9 @@ def test_the_law_is_that_of_exact_enumeration():
     known = reference.estimators()["a2.exact_null_pvalue_fixed_scores.confidence_ece.ew5"]
     rows = reference.frame("estimators/a2_blog9.csv")
     preds = Predictions(rows["y"].astype(int), reference.columns(rows))
-    asked = Asked.of(ESTIMATORS.make("ece", {"bins": 5}), as_lens("confidence"), preds)
-    drawn = null_draws(preds, [asked], 40_000, np.random.default_rng(0))[0][0]
-    share = (drawn >= asked.values[0] - 1e-12).mean()
+    estimand = Asked.of(ESTIMATORS.make("ece", {"bins": 5}), as_lens("confidence"), preds)
+    drawn = null_draws(preds, [estimand], 40_000, np.random.default_rng(0))[0][0]
+    share = (drawn >= estimand.values[0] - 1e-12).mean()
     # 3.3 binomial standard errors: 99.9 %
     assert abs(share - known["value"]) < 3.3 * np.sqrt(0.8675 * 0.1325 / 40_000)
     assert abs(drawn.mean() - known["null_mean"]) < 3.3 * drawn.std() / np.sqrt(40_000)
@@ -95,18 +95,18 @@ def test_the_noise_floor_agrees_with_the_reference_draws():
     # golden c.consistency_fixed.ece_ew10: null mean 0.04376 from 999 draws, none as large as the statistic
     rows = reference.frame("estimators/c_binary500.csv")
     preds = Predictions(rows["y"].astype(int), rows["p"])
-    asked = Asked.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
-    drawn = null_draws(preds, [asked], 999, np.random.default_rng(0))[0][0]
+    estimand = Asked.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
+    drawn = null_draws(preds, [estimand], 999, np.random.default_rng(0))[0][0]
     known = reference.estimators()["c.consistency_fixed.ece_ew10"]["value"]
     assert abs(drawn.mean() - known["null_mean"]) < 3.3 * drawn.std() * np.sqrt(2 / 999)  # two means of 999 draws
-    assert (drawn >= asked.values[0]).sum() <= 5
+    assert (drawn >= estimand.values[0]).sum() <= 5
 
 
 def test_rows_and_labels_redrawn_agree_with_the_reference_draws():
     rows = reference.frame("estimators/c_binary500.csv")
     preds = Predictions(rows["y"].astype(int), rows["p"])
-    asked = Asked.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
-    drawn = null_draws(preds, [asked], 299, np.random.default_rng(0), "both")[0][0]
+    estimand = Asked.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
+    drawn = null_draws(preds, [estimand], 299, np.random.default_rng(0), "both")[0][0]
     known = reference.estimators()["c.consistency_resampled.ece_ew10"]["value"]
     assert abs(drawn.mean() - known["null_mean"]) < 3.3 * drawn.std() * np.sqrt(1 / 299 + 1 / 999)
 
@@ -134,13 +134,13 @@ def test_many_classes_are_drawn_right_too():
 
 def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
     preds = simulated()
-    asked = [Asked.of(BinnedError(), as_lens("classwise"), preds)]
+    estimands = [Asked.of(BinnedError(), as_lens("classwise"), preds)]
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
-    one = null_draws(preds, asked, 300, np.random.default_rng(5))[0]
+    one = null_draws(preds, estimands, 300, np.random.default_rng(5))[0]
     monkeypatch.setenv("TRUEODDS_THREADS", "3")
-    three = null_draws(preds, asked, 300, np.random.default_rng(5))[0]
+    three = null_draws(preds, estimands, 300, np.random.default_rng(5))[0]
     np.testing.assert_array_equal(one, three)
-    first = null_draws(preds, asked, 10, np.random.default_rng(5))[0]
+    first = null_draws(preds, estimands, 10, np.random.default_rng(5))[0]
     np.testing.assert_array_equal(first, one[:, :10])
 
 
@@ -149,13 +149,13 @@ def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
 def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighted, monkeypatch):
     weight = np.random.default_rng(8).integers(0, 3, simulated().n) * 0.7 if weighted else None
     preds = simulated(weight=weight)
-    asked = [Asked.of(BinnedError(), as_lens(lens), preds)]
-    wanted = null_draws(preds, asked, 30, np.random.default_rng(5))[0]
+    estimands = [Asked.of(BinnedError(), as_lens(lens), preds)]
+    expected = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
     monkeypatch.setattr(draws, "MANY", 0)
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        found = null_draws(preds, asked, 30, np.random.default_rng(5))[0]
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        values = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
+        np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
 def test_signs_are_fair_and_shared_within_a_cluster():
@@ -180,9 +180,9 @@ def test_labels_of_a_multilabel_row_are_drawn_apart():
 def test_a_partition_chosen_with_the_labels_is_chosen_again_on_each_draw():
     preds = simulated(k=2)
     sweep = ESTIMATORS.make("ece", {"partition": "sweep"})
-    asked = Asked.of(sweep, as_lens("positive"), preds)
-    assert asked.linear is None
-    assert len(np.unique(null_draws(preds, [asked], 20, np.random.default_rng(1))[0])) == 20
+    estimand = Asked.of(sweep, as_lens("positive"), preds)
+    assert estimand.linear is None
+    assert len(np.unique(null_draws(preds, [estimand], 20, np.random.default_rng(1))[0])) == 20
 
 
 def test_the_null_is_said_in_words():
@@ -194,15 +194,15 @@ def test_the_null_is_said_in_words():
 def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))
-    asked = [Asked.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "canonical", "classwise")]
-    together = null_draws(preds, asked, 40, np.random.default_rng(1))
+    estimands = [Asked.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "canonical", "classwise")]
+    joint = null_draws(preds, estimands, 40, np.random.default_rng(1))
     monkeypatch.setattr("trueodds.inference.redraw.LIGHT", 30)  # 15 cells of confidence; more of the others
-    told: list[float] = []
-    apart = null_draws(preds, asked, 40, np.random.default_rng(1), progress=told.append)
-    for one, other in zip(together, apart, strict=True):
+    shares: list[float] = []
+    separate = null_draws(preds, estimands, 40, np.random.default_rng(1), progress=shares.append)
+    for one, other in zip(joint, separate, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -99,8 +99,8 @@ def test_which_questions_are_drawn_by_bins(many):
     assert not by_bins(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
     assert not by_bins(crowd, [asked(crowd)])
-    few = simulated(100)
-    assert not by_bins(few, [asked(few)])
+    small = simulated(100)
+    assert not by_bins(small, [asked(small)])
     inside = Asked.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
     assert by_bins(simulated(), [inside], joint=False)
 
@@ -116,13 +116,13 @@ def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
 def test_even_weights_change_nothing(lens, many):
     plain, weighted = simulated(), simulated(weight=np.full(3000, 0.5))
-    found = []
+    combined = []
     for preds in (plain, weighted):
         question = asked(preds, "ece", lens, bins=3)
         assert by_bins(preds, [question], joint=False)
         (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-        found.append(question.combined(drawn))
-    np.testing.assert_allclose(*found, rtol=1e-10)
+        combined.append(question.combined(drawn))
+    np.testing.assert_allclose(*combined, rtol=1e-10)
 
 
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):

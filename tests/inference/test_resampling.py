@@ -47,59 +47,59 @@ def test_sums_give_what_the_rows_drawn_give(case, count):
     make, name, lens, settings = CASES[case]
     preds = make()
     question = asked(preds, name, lens, **settings)
-    (found,) = bootstrap(preds, [question], count, np.random.default_rng(3), "rows")
+    (resampled,) = bootstrap(preds, [question], count, np.random.default_rng(3), "rows")
     every = rows_of(preds, count, 3)
     for r in (0, 1, 17, count - 1):
         for v, view in enumerate(question.views):
-            taken = view.take(every[r])
+            sample = view.take(every[r])
             if question.linear is None:
-                expected = question.estimator.value(taken)
+                expected = question.estimator.value(sample)
             else:  # the bins of all rows, held fixed
                 one, index = question.linear[v], question.linear[v].index[every[r]]
-                m = 1 if taken.p.ndim == 1 else taken.p.shape[1]
+                m = 1 if sample.p.ndim == 1 else sample.p.shape[1]
                 sums = [np.zeros((one.size, m)) for _ in range(2)]
-                for out, x in zip(sums, (taken.p, taken.y), strict=True):
-                    np.add.at(out, index, taken.w[:, None] * x.reshape(len(x), m))
-                shaped = [x[None] if taken.joint else x[None, :, 0] for x in sums]
-                expected = one.statistic(np.bincount(index, taken.w, one.size)[None], *shaped)[0]
-            assert found.values[v, r] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+                for out, x in zip(sums, (sample.p, sample.y), strict=True):
+                    np.add.at(out, index, sample.w[:, None] * x.reshape(len(x), m))
+                shaped = [x[None] if sample.joint else x[None, :, 0] for x in sums]
+                expected = one.statistic(np.bincount(index, sample.w, one.size)[None], *shaped)[0]
+            assert resampled.values[v, r] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_a_predicted_class_is_resampled_with_its_own_rows():
     # Each view of top-label has rows of its own; all were once given the weights of the first.
     preds = simulated(600)
     question = asked(preds, "ece", "top-label")
-    (together,) = bootstrap(preds, [question], 50, np.random.default_rng(1), "rows")
+    (joint,) = bootstrap(preds, [question], 50, np.random.default_rng(1), "rows")
     for v, view in enumerate(question.views):
         alone = Asked(question.estimator, question.lens, (view,))
-        (found,) = bootstrap(preds, [alone], 50, np.random.default_rng(1), "rows")
-        np.testing.assert_allclose(together.values[v], found.values[0], rtol=1e-12)
-        np.testing.assert_allclose(together.spread[v], found.spread[0], rtol=1e-12)
+        (resampled,) = bootstrap(preds, [alone], 50, np.random.default_rng(1), "rows")
+        np.testing.assert_allclose(joint.values[v], resampled.values[0], rtol=1e-12)
+        np.testing.assert_allclose(joint.spread[v], resampled.spread[0], rtol=1e-12)
 
 
 def test_few_draws_are_those_of_the_generator():
     drawn = np.random.default_rng(9).integers(0, 700, (30, 700))
-    for mine, theirs in zip(rows_of(simulated(700), 30, 9), drawn, strict=True):
-        np.testing.assert_array_equal(mine, np.sort(theirs))
+    for ours, theirs in zip(rows_of(simulated(700), 30, 9), drawn, strict=True):
+        np.testing.assert_array_equal(ours, np.sort(theirs))
 
 
 def test_one_set_of_resamples_serves_every_question():
     preds = simulated()
     every = [asked(preds), asked(preds, "ece", "classwise"), asked(preds, "brier", "canonical")]
-    together = bootstrap(preds, every, MANY, np.random.default_rng(2))
-    for each, found in zip(every, together, strict=True):
-        (alone,) = bootstrap(preds, [each], MANY, np.random.default_rng(2))
-        np.testing.assert_allclose(found.values, alone.values, rtol=1e-12)
+    joint = bootstrap(preds, every, MANY, np.random.default_rng(2))
+    for estimand, resampled in zip(every, joint, strict=True):
+        (alone,) = bootstrap(preds, [estimand], MANY, np.random.default_rng(2))
+        np.testing.assert_allclose(resampled.values, alone.values, rtol=1e-12)
 
 
 def test_resamples_do_not_depend_on_threads(monkeypatch):
     preds = simulated()
     every = [asked(preds, "ece", "classwise"), asked(preds, "ece", "canonical"), asked(preds, "brier", "canonical")]
-    found = []
+    runs = []
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        found.append(bootstrap(preds, every, MANY, np.random.default_rng(2)))
-    for one, two in zip(*found, strict=True):
+        runs.append(bootstrap(preds, every, MANY, np.random.default_rng(2)))
+    for one, two in zip(*runs, strict=True):
         np.testing.assert_array_equal(one.values, two.values)
 
 
@@ -118,24 +118,24 @@ def test_a_resampled_mean_varies_as_the_rows_do(clusters):
     # Over resamples of n units with sums s of m, Var Σts/Σtm is Σ(s − m s̄)²/(Σm)² for equal m, and its mean is s̄.
     preds = simulated(cluster=clusters)
     question = asked(preds, "brier", "canonical")
-    (found,) = bootstrap(preds, [question], 4000, np.random.default_rng(6))
+    (resampled,) = bootstrap(preds, [question], 4000, np.random.default_rng(6))
     score = question.estimator.rows(question.views[0])
     unit = np.arange(3000) if clusters is None else clusters
     sums, size = np.bincount(unit, score), np.bincount(unit)
-    law = ((sums - size * score.mean()) ** 2).sum() / 3000**2
-    values = found.values[0]
-    assert abs(values.mean() - score.mean()) < 4.5 * np.sqrt(law / 4000)
+    variance = ((sums - size * score.mean()) ** 2).sum() / 3000**2
+    values = resampled.values[0]
+    assert abs(values.mean() - score.mean()) < 4.5 * np.sqrt(variance / 4000)
     # the variance of 4,000 nearly normal numbers has relative error √(2/4000)
-    assert abs(values.var() / law - 1) < 4.5 * np.sqrt(2 / 4000)
+    assert abs(values.var() / variance - 1) < 4.5 * np.sqrt(2 / 4000)
 
 
 def test_an_endless_score_counts_where_its_row_is_drawn():
     y, p = np.tile([1, 0, 1], 1000), np.tile([0.5, 0.25, 0.75], 1000)
     y[0], p[0] = 1, 0.0
     preds = Predictions(y, p)
-    (found,) = bootstrap(preds, [asked(preds, "log_loss", "canonical")], MANY, np.random.default_rng(8))
+    (resampled,) = bootstrap(preds, [asked(preds, "log_loss", "canonical")], MANY, np.random.default_rng(8))
     drawn = np.array([0 in rows for rows in rows_of(preds, MANY, 8)])
-    np.testing.assert_array_equal(np.isinf(found.values[0]), drawn)
+    np.testing.assert_array_equal(np.isinf(resampled.values[0]), drawn)
     assert 0 < drawn.sum() < MANY
 
 
@@ -143,15 +143,15 @@ def test_resamples_of_the_squared_error_are_those_of_the_rows():
     preds = simulated(500, k=2)
     (view,) = as_lens("positive").views(preds)
     index = np.minimum((view.p * 5).astype(int), 4)
-    found = squared_error_draws(preds, view, index, 5, 60, np.random.default_rng(3))
+    draws = squared_error_draws(preds, view, index, 5, 60, np.random.default_rng(3))
     for r, rows in enumerate(rows_of(preds, 60, 3)):
         u = (view.y - view.p)[rows]
         pairs = 0.0  # Σ_b n_b/n · ((Σu)² − Σu²)/(n_b² − n_b)
         for b in range(5):
-            mine = u[index[rows] == b]
-            if len(mine) > 1:
-                pairs += (mine.sum() ** 2 - (mine**2).sum()) / (len(mine) - 1) / len(rows)
-        assert found[r] == pytest.approx(pairs, abs=1e-12)
+            residuals = u[index[rows] == b]
+            if len(residuals) > 1:
+                pairs += (residuals.sum() ** 2 - (residuals**2).sum()) / (len(residuals) - 1) / len(rows)
+        assert draws[r] == pytest.approx(pairs, abs=1e-12)
 
 
 @pytest.mark.parametrize(("alpha", "name"), [(1.0, "ece"), (0.1, "ece"), (1.0, "ks"), (1.0, "rmsce")])
@@ -171,13 +171,13 @@ def test_bins_of_rows_without_weight_are_left_out():
     preds = simulated(k=3, weight=weight)
     for lens, settings in (("class:0", {}), ("canonical", {"partition": "simplex-grid", "bins": 5})):
         question = asked(preds, "ece", lens, **settings)
-        (found,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "cells")
+        (resampled,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "cells")
         (rows,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "rows")
-        pooled = pooled_of(question.views[0], question.linear[0])
-        assert len(pooled.w) < question.linear[0].size
+        binned = pooled_of(question.views[0], question.linear[0])
+        assert len(binned.w) < question.linear[0].size
         # two means of 300 resamples
-        scale = np.sqrt((found.values.var() + rows.values.var()) / 300)
-        assert abs(found.values.mean() - rows.values.mean()) < 4.5 * scale
+        scale = np.sqrt((resampled.values.var() + rows.values.var()) / 300)
+        assert abs(resampled.values.mean() - rows.values.mean()) < 4.5 * scale
 
 
 def test_reference_numbers_and_these_tests_lie_on_either_side_of_the_constant():
@@ -187,24 +187,24 @@ def test_reference_numbers_and_these_tests_lie_on_either_side_of_the_constant():
 def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    asked = Asked.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
-    size = asked.linear[0].size * 3
+    estimand = Asked.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
+    size = estimand.linear[0].size * 3
     monkeypatch.setattr("trueodds.inference.cells.NUMBERS", 7 * size)  # 7 resamples at a time
-    (found,) = bootstrap(preds, [asked], 300, rng, "cells")
-    assert found.values.shape == found.spread.shape == (1, 300)
+    (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
+    assert resampled.values.shape == resampled.spread.shape == (1, 300)
     # The draws of blocks have one law: two halves of 150 draws have means within 4 of their standard errors.
-    first, last = found.values[0, :150], found.values[0, 150:]
+    first, last = resampled.values[0, :150], resampled.values[0, 150:]
     assert abs(first.mean() - last.mean()) < 4 * np.sqrt((first.var() + last.var()) / 150)
 
 
 def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    asked = [Asked.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
+    estimands = [Asked.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
     monkeypatch.setattr("trueodds.inference.bootstrap.ROWS_AT_MOST", 100)
-    assert [each.how for each in bootstrap(preds, asked, 20, rng)] == ["cells", "cells"]
+    assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
     monkeypatch.setattr("trueodds.inference.bootstrap.CELLS_AT_MOST", 20)
-    assert [each.how for each in bootstrap(preds, asked, 20, rng)] == ["rows", "cells"]
+    assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["rows", "cells"]
 
 
 @pytest.mark.parametrize("count", [20, MANY])
@@ -212,11 +212,11 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
     preds = simulated()
     lenses = ["confidence", "classwise", "canonical", "classwise"]
     questions = [asked(preds, "ece", lens) for lens in lenses] + [asked(preds, "brier", "canonical")]
-    wanted = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
+    expected = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
     for columns in (1, 2, 4):
         monkeypatch.setattr("trueodds.inference.bootstrap.ENTRIES", columns * preds.n)
-        found = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
-        for one, other in zip(found, wanted, strict=True):
+        resampled = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
+        for one, other in zip(resampled, expected, strict=True):
             np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
             assert (one.spread is None) == (other.spread is None)
             if other.spread is not None:

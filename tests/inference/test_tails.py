@@ -19,18 +19,18 @@ def one_bin(p, count, w=None):
     return np.exp(tails.log_p(np.asarray(count, dtype=float)[:, None] * unit))[:, 0]
 
 
-def doubled(law):
-    return np.minimum(2 * np.minimum(np.cumsum(law), np.cumsum(law[::-1])[::-1]), 1)
+def doubled(pmf):
+    return np.minimum(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]), 1)
 
 
 def test_few_rows_by_all_their_outcomes():
     p = np.array([0.05, 0.3, 0.3, 0.6, 0.97])
-    law = np.zeros(6)
+    pmf = np.zeros(6)
     for y in product((0, 1), repeat=5):
-        law[sum(y)] += np.prod(np.where(y, p, 1 - p))
-    np.testing.assert_allclose(one_bin(p, range(6)), doubled(law), rtol=1e-12)
+        pmf[sum(y)] += np.prod(np.where(y, p, 1 - p))
+    np.testing.assert_allclose(one_bin(p, range(6)), doubled(pmf), rtol=1e-12)
     # weights that are all alike change no law
-    np.testing.assert_allclose(one_bin(p, range(6), np.full(5, 2.5)), doubled(law), rtol=1e-12)
+    np.testing.assert_allclose(one_bin(p, range(6), np.full(5, 2.5)), doubled(pmf), rtol=1e-12)
 
 
 def test_a_tiny_tail_keeps_its_digits():
@@ -42,9 +42,9 @@ def test_a_tiny_tail_keeps_its_digits():
 def test_many_rows_of_rare_outcomes_are_exact_down_to_1e_14(p):
     count = np.arange(30) if p < 0.5 else 5000 - np.arange(30)
     exact = doubled(stats.binom.pmf(np.arange(5001), 5000, p))[count]
-    found = one_bin(np.full(5000, p), count)
-    np.testing.assert_allclose(found[exact > 1e-10], exact[exact > 1e-10], rtol=1e-3)
-    assert (found >= 1e-14 * (1 - 1e-9)).all()
+    pvalues = one_bin(np.full(5000, p), count)
+    np.testing.assert_allclose(pvalues[exact > 1e-10], exact[exact > 1e-10], rtol=1e-3)
+    assert (pvalues >= 1e-14 * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 5), (0.05, 5), (5, 0.04)])
@@ -52,15 +52,15 @@ def test_many_rows_have_a_fitted_law_that_errs_toward_large_p(a, b):
     # The gamma law has the skewness of the sum and a heavier tail; the variances are 26 to 900, skewness at most .2.
     p = np.random.default_rng(1).beta(a, b, 5000)
     exact = doubled(poisson_binomial(p))
-    spread = np.sqrt((p * (1 - p)).sum())
-    assert spread > 5
-    count = np.unique(np.rint(p.sum() + np.linspace(-4, 4, 41) * spread)).astype(int)
+    std = np.sqrt((p * (1 - p)).sum())
+    assert std > 5
+    count = np.unique(np.rint(p.sum() + np.linspace(-4, 4, 41) * std)).astype(int)
     count = count[(count >= 0) & (count <= 5000)]
-    found, exact = one_bin(p, count), exact[count]
+    pvalues, exact = one_bin(p, count), exact[count]
     usual = exact > 1e-3
-    np.testing.assert_allclose(found[usual], exact[usual], rtol=0.12)
-    assert (found > 0.97 * exact).all()
-    assert (found < 2 * exact).all()
+    np.testing.assert_allclose(pvalues[usual], exact[usual], rtol=0.12)
+    assert (pvalues > 0.97 * exact).all()
+    assert (pvalues < 2 * exact).all()
 
 
 def test_unequal_weights_are_normal_and_votes_by_their_residuals():
@@ -83,11 +83,11 @@ def test_bins_of_all_kinds_side_by_side():
     tails = CountTails(View(p, y, w), index, 8)
     assert tails.slot.tolist() == [0, 2, 3, 5, 6]
     wy = np.bincount(index, w * y, 8)[tails.slot]
-    together = tails.log_p(np.stack([wy, wy]))
-    for b, slot in enumerate(tails.slot):
-        inside = index == slot
+    joint = tails.log_p(np.stack([wy, wy]))
+    for b, bin_index in enumerate(tails.slot):
+        inside = index == bin_index
         alone = CountTails(View(p[inside], y[inside], w[inside]), np.zeros(inside.sum(), dtype=int), 1)
-        assert together[1, b] == pytest.approx(alone.log_p(wy[b : b + 1])[0], rel=1e-9, abs=1e-12)
+        assert joint[1, b] == pytest.approx(alone.log_p(wy[b : b + 1])[0], rel=1e-9, abs=1e-12)
     assert np.isneginf(tails.log_p(wy - [0, 0, 0, 0, 1])[-1])  # what was sure did not come
 
 
@@ -101,9 +101,9 @@ def test_the_sum_of_z_squared_is_the_exact_variance_hosmer_lemeshow():
     rows = reference.frame("estimators/c_binary500.csv")
     index, view = groups(rows["p"]), View(rows["p"], rows["y"])
     tails = CountTails(view, index, 10)
-    found = (tails.statistic(tails.pooled.w * tails.pooled.y) ** 2).sum()
+    statistic = (tails.statistic(tails.pooled.w * tails.pooled.y) ** 2).sum()
     known = reference.estimators()["c.hosmer_lemeshow_exactvar.g10"]
-    assert found == pytest.approx(known["value"]["stat"], rel=1e-9)
+    assert statistic == pytest.approx(known["value"]["stat"], rel=1e-9)
 
 
 @pytest.mark.parametrize("ref", [0, 3])
@@ -116,9 +116,9 @@ def test_the_sum_over_cells_is_the_exact_multinomial_hosmer_lemeshow(ref):
     index[order] = np.repeat(np.arange(10), 100)
     tails = VectorTails(view, index, 10)
     assert (tails.df == 3).all()
-    found = tails.statistic(tails.pooled.w[:, None] * tails.pooled.y).sum()
+    statistic = tails.statistic(tails.pooled.w[:, None] * tails.pooled.y).sum()
     known = reference.estimators()[f"b.multinomial_hl_exactcov.g10.ref{ref}"]
-    assert found == pytest.approx(known["value"]["stat"], rel=1e-9)
+    assert statistic == pytest.approx(known["value"]["stat"], rel=1e-9)
 
 
 def test_vectors_of_two_are_z_squared_whatever_is_left_out():
@@ -139,9 +139,9 @@ def test_vectors_with_impossible_classes_lose_a_degree_of_freedom_and_miss_nothi
     index = np.array([0, 0, 1])
     tails = VectorTails(View(P, np.eye(3)[[0, 1, 2]]), index, 2)
     assert tails.df.tolist() == [1, 0]
-    seen = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    assert np.isfinite(tails.log_p(seen)).all()
-    assert tails.log_p(seen)[1] == 0
+    observed = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert np.isfinite(tails.log_p(observed)).all()
+    assert tails.log_p(observed)[1] == 0
     assert np.isneginf(tails.log_p(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))).all()
 
 
@@ -158,6 +158,6 @@ def test_far_tails_of_vectors_stay_finite_and_fall():
     tails = VectorTails(View(P, np.eye(3)[np.zeros(2000, dtype=int)]), np.zeros(2000, dtype=int), 1)
     steps = np.arange(700, 2001, 100)
     rest = (2000 - steps) / 2
-    found = tails.log_p(np.stack([steps, rest, rest], axis=1)[:, None, :])[:, 0]
-    assert np.isfinite(found).all()
-    assert (np.diff(found) < 0).all()
+    log_p = tails.log_p(np.stack([steps, rest, rest], axis=1)[:, None, :])[:, 0]
+    assert np.isfinite(log_p).all()
+    assert (np.diff(log_p) < 0).all()

@@ -31,11 +31,13 @@ def crowd(n: int = 60, k: int = 3, votes: Any = 20, seed: int = 0, **extra: Any)
     return Predictions(rng.multinomial(votes, P), P, **extra)
 
 
-def drawn(preds: Predictions, member: Estimator = DISTCE, draws: int = 300, seed: int = 1, lens: Any = None) -> Array:
-    asked = Asked.of(member, as_lens(lens or "canonical"), preds)
-    (found,) = null_draws(preds, [asked], draws, np.random.default_rng(seed))
-    assert found.shape == (len(asked.views), draws)
-    return found
+def drawn(
+    preds: Predictions, estimator: Estimator = DISTCE, draws: int = 300, seed: int = 1, lens: Any = None
+) -> Array:
+    estimand = Asked.of(estimator, as_lens(lens or "canonical"), preds)
+    (values,) = null_draws(preds, [estimand], draws, np.random.default_rng(seed))
+    assert values.shape == (len(estimand.views), draws)
+    return values
 
 
 def of_one_mean(a: Array, b: Array) -> bool:
@@ -68,17 +70,17 @@ def test_the_law_is_that_of_exact_enumeration() -> None:
     # One row, four votes, three classes: 15 outcomes with multinomial probabilities
     P = np.array([0.5, 0.3, 0.2])
     preds = Predictions([[4, 0, 0]], [P])
-    law: dict[float, float] = {}
-    for votes in (each for each in product(range(5), repeat=3) if sum(each) == 4):
+    pmf: dict[float, float] = {}
+    for votes in (counts for counts in product(range(5), repeat=3) if sum(counts) == 4):
         distance = round(float(np.abs(np.array(votes) / 4 - P).sum() / 2), 9)
         chance = factorial(4) / prod(map(factorial, votes)) * float(np.prod(P**votes))
-        law[distance] = law.get(distance, 0.0) + chance
-    assert sum(law.values()) == pytest.approx(1)
-    found = drawn(preds, draws=20_000)[0].round(9)
-    assert set(found) == set(law)
-    for distance, chance in law.items():
+        pmf[distance] = pmf.get(distance, 0.0) + chance
+    assert sum(pmf.values()) == pytest.approx(1)
+    values = drawn(preds, draws=20_000)[0].round(9)
+    assert set(values) == set(pmf)
+    for distance, chance in pmf.items():
         # below 4.5 binomial standard errors each: one failure in 10,000 runs over all of them
-        assert (found == distance).mean() == pytest.approx(chance, abs=4.5 * np.sqrt(chance * (1 - chance) / 20_000))
+        assert (values == distance).mean() == pytest.approx(chance, abs=4.5 * np.sqrt(chance * (1 - chance) / 20_000))
 
 
 def test_the_floor_falls_with_the_root_of_the_number_of_votes() -> None:
@@ -86,20 +88,20 @@ def test_the_floor_falls_with_the_root_of_the_number_of_votes() -> None:
     # at m = 50 and 200 the relative error of that law is below (1 − 6P(1 − P))/(24 m P(1 − P)) ~ .5 %.
     rng = np.random.default_rng(3)
     P = 0.1 + 0.7 * rng.dirichlet(np.ones(3), 300)
-    few, many = (drawn(Predictions(np.tile([m, 0, 0], (300, 1)), P)) for m in (50, 200))
-    ratio = many.mean() / few.mean()
-    noise = 4.5 * np.hypot(few.std() / few.mean(), many.std() / many.mean()) / 300**0.5
+    small, many = (drawn(Predictions(np.tile([m, 0, 0], (300, 1)), P)) for m in (50, 200))
+    ratio = many.mean() / small.mean()
+    noise = 4.5 * np.hypot(small.std() / small.mean(), many.std() / many.mean()) / 300**0.5
     assert ratio == pytest.approx(0.5, rel=noise + 0.01)
-    rule = np.sqrt(P * (1 - P) / (2 * np.pi * 200)).sum(axis=1).mean()
-    assert many.mean() == pytest.approx(rule, rel=noise + 0.01)
+    expected = np.sqrt(P * (1 - P) / (2 * np.pi * 200)).sum(axis=1).mean()
+    assert many.mean() == pytest.approx(expected, rel=noise + 0.01)
 
 
 def test_each_row_has_as_many_votes_as_it_had() -> None:
     # With one vote DistCE is 1 − P of the class drawn, with a million it is 0
     P = np.array([[0.6, 0.4], [0.6, 0.4]])
-    found = drawn(Predictions([[1, 0], [10**6, 0]], P))[0]
-    assert set(np.round(found * 2, 1)) == {0.4, 0.6}
-    shares = np.round(found * 2, 2)
+    values = drawn(Predictions([[1, 0], [10**6, 0]], P))[0]
+    assert set(np.round(values * 2, 1)) == {0.4, 0.6}
+    shares = np.round(values * 2, 2)
     assert (np.abs(shares - np.round(shares, 1)) <= 0.01).all()
 
 
@@ -113,10 +115,10 @@ def test_a_row_with_a_label_has_one_vote() -> None:
     # E(1 − P of the class drawn) = 1 − Σ P²
     preds = crowd(100)
     labels = Predictions(np.zeros(100, dtype=int), preds.P)
-    found = drawn(labels)
-    assert found.mean() == pytest.approx((1 - (preds.P**2).sum(axis=1)).mean(), abs=4.5 * found.std() / 300**0.5)
+    values = drawn(labels)
+    assert values.mean() == pytest.approx((1 - (preds.P**2).sum(axis=1)).mean(), abs=4.5 * values.std() / 300**0.5)
     one_hot = Predictions(np.eye(3)[np.zeros(100, dtype=int)], preds.P)
-    np.testing.assert_array_equal(found, drawn(one_hot))
+    np.testing.assert_array_equal(values, drawn(one_hot))
 
 
 def test_shares_without_counts_cannot_be_drawn() -> None:
@@ -143,20 +145,22 @@ def test_two_columns_are_one() -> None:
 def test_one_set_of_votes_serves_all_lenses() -> None:
     # Draw by draw, half the sum over classes of |P − V| is the total variation of the vector
     preds = crowd(k=4)
-    asked = [Asked.of(DISTCE, as_lens(lens), preds) for lens in ("classwise", "canonical", "confidence")]
-    apart, whole, top = null_draws(preds, asked, 50, np.random.default_rng(1))
-    np.testing.assert_allclose(apart.sum(axis=0) / 2, whole[0], rtol=1e-12)
-    np.testing.assert_array_equal(whole, drawn(preds, draws=50))
-    assert (top[0] <= whole[0] + 1e-15).all()  # a coarser outcome cannot be further off
+    estimands = [Asked.of(DISTCE, as_lens(lens), preds) for lens in ("classwise", "canonical", "confidence")]
+    classwise, canonical, top = null_draws(preds, estimands, 50, np.random.default_rng(1))
+    np.testing.assert_allclose(classwise.sum(axis=0) / 2, canonical[0], rtol=1e-12)
+    np.testing.assert_array_equal(canonical, drawn(preds, draws=50))
+    assert (top[0] <= canonical[0] + 1e-15).all()  # a coarser outcome cannot be further off
 
 
 def test_answers_keep_the_order_of_the_questions() -> None:
     preds = crowd()
-    members: list[Estimator] = [EntropyError(), BinnedError(), DISTCE]
+    estimators: list[Estimator] = [EntropyError(), BinnedError(), DISTCE]
     lens = as_lens("canonical")
-    together = null_draws(preds, [Asked.of(each, lens, preds) for each in members], 30, np.random.default_rng(1))
-    for member, found in zip(members, together, strict=True):
-        np.testing.assert_array_equal(found, drawn(preds, member, draws=30))
+    joint = null_draws(
+        preds, [Asked.of(estimator, lens, preds) for estimator in estimators], 30, np.random.default_rng(1)
+    )
+    for estimator, values in zip(estimators, joint, strict=True):
+        np.testing.assert_array_equal(values, drawn(preds, estimator, draws=30))
 
 
 def test_a_subgroup_has_the_floor_of_its_own_rows() -> None:
@@ -168,16 +172,16 @@ def test_a_subgroup_has_the_floor_of_its_own_rows() -> None:
 def test_independent_labels_are_drawn_apart() -> None:
     rng = np.random.default_rng(0)
     P = rng.random((200, 2))
-    found = drawn(Predictions.from_multilabel(rng.random((200, 2)) < P, P), lens="classwise", draws=500)
+    values = drawn(Predictions.from_multilabel(rng.random((200, 2)) < P, P), lens="classwise", draws=500)
     exact = (2 * P * (1 - P)).mean(axis=0)
-    np.testing.assert_allclose(found.mean(axis=1), exact, atol=4.5 * found.std() / 500**0.5)
-    assert abs(np.corrcoef(found)[0, 1]) < 4.5 / 500**0.5
+    np.testing.assert_allclose(values.mean(axis=1), exact, atol=4.5 * values.std() / 500**0.5)
+    assert abs(np.corrcoef(values)[0, 1]) < 4.5 / 500**0.5
 
 
 def test_many_rows_need_few_draws_of_their_votes() -> None:
     # A floor is a mean over rows: 4 million drawn shares make it, and the settings say how many draws that was
-    few, many = crowd(50), crowd(20_000, 4)
-    assert to.measure(few, "distce", resamples=20).settings["redraws"] == 999
+    small, many = crowd(50), crowd(20_000, 4)
+    assert to.measure(small, "distce", resamples=20).settings["redraws"] == 999
     answer = to.measure(many, "distce", resamples=20)
     assert answer.settings["redraws"] == 50
     # two means of 50 draws each

@@ -45,7 +45,7 @@ def drawn(name, rows, **settings):
 @cache
 def lenses(name):
     """The numbers of classes and lenses that the diagram takes."""
-    found = []
+    pairs = []
     for k, lens in LENSES:
         y, P, _ = classes(k)
         try:
@@ -53,14 +53,14 @@ def lenses(name):
         except InputError as refused:
             assert refused.code in REFUSED  # noqa: PT017 -- another error is a fault
         else:
-            found.append((k, lens))
-    return found
+            pairs.append((k, lens))
+    return pairs
 
 
-def cases(name, law):
+def cases(name, invariance):
     """Classes and lenses to try; none where the diagram is exempt."""
     assert lenses(name)
-    return [] if law in DIAGRAMS.load(name).exempt else lenses(name)
+    return [] if invariance in DIAGRAMS.load(name).exempt else lenses(name)
 
 
 def numbers(diagram, without=()):
@@ -79,9 +79,9 @@ def assert_same(a, b, case=""):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_exemption_names_a_law_and_its_reason(name):
-    member = DIAGRAMS.load(name)
-    assert set(member.exempt) <= set(LAWS)
-    assert all(len(reason.split()) > 3 for reason in member.exempt.values())
+    diagram_class = DIAGRAMS.load(name)
+    assert set(diagram_class.exempt) <= set(LAWS)
+    assert all(len(reason.split()) > 3 for reason in diagram_class.exempt.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -117,64 +117,67 @@ def test_a_frequency_of_two_is_two_rows(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_binary_is_two_class(name):
-    def found(rows):
+    def draw_numbers(rows):
         try:
             return numbers(drawn(name, rows))
         except InputError as refused:
             assert refused.code in REFUSED  # noqa: PT017 -- another error is a fault
             return {"code": np.array([refused.code])}
 
-    one, two = map(found, two_shapes())
+    one, two = map(draw_numbers, two_shapes())
     assert_same(one, two)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tally_draws_what_the_rows_draw(name):
-    member = DIAGRAMS.load(name)
+    diagram_class = DIAGRAMS.load(name)
     for k, lens in cases(name, "tally"):
         if lens == "canonical":  # vectors are tallied on a grid of their own
             continue
         y, P, _ = classes(k, n=400)
         preds = to.Predictions(y, P)
         exact, tallied = drawn(name, preds, lens=lens), drawn(name, to.tally(preds), lens=lens)
-        assert_same(numbers(exact, member.by_count), numbers(tallied, member.by_count), (k, lens))
+        assert_same(numbers(exact, diagram_class.by_count), numbers(tallied, diagram_class.by_count), (k, lens))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_is_strict_json_and_settings_are_read_back(name):
     takes = DIAGRAMS.load(name).accepts()
-    asked = {key: value for key, value in {"bins": 4, "level": 0.8}.items() if key in takes}
+    options = {key: value for key, value in {"bins": 4, "level": 0.8}.items() if key in takes}
     for k, lens in lenses(name):
         y, P, w = classes(k)
         preds = to.Predictions(y, P, weight=w)
         # A vector has no four bins: there the partition is the tree.
-        said = {key: value for key, value in asked.items() if key != "bins" or lens != "canonical"}
-        diagram = drawn(name, preds, lens=lens, **said)
-        told = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
-        assert told == json.loads(json.dumps(drawn(name, preds, lens=lens, **said).to_dict()))
-        if "level" in said:
-            assert 0.8 in (told["settings"].get("level"), *told["settings"].get("levels", ()))
-        if "bins" in said:
-            assert "4" in f"{told['settings'].get('partition')} {told['settings'].get('bins')}"
+        settings = {key: value for key, value in options.items() if key != "bins" or lens != "canonical"}
+        diagram = drawn(name, preds, lens=lens, **settings)
+        document = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
+        assert document == json.loads(json.dumps(drawn(name, preds, lens=lens, **settings).to_dict()))
+        if "level" in settings:
+            assert 0.8 in (document["settings"].get("level"), *document["settings"].get("levels", ()))
+        if "bins" in settings:
+            assert "4" in f"{document['settings'].get('partition')} {document['settings'].get('bins')}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_permuting_classes_permutes_the_views(name):
-    member = DIAGRAMS.load(name)
-    if "class order" in member.exempt or (3, "classwise") not in lenses(name):
-        assert member.exempt or member.vectors
+    diagram_class = DIAGRAMS.load(name)
+    if "class order" in diagram_class.exempt or (3, "classwise") not in lenses(name):
+        assert diagram_class.exempt or diagram_class.vectors
         return
     y, P, _ = classes(3)
     order = np.array([2, 0, 1])
     first, second = (
-        drawn(name, to.Predictions(*each), lens="classwise") for each in ((y, P), (np.argsort(order)[y], P[:, order]))
+        drawn(name, to.Predictions(*pair), lens="classwise") for pair in ((y, P), (np.argsort(order)[y], P[:, order]))
     )
-    if issubclass(member, BinnedRecipe):
+    if issubclass(diagram_class, BinnedRecipe):
         assert {"n", "mean_prediction", "outcome_rate"} <= set(first.table)
     for new, old in enumerate(order):
         a, b = (
-            {column: values[each.table["view"] == f"class:{c}"] for column, values in numbers(each, NAMED).items()}
-            for each, c in ((first, old), (second, new))
+            {
+                column: values[diagram.table["view"] == f"class:{c}"]
+                for column, values in numbers(diagram, NAMED).items()
+            }
+            for diagram, c in ((first, old), (second, new))
         )
         assert len(next(iter(a.values())))
         assert_same(a, b, f"class {old}")
@@ -182,5 +185,5 @@ def test_permuting_classes_permutes_the_views(name):
 
 def test_no_law_is_left_to_no_member():
     """Every law is kept by at least one diagram."""
-    for law in LAWS:
-        assert any(cases(name, law) for name in NAMES)
+    for invariance in LAWS:
+        assert any(cases(name, invariance) for name in NAMES)

@@ -78,48 +78,52 @@ def answer(name: str, preds: Predictions) -> Estimate | None:
 @pytest.mark.parametrize("what", SETS)
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str, what: str) -> None:
-    found = answer(name, SETS[what])
-    if found is None:
+    estimate = answer(name, SETS[what])
+    if estimate is None:
         return
-    if not math.isfinite(found.value):
-        assert found.notes, f"{found.value} without a note"
-    if math.isnan(found.value):
-        assert found.interval is None
-        assert "TN155" in [note.code for note in found.notes]
-    for each in (found.noise_floor, found.debiased, *found.parts.values()):
-        assert each is None or not math.isnan(each) or found.notes
-    if found.interval:
-        assert found.interval.low < found.interval.high
-        assert not math.isnan(found.interval.low + found.interval.high)
+    if not math.isfinite(estimate.value):
+        assert estimate.notes, f"{estimate.value} without a note"
+    if math.isnan(estimate.value):
+        assert estimate.interval is None
+        assert "TN155" in [note.code for note in estimate.notes]
+    for number in (estimate.noise_floor, estimate.debiased, *estimate.parts.values()):
+        assert number is None or not math.isnan(number) or estimate.notes
+    if estimate.interval:
+        assert estimate.interval.low < estimate.interval.high
+        assert not math.isnan(estimate.interval.low + estimate.interval.high)
     else:
-        assert found.notes, "no interval, and no note that says why"
-    json.dumps(found.to_dict(), allow_nan=False)
-    assert "nan" not in str(found) or not math.isfinite(found.value)
+        assert estimate.notes, "no interval, and no note that says why"
+    json.dumps(estimate.to_dict(), allow_nan=False)
+    assert "nan" not in str(estimate) or not math.isfinite(estimate.value)
 
 
 @pytest.mark.parametrize("what", SETS)
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str, what: str) -> None:
-    few = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    options = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
     try:
-        found = to.test(SETS[what], name, **few)
+        verdict = to.test(SETS[what], name, **options)
     except InputError:
         return
-    lost = [each for each in (found.pvalue, found.statistic, found.effect) if each is not None and math.isnan(each)]
-    assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
-    json.dumps(found.to_dict(), allow_nan=False)
+    lost = [
+        number
+        for number in (verdict.pvalue, verdict.statistic, verdict.effect)
+        if number is not None and math.isnan(number)
+    ]
+    assert ("TN155" in [note.code for note in verdict.notes]) == bool(lost)
+    json.dumps(verdict.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_a_difference_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     for what, preds in SETS.items():
         try:
-            found = to.compare(preds, preds[::-1], name, resamples=20)
+            comparison = to.compare(preds, preds[::-1], name, resamples=20)
         except InputError:
             continue
-        if math.isnan(found.difference):
-            assert (found.interval, found.pvalue) == (None, None), what
-            assert "TN155" in [note.code for note in found.notes], what
+        if math.isnan(comparison.difference):
+            assert (comparison.interval, comparison.pvalue) == (None, None), what
+            assert "TN155" in [note.code for note in comparison.notes], what
 
 
 @pytest.mark.parametrize("name", ["ece", "debiased_l2", "brier", "macroce", "o_e", "skce"])
@@ -127,16 +131,16 @@ def test_a_group_of_the_worst_data_has_a_number_or_a_note(name: str) -> None:
     rng = np.random.default_rng(0)
     for n in (2, 3, 12):
         preds = Predictions(np.arange(n) % 2, rng.random(n), group=np.arange(n) // 2)
-        found = by_group(preds, name, resamples=9)
-        lost = [each.label for each in found.groups if math.isnan(each.estimate.value + each.pvalue + each.joint)]
-        assert ("TN155" in [note.code for note in found.notes]) == bool(lost)
-        assert all(each.interval is None for each in found.gaps if math.isnan(each.difference))
+        groups = by_group(preds, name, resamples=9)
+        lost = [group.label for group in groups.groups if math.isnan(group.estimate.value + group.pvalue + group.joint)]
+        assert ("TN155" in [note.code for note in groups.notes]) == bool(lost)
+        assert all(gap.interval is None for gap in groups.gaps if math.isnan(gap.difference))
 
 
 def test_a_debiased_error_of_two_rows_is_undefined_and_has_no_interval() -> None:
-    found = to.measure(Predictions([0, 1], [0.3, 0.8]), "debiased_l2")
-    assert (str(found.value), found.interval) == ("nan", None)
-    assert {"TN112", "TN155"} <= {note.code for note in found.notes}
+    estimate = to.measure(Predictions([0, 1], [0.3, 0.8]), "debiased_l2")
+    assert (str(estimate.value), estimate.interval) == ("nan", None)
+    assert {"TN112", "TN155"} <= {note.code for note in estimate.notes}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

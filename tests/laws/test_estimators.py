@@ -66,20 +66,20 @@ class Case:
 
 
 @cache
-def made(name: str, asked: tuple[tuple[str, Any], ...]) -> Estimator:
-    return ESTIMATORS.make(name, dict(asked))
+def made(name: str, options: tuple[tuple[str, Any], ...]) -> Estimator:
+    return ESTIMATORS.make(name, dict(options))
 
 
-def meaningful(name: str, asked: Mapping[str, Any]) -> Case | None:
+def meaningful(name: str, options: Mapping[str, Any]) -> Case | None:
     """The case, where the member takes these settings, with the lenses that it does not refuse."""
     example = Predictions([0, 1, 2] * 8, np.random.default_rng(0).dirichlet([1, 1, 1], 24))
     try:
-        estimator = ESTIMATORS.make(name, asked)
+        estimator = ESTIMATORS.make(name, options)
     except InputError as refusal:
-        if not asked or refusal.code not in ("TO202", "TO203"):
+        if not options or refusal.code not in ("TO202", "TO203"):
             raise
         return None
-    kept = []
+    lenses = []
     for lens in LENSES:
         try:
             measured(estimator, as_lens(lens).views(example))
@@ -87,17 +87,17 @@ def meaningful(name: str, asked: Mapping[str, Any]) -> Case | None:
             if refusal.code not in ("TO204", "TO205"):
                 raise
         else:
-            kept.append(lens)
-    return Case(name, tuple(asked.items()), tuple(kept)) if kept else None
+            lenses.append(lens)
+    return Case(name, tuple(options.items()), tuple(lenses)) if lenses else None
 
 
-CASES = [case for name in ESTIMATORS.names() for asked in SETTINGS if (case := meaningful(name, asked))]
+CASES = [case for name in ESTIMATORS.names() for options in SETTINGS if (case := meaningful(name, options))]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def under(law: str, *, without: str = "") -> Any:
+def under(invariance: str, *, without: str = "") -> Any:
     """The cases that a law binds: those of members that are not exempt from it."""
-    bound = [case for case in CASES if law not in type(case.estimator).exempt]
+    bound = [case for case in CASES if invariance not in type(case.estimator).exempt]
     bound = [case for case in bound if not (without == COUNTS_ROWS and counts_rows(case))]
     bound = [case for case in bound if not (without == COUNTS_BINS and dict(case.settings).get("bins") in RULES)]
     return pytest.mark.parametrize("case", bound, ids=str)
@@ -123,8 +123,13 @@ def rows(k: int, kind: str, weights: str, n: int, seed: int) -> Problem:
     if kind == "floats":
         P = rng.dirichlet([0.7] * k, n)
     else:
-        whole = {"tenths": 10, "twentieths": 20}[kind]
-        P = np.diff(np.sort(rng.integers(0, whole + 1, (n, k - 1)), axis=1), axis=1, prepend=0, append=whole) / whole
+        denominator = {"tenths": 10, "twentieths": 20}[kind]
+        P = (
+            np.diff(
+                np.sort(rng.integers(0, denominator + 1, (n, k - 1)), axis=1), axis=1, prepend=0, append=denominator
+            )
+            / denominator
+        )
     w = rng.integers(0, 4, n).astype(float) if weights == "whole" else rng.random(n) * 5 + 0.01
     w[0] = max(w[0], 1)  # not all zero
     return rng.integers(0, k, n), P, w
@@ -160,9 +165,9 @@ def agree(case: Case, lens: str, a: Predictions, b: Predictions) -> None:
 def test_every_member_is_judged_and_exemptions_name_a_law_and_a_reason() -> None:
     assert {case.name for case in CASES} == set(ESTIMATORS.names())
     for name in ESTIMATORS.names():
-        for law, reason in ESTIMATORS.load(name).exempt.items():
-            assert law in LAWS, (name, law)
-            assert len(reason.split()) > 3, (name, law, reason)
+        for invariance, reason in ESTIMATORS.load(name).exempt.items():
+            assert invariance in LAWS, (name, invariance)
+            assert len(reason.split()) > 3, (name, invariance, reason)
     ece = next(case for case in CASES if str(case) == "ece")
     assert ece.lenses == LENSES
 
@@ -236,7 +241,7 @@ def test_permuting_classes_permutes_the_parts_and_keeps_the_whole(
     y, P, w = problem
     # Tied maxima go to the lowest class, and tied variances to the first axis: those depend on the order of classes.
     assume(all(len(set(row)) == 3 for row in P.tolist()))
-    lens = one_of(tuple(each for each in case.lenses if each.split(":")[0] not in ("class", "groups")), which)
+    lens = one_of(tuple(lens for lens in case.lenses if lens.split(":")[0] not in ("class", "groups")), which)
     tree = isinstance(getattr(case.estimator, "partition", None), (MedianVariance, type(None)))
     assume(not tree or lens not in ("canonical", "top-2") or untied(P))
     names = ["red", "green", "blue"]
@@ -256,7 +261,7 @@ def test_one_column_is_two_columns(case: Case, problem: Problem, which: int) -> 
     y, P, w = problem
     p = P[:, 1]
     one, two = Predictions(y, p, weight=w), Predictions(y, np.stack([1 - p, p], axis=1), weight=w)
-    lenses = tuple(each for each in case.lenses if each in ("canonical", "confidence", "classwise", "class:1"))
+    lenses = tuple(lens for lens in case.lenses if lens in ("canonical", "confidence", "classwise", "class:1"))
     agree(case, one_of((*lenses, "positive") if "class:1" in lenses else lenses, which), one, two)
 
 
@@ -284,10 +289,10 @@ def test_cells_of_a_finer_grid_give_the_number_of_the_rows(case: Case, problem: 
         cells = rows.pool(index, grid.size)
         occupied = np.unique(index[w > 0])
         at = (occupied + (1 if closed == "right" else 0)) / 240
-        told = {name: cells.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
-        again = View(cells.p, cells.y, cells.w, n=cells.n, sums=told, at=at, name=rows.name, classes=rows.classes)
-        assert same(case.estimator.value(again), case.estimator.value(rows)), lens
-        assert case.estimator(again).n == case.estimator(rows).n
+        sums = {name: cells.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
+        rebuilt = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, at=at, name=rows.name, classes=rows.classes)
+        assert same(case.estimator.value(rebuilt), case.estimator.value(rows)), lens
+        assert case.estimator(rebuilt).n == case.estimator(rows).n
 
 
 @every_case
@@ -297,18 +302,18 @@ def test_a_result_is_deterministic_complete_and_leaves_its_input_alone(
     case: Case, problem: Problem, which: int
 ) -> None:
     y, P, w = problem
-    before = [each.copy() for each in problem]
+    before = [array.copy() for array in problem]
     for view in as_lens(one_of(case.lenses, which)).views(Predictions(y, P, weight=w)):
         result = case.estimator(view)
         twin = dataclasses.replace(case.estimator)  # the same settings again
         assert twin == case.estimator
-        for again in (case.estimator(view), twin(view)):
-            assert str(again) == str(result)
-            assert again.to_dict() == result.to_dict()
+        for repeat in (case.estimator(view), twin(view)):
+            assert str(repeat) == str(result)
+            assert repeat.to_dict() == result.to_dict()
         assert same(float(result), case.estimator.value(view))
-        told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-        assert (told["estimator"], told["lens"], told["n"]) == (case.name, view.name, int((w > 0).sum()))
+        document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert (document["estimator"], document["lens"], document["n"]) == (case.name, view.name, int((w > 0).sum()))
         assert "\n" not in repr(result)
         if (partition := getattr(case.estimator, "partition", None)) is not None:
-            assert told["settings"]["partition"] == str(partition)
+            assert document["settings"]["partition"] == str(partition)
     assert all(np.array_equal(a, b) for a, b in zip(before, problem, strict=True))

@@ -25,10 +25,10 @@ NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nul
 def judged(preds, name, lens, **settings):
     """Few draws, where the test takes draws: statistics are compared."""
     own = [key for key in settings_of(TESTS.load(name)) if TESTS.takes(name, key)]
-    few = {key: value for key, value in (("resamples", 19), ("floor", 0.01)) if key in own}
+    options = {key: value for key, value in (("resamples", 19), ("floor", 0.01)) if key in own}
     if name == "decision_regret":
         settings.setdefault("cost", guesses)
-    return to.test(preds, name, lens=lens, **few, **settings)
+    return to.test(preds, name, lens=lens, **options, **settings)
 
 
 def guesses(P):
@@ -87,16 +87,16 @@ def test_a_row_of_weight_zero_is_no_row(name, lens):
 @pytest.mark.parametrize(("name", "lens"), CASES)
 def test_a_verdict_is_a_probability_above_its_floor_and_told_as_strict_json(name, lens):
     y, P, w = three_classes()
-    found = judged(to.Predictions(y, P, weight=w), name, lens)
-    assert 0 < found.pvalue <= 1
-    assert found.floor is None or found.pvalue >= found.floor
-    assert found.effect is not None
-    assert np.isfinite(found.effect)
-    assert abs(found.effect) <= 1
-    assert float(found) == found.pvalue
-    assert found.null
-    assert found.null in str(found)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["n"] == (w > 0).sum()
+    verdict = judged(to.Predictions(y, P, weight=w), name, lens)
+    assert 0 < verdict.pvalue <= 1
+    assert verdict.floor is None or verdict.pvalue >= verdict.floor
+    assert verdict.effect is not None
+    assert np.isfinite(verdict.effect)
+    assert abs(verdict.effect) <= 1
+    assert float(verdict) == verdict.pvalue
+    assert verdict.null
+    assert verdict.null in str(verdict)
+    assert json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["n"] == (w > 0).sum()
 
 
 @pytest.mark.parametrize(("name", "null"), NULLS)
@@ -104,12 +104,12 @@ def test_every_null_shows_one_statistic_and_says_which_it_is(name, null):
     y, P, _ = three_classes()
     preds = to.Predictions(y, P)
     lens = TESTS.load(name).lens or "confidence"
-    found = judged(preds, name, lens, null=null)
-    assert found.settings["null"] == null
-    assert (found.floor is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
-    assert ("predictions kept fixed, so that" in found.null) == (null != "redraw")
+    verdict = judged(preds, name, lens, null=null)
+    assert verdict.settings["null"] == null
+    assert (verdict.floor is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
+    assert ("predictions kept fixed, so that" in verdict.null) == (null != "redraw")
     if set(TESTS.load(name).nulls) <= {"asymptotic", "redraw"} and "one statistic" not in TESTS.load(name).exempt:
-        assert found.statistic == judged(preds, name, lens).statistic
+        assert verdict.statistic == judged(preds, name, lens).statistic
 
 
 @pytest.mark.parametrize("name", TESTS.names())
@@ -119,7 +119,7 @@ def test_binary_is_two_class(name):
     assert (a.statistic, a.pvalue) == pytest.approx((b.statistic, b.pvalue), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [each for each in TESTS.names() if "class order" not in TESTS.load(each).exempt])
+@pytest.mark.parametrize("name", [name for name in TESTS.names() if "class order" not in TESTS.load(name).exempt])
 def test_permuting_classes_permutes_the_parts(name):
     y, P, _ = three_classes()
     order = np.array([2, 0, 1])  # new column j is old class order[j]
@@ -136,22 +136,22 @@ def test_settings_are_read_back_and_input_is_left_alone(name):
     draws = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
     if "redraw" in TESTS.load(name).nulls:
         draws["null"] = "redraw"
-    found = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)
-    assert found.settings["seed"] == 7
-    assert draws.items() <= found.settings.items()
-    assert all((x == kept).all() for x, kept in zip((y, P, w), before, strict=True))
-    again = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)
-    assert found.to_dict() == again.to_dict()
+    verdict = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)
+    assert verdict.settings["seed"] == 7
+    assert draws.items() <= verdict.settings.items()
+    assert all((x == original).all() for x, original in zip((y, P, w), before, strict=True))
+    repeat = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)
+    assert verdict.to_dict() == repeat.to_dict()
 
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_family_of_lenses_has_a_part_for_each(name):
     y, P, _ = three_classes()
-    found = judged(to.Predictions(y, P), name, ["confidence", "classwise"])
-    assert list(found.parts) == ["confidence", "classwise"]
-    assert found.lens == "family"
-    assert found.family_pvalue == found.pvalue
-    assert found.floor is None or found.pvalue >= found.floor
+    verdict = judged(to.Predictions(y, P), name, ["confidence", "classwise"])
+    assert list(verdict.parts) == ["confidence", "classwise"]
+    assert verdict.lens == "family"
+    assert verdict.family_pvalue == verdict.pvalue
+    assert verdict.floor is None or verdict.pvalue >= verdict.floor
 
 
 @pytest.mark.parametrize("name", TESTS.names())

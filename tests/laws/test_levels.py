@@ -20,7 +20,7 @@ CHANCE = 1e-4  # of a false alarm, for one form in one world
 
 
 def world(name):
-    return next(each for each in WORLDS if each.name == name)
+    return next(candidate for candidate in WORLDS if candidate.name == name)
 
 
 def at_most(sets):
@@ -31,21 +31,21 @@ def at_most(sets):
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.label} {form.null}")
 def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
     sets = 200 if form.draws else 400
-    rejected = judged_sets = 0
+    rejected = tested_sets = 0
     for name, n in HARD:
         if not form.fits(world(name).k, n):
             continue
-        found = judged(form, world(name), n, sets, PLAN)
-        hits, silent = found.hits(0.05), ~found.doubted
+        result = judged(form, world(name), n, sets, PLAN)
+        hits, silent = result.hits(0.05), ~result.doubted
         if form.null != "redraw" and hits > at_most(sets):
-            unsaid = found.hits(0.05, silent)
+            unsaid = result.hits(0.05, silent)
             assert 2 * unsaid < hits, f"{name}, n = {n}: {hits} of {sets} rejected, {unsaid} without the note TN212"
             hits, among = unsaid, int(silent.sum())
         else:
             among = sets
         assert hits <= at_most(among), f"{name}, n = {n}: {hits} of {among} rejected"
-        rejected, judged_sets = rejected + hits, judged_sets + among
-    assert rejected <= at_most(judged_sets), f"{rejected} of {judged_sets} rejected, over all worlds"
+        rejected, tested_sets = rejected + hits, tested_sets + among
+    assert rejected <= at_most(tested_sets), f"{rejected} of {tested_sets} rejected, over all worlds"
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)

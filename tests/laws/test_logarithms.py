@@ -61,7 +61,7 @@ def test_a_float32_softmax_has_the_log_loss_of_its_columns():
 def test_an_estimate_does_not_depend_on_which_of_two_classes_comes_first(name):
     preds = sharp()
     swapped = Predictions(1 - preds.y, preds.P[:, ::-1])
-    one, other = (to.measure(each, name, interval=None).value for each in (preds, swapped))
+    one, other = (to.measure(data, name, interval=None).value for data in (preds, swapped))
     assert np.isfinite(one)
     # float32 rows sum to 1 within 6e-8, and what reads p alone moves by no more
     assert one == pytest.approx(other, rel=1e-12 if name in ("log_loss", "spherical") else 1e-6)
@@ -89,7 +89,7 @@ def test_the_log_score_that_corp_takes_apart_is_that_of_both_columns():
 def test_a_test_does_not_depend_on_which_of_two_classes_comes_first(name, settings):
     preds = sharp()
     swapped = Predictions(1 - preds.y, preds.P[:, ::-1])
-    one, other = (to.test(each, name, **settings) for each in (preds, swapped))
+    one, other = (to.test(data, name, **settings) for data in (preds, swapped))
     assert np.isfinite(one.statistic)
     assert abs(one.statistic) == pytest.approx(abs(other.statistic), rel=1e-6)
     assert not [note for note in one.notes if note.code == "TN215"]
@@ -102,7 +102,7 @@ def test_outcomes_whose_logits_underflow_are_improbable_and_not_impossible():
     assert (preds.P[np.arange(len(y)), y] == 0).sum() > 30
     assert np.isfinite(logs).all()
     report = to.audit(preds, rng=0).to_dict()
-    (loss,) = (each for each in report["measures"] if each["estimator"] == "log_loss")
+    (loss,) = (measure for measure in report["measures"] if measure["estimator"] == "log_loss")
     assert loss["value"] == pytest.approx(-logs.mean(), rel=1e-12)
     assert report["data"]["true_class_zeros"] == report["data"]["zeros"] == 0
     assert "impossible" not in json.dumps(report)
@@ -113,14 +113,14 @@ def test_outcomes_whose_logits_underflow_are_improbable_and_not_impossible():
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_the_temperature_of_logits_that_underflow_is_that_of_greatest_likelihood(k):
     y, z = overflowing(k)
-    fitted = to.fit(Predictions.from_logits(y, z), "temperature")
+    calibrator = to.fit(Predictions.from_logits(y, z), "temperature")
 
     def loss(t):
         return -log_softmax(z / t)[np.arange(len(y)), y].mean()
 
-    best = minimize_scalar(loss, bounds=(100, 3000), method="bounded", options={"xatol": 1e-9}).x
-    assert 1 / fitted.map.beta == pytest.approx(best, rel=1e-6)
-    assert fitted.map.converged
+    optimum = minimize_scalar(loss, bounds=(100, 3000), method="bounded", options={"xatol": 1e-9}).x
+    assert 1 / calibrator.map.beta == pytest.approx(optimum, rel=1e-6)
+    assert calibrator.map.converged
 
 
 LOGARITHMIC = [
@@ -151,7 +151,7 @@ def test_logits_a_thousand_times_as_large_are_recalibrated_to_the_same_probabili
     if k > 2 and (CALIBRATORS.load(name).two_classes or name in ("platt", "irova_ts", "scaling_binning")):
         return
     y, z = overflowing(k)
-    small, large = (to.fit(Predictions.from_logits(y, each), name) for each in (z / 250, z / 2))
+    small, large = (to.fit(Predictions.from_logits(y, logits), name) for logits in (z / 250, z / 2))
     one, other = small.predict_proba(z / 250, logits=True), large.predict_proba(z / 2, logits=True)
     np.testing.assert_allclose(one, other, atol=1e-8)
     assert small.map.converged == large.map.converged
@@ -163,7 +163,8 @@ def test_log_odds_of_the_second_class_are_logits_of_both(lens):
     z = rng.normal(30, 25, 2000)
     y = (rng.random(2000) < 1 / (1 + np.exp(-z / 3))).astype(int)
     log_odds, *pairs = (
-        Predictions.from_logits(y, each) for each in (z, np.stack([0 * z, z], axis=1), np.stack([-z, 0 * z], axis=1))
+        Predictions.from_logits(y, logits)
+        for logits in (z, np.stack([0 * z, z], axis=1), np.stack([-z, 0 * z], axis=1))
     )
     assert ((log_odds.P > 0) & (log_odds.P < 1e-17)).any()
     for name in ("ece", "ace", "sweep", "debiased_l1", "debiased_l2", "corp", "log_loss"):
@@ -199,8 +200,8 @@ def powers_of_odds(z, y):
         return np.logaddexp(0, eta).sum() - y @ eta, np.array([(q - y).sum(), ((q - y) @ z) / scale])
 
     starts = [(logit(rate), 0.0), (0.0, 1.0), (0.0, 20.0), (0.0, scale)]
-    best = min(minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-8}).fun for start in starts)
-    return 2 * (loss((0.0, scale))[0] - best)
+    min_loss = min(minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-8}).fun for start in starts)
+    return 2 * (loss((0.0, scale))[0] - min_loss)
 
 
 OFTEN_WRONG = [1, 0, 1, 1, 0, 1, 0, 1]
@@ -220,18 +221,18 @@ def test_likelihood_ratios_of_sharp_logits_that_are_far_off_reach_the_maximum(z,
     z, y = np.array(z, dtype=float), np.array(y)
     preds = Predictions.from_logits(y, z)
     for name in ("cox", "giviti", "mcllo"):
-        found = to.test(preds, name)
-        assert found.statistic == pytest.approx(powers_of_odds(z, y), rel=1e-6)
-        assert not [note for note in found.notes if note.code == "TN217"]
+        verdict = to.test(preds, name)
+        assert verdict.statistic == pytest.approx(powers_of_odds(z, y), rel=1e-6)
+        assert not [note for note in verdict.notes if note.code == "TN217"]
     assert to.test(preds, "cox", null="redraw", resamples=99).pvalue == 0.01
 
 
 def test_outcomes_that_no_float_gives_a_probability_are_told():
     preds = Predictions.from_logits([1, 0, 1, 0, 1, 0, 0, 1, 0, 0], np.array([800.0, -800.0] * 5))
     for name in ("spiegelhalter", "score"):
-        found = to.test(preds, name)
-        assert (found.statistic, found.pvalue) == (np.inf, 0.0)
-        assert [note.code for note in found.notes if note.code == "TN215"]
+        verdict = to.test(preds, name)
+        assert (verdict.statistic, verdict.pvalue) == (np.inf, 0.0)
+        assert [note.code for note in verdict.notes if note.code == "TN215"]
 
 
 def test_likelihood_ratios_of_random_logits_reach_the_maximum():

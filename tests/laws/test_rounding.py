@@ -41,15 +41,15 @@ def needed(name):
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_an_estimate_changes_by_no_more_than_the_last_digit(name):
-    a, b = (to.measure(each, name, interval=None, **needed(name)) for each in pair(CLASSES))
+    a, b = (to.measure(preds, name, interval=None, **needed(name)) for preds in pair(CLASSES))
     assert b.value == pytest.approx(a.value, **SAME)
     assert dict(b.parts) == pytest.approx(dict(a.parts), **SAME)
 
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_verdict_changes_by_no_more_than_the_last_digit(name):
-    few = {"resamples": 99} if TESTS.takes(name, "resamples") else {}
-    a, b = (to.test(each, name, **few, **needed(name)) for each in pair(CLASSES))
+    options = {"resamples": 99} if TESTS.takes(name, "resamples") else {}
+    a, b = (to.test(preds, name, **options, **needed(name)) for preds in pair(CLASSES))
     assert b.statistic == pytest.approx(a.statistic, **SAME)
     assert b.pvalue == pytest.approx(a.pvalue, **SAME)
 
@@ -58,6 +58,6 @@ def test_a_verdict_changes_by_no_more_than_the_last_digit(name):
 def test_a_recalibration_changes_by_no_more_than_the_last_digit(name):
     two = CALIBRATORS.load(name).two_classes
     one, other = pair(2 if two else CLASSES)
-    given = {"target": one.P[::2]} if name == "prior_shift" else {}
-    a, b = (to.fit(each, name, **given) for each in (one, other))
+    options = {"target": one.P[::2]} if name == "prior_shift" else {}
+    a, b = (to.fit(preds, name, **options) for preds in (one, other))
     assert b.predict_proba(other.P) == pytest.approx(a.predict_proba(one.P), **SAME)

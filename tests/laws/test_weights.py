@@ -46,17 +46,17 @@ def votes(scale: float) -> Predictions:
     return Predictions(np.random.default_rng(0).multinomial(7, P), P, weight=W * scale)
 
 
-def numbers(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every number of a result by its place, but sums of weights."""
-    if isinstance(found, Mapping):
-        for name, each in found.items():
+    if isinstance(value, Mapping):
+        for name, item in value.items():
             if name not in ABSOLUTE:
-                yield from numbers(each, f"{path}/{name}")
-    elif isinstance(found, Sequence) and not isinstance(found, str):
-        for i, each in enumerate(found):
-            yield from numbers(each, f"{path}/{i}")
-    elif isinstance(found, (int, float)) and not isinstance(found, bool):
-        yield path, float(found)
+                yield from numbers(item, f"{path}/{name}")
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for i, item in enumerate(value):
+            yield from numbers(item, f"{path}/{i}")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, float(value)
 
 
 def answer(ask: Any, preds: Predictions) -> Any:
@@ -72,16 +72,16 @@ def assert_the_same(ask: Any, *kinds: Any) -> None:
         known = answer(ask, kind(1.0))
         answered += isinstance(known, dict)
         for scale in SCALES:
-            found = answer(ask, kind(scale))
-            if isinstance(known, str) or isinstance(found, str):
-                assert found == known, f"{kind.__name__} times {scale:g}"
+            actual = answer(ask, kind(scale))
+            if isinstance(known, str) or isinstance(actual, str):
+                assert actual == known, f"{kind.__name__} times {scale:g}"
                 continue
-            assert found.keys() == known.keys()
+            assert actual.keys() == known.keys()
             for place, number in known.items():
-                same = number == found[place] or (math.isnan(number) and math.isnan(found[place]))
+                same = number == actual[place] or (math.isnan(number) and math.isnan(actual[place]))
                 # A debiased number may be the root of a difference of equal numbers: rounding of 1e-16 becomes 1e-8.
-                close = math.isclose(number, found[place], rel_tol=1e-9, abs_tol=1e-7 if "debiased" in place else 1e-9)
-                assert same or close, f"{kind.__name__} times {scale:g}: {place} {number} {found[place]}"
+                close = math.isclose(number, actual[place], rel_tol=1e-9, abs_tol=1e-7 if "debiased" in place else 1e-9)
+                assert same or close, f"{kind.__name__} times {scale:g}: {place} {number} {actual[place]}"
     assert answered
 
 
@@ -92,8 +92,8 @@ def test_an_estimator_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_test_reads_the_ratios_of_weights(name: str) -> None:
-    few = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
-    assert_the_same(lambda preds: to.test(preds, name, **few).to_dict(), two, three)
+    options = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    assert_the_same(lambda preds: to.test(preds, name, **options).to_dict(), two, three)
 
 
 @pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name not in ("auto", "evidential")])
@@ -108,8 +108,8 @@ def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name not in ("training", "comparison")])
 def test_a_diagram_reads_the_ratios_of_weights(name: str) -> None:
-    few = {"resamples": 99} if DIAGRAMS.takes(name, "resamples") else {}
-    assert_the_same(lambda preds: to.draw(preds, name, **few).to_dict(), two, three, four)
+    options = {"resamples": 99} if DIAGRAMS.takes(name, "resamples") else {}
+    assert_the_same(lambda preds: to.draw(preds, name, **options).to_dict(), two, three, four)
 
 
 @pytest.mark.parametrize("name", ["ece", "brier"])

@@ -20,7 +20,7 @@ def refused(code: str, *got: str, fix: str = "") -> Iterator[None]:
     assert error.problem.strip(), str(error)
     assert error.got.strip(), str(error)
     assert error.fix.strip(), str(error)
-    for each in got:
-        assert each in error.got, str(error)
+    for part in got:
+        assert part in error.got, str(error)
     assert fix in error.fix, str(error)
     assert str(error).startswith(f"[{code}] ")

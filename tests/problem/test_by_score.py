@@ -64,8 +64,8 @@ def test_a_view_is_sorted_once_and_cells_lie_where_they_are_placed() -> None:
 
 def test_rows_without_weight_are_absent_and_even_weights_are_none() -> None:
     p, y = np.array([0.9, 0.1, 0.4, 0.4]), np.array([1.0, 1.0, 0.0, 1.0])
-    found = ByScore(p, y, np.array([1.0, 0.0, 2.0, 0.5])).sums()
-    assert [x.tolist() for x in found] == [[0.4, 0.9], [2.5, 1.0], [0.5, 1.0]]
+    sums = ByScore(p, y, np.array([1.0, 0.0, 2.0, 0.5])).sums()
+    assert [x.tolist() for x in sums] == [[0.4, 0.9], [2.5, 1.0], [0.5, 1.0]]
     for one, other in zip(ByScore(p, y).sums(), ByScore(p, y, np.ones(4)).sums(), strict=True):
         assert one.tolist() == other.tolist()
     assert [len(x) for x in ByScore(p, y, np.zeros(4)).sums()] == [0, 0, 0]
@@ -89,28 +89,28 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
     for cut in ("first", "floor"):
         for closed in ("left", "right"):
             for k in (1, 2, 15, 64, 65):
-                rule, view, rising = EqualMass(k, closed, cut), View(p, y), View(p, y)  # type: ignore[arg-type]
-                by_score(rising).sums()  # whoever needs sums has the rows sorted
-                cells = rule.freeze(view)
+                partition, view, presorted = EqualMass(k, closed, cut), View(p, y), View(p, y)  # type: ignore[arg-type]
+                by_score(presorted).sums()  # whoever needs sums has the rows sorted
+                cells = partition.freeze(view)
                 assert isinstance(cells, Bins)
-                assert cells.edges.tolist() == rule.freeze(rising).edges.tolist()  # type: ignore[attr-defined]
-                found, wanted = view.binned(cells), rising.binned(cells)
-                assert found.slot.tolist() == wanted.slot.tolist()  # type: ignore[union-attr]
+                assert cells.edges.tolist() == partition.freeze(presorted).edges.tolist()  # type: ignore[attr-defined]
+                binned, expected = view.binned(cells), presorted.binned(cells)
+                assert binned.slot.tolist() == expected.slot.tolist()  # type: ignore[union-attr]
                 for name in ("n", "w", "p", "y"):
-                    np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+                    np.testing.assert_allclose(getattr(binned, name), getattr(expected, name), rtol=1e-12)
 
 
 def test_counting_and_sorting_may_follow_each_other(many: int) -> None:
     p, y = drawn(300)
-    rising, bins, mass = ByScore(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
-    once = rising.between(mass), rising.in_bins(bins)
-    rising.sums()
-    again = rising.between(mass), rising.in_bins(bins)
-    assert [x.tolist() for x in once[0]] == [x.tolist() for x in again[0]]
+    sorted_scores, bins, mass = ByScore(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
+    once = sorted_scores.between(mass), sorted_scores.in_bins(bins)
+    sorted_scores.sums()
+    second = sorted_scores.between(mass), sorted_scores.in_bins(bins)
+    assert [x.tolist() for x in once[0]] == [x.tolist() for x in second[0]]
     assert once[1] is not None
-    assert again[1] is not None
-    for name, each in once[1].items():
-        assert each == pytest.approx(again[1][name], rel=1e-12)
+    assert second[1] is not None
+    for name, value in once[1].items():
+        assert value == pytest.approx(second[1][name], rel=1e-12)
 
 
 @pytest.mark.usefixtures("many")
@@ -119,11 +119,11 @@ def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
     for dtype in (np.float16, np.float32, np.float64):
         p, y = drawn(400, dtype)
         bins = Bins(np.arange(8) / 7, closed)
-        found, index = by_score(View(p, y)).in_bins(bins), bins.index(p)
-        assert found is not None
+        sums, index = by_score(View(p, y)).in_bins(bins), bins.index(p)
+        assert sums is not None
         x = p.astype(float)
-        for name, each in {"n": np.ones(400), "wp": x, "wy": y, "wpy": x * y, "wpp": x * x}.items():
-            assert found[name] == pytest.approx(np.bincount(index, each, 7), rel=1e-12)
+        for name, weights in {"n": np.ones(400), "wp": x, "wy": y, "wpy": x * y, "wpp": x * x}.items():
+            assert sums[name] == pytest.approx(np.bincount(index, weights, 7), rel=1e-12)
     assert by_score(View(p, y, y + 1)).in_bins(bins) is None
 
 

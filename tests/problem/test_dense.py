@@ -73,8 +73,8 @@ def test_errors_quote_the_shapes_that_were_passed_and_the_axis_that_fits():
 
 def test_raw_scores_of_every_place_are_taken():
     y, P = images()
-    told, scored = from_dense(y, P, axis=-1), from_dense(y, np.log(P) + 2.0, axis=-1, logits=True)
-    np.testing.assert_allclose(scored.P, told.P, atol=1e-12)
+    dense, scored = from_dense(y, P, axis=-1), from_dense(y, np.log(P) + 2.0, axis=-1, logits=True)
+    np.testing.assert_allclose(scored.P, dense.P, atol=1e-12)
     assert scored.logits is not None
     with pytest.raises(InputError, match=r"TO102.*image 0, place \(0, 0\), class.*pass logits=True\.$"):
         from_dense(y, np.log(P), axis=-1)

@@ -70,19 +70,19 @@ def test_lp_alone_takes_its_power_from_order() -> None:
 
 
 def test_a_callable_is_asked_cell_by_cell() -> None:
-    def first(said: Array, seen: Array) -> float:
-        return abs(said[0] - seen[0])
+    def first(predicted: Array, observed: Array) -> float:
+        return abs(predicted[0] - observed[0])
 
     d = as_distance(first)
     assert d.name == "first"
     assert not d.norm
-    said = np.array([[SAID, SEEN]])
-    assert d.vectors(said, np.array([[SEEN, SEEN]])) == pytest.approx(np.array([[0.1, 0.0]]))
+    predicted = np.array([[SAID, SEEN]])
+    assert d.vectors(predicted, np.array([[SEEN, SEEN]])) == pytest.approx(np.array([[0.1, 0.0]]))
     assert d.binary(np.array([0.2, 0.5]), np.array([0.3, 0.5])) == pytest.approx([0.1, 0.0])
 
 
 def test_a_callable_may_return_ints() -> None:
-    d = as_distance(lambda said, seen: int((said != seen).any()))
+    d = as_distance(lambda predicted, observed: int((predicted != observed).any()))
     assert d.binary(np.array([0.2, 0.5]), np.array([0.3, 0.5])).tolist() == [1.0, 0.0]
 
 
@@ -115,8 +115,8 @@ def test_an_own_distance_serves_draws_as_well_as_the_value():
     P = rng.dirichlet([1, 1, 1], 60)
     preds = to.Predictions(rng.integers(0, 3, 60), P)
 
-    def half_l1(said, seen):
-        return np.abs(said - seen).sum() / 2
+    def half_l1(predicted, observed):
+        return np.abs(predicted - observed).sum() / 2
 
     for lens in ("confidence", "classwise", "canonical"):
         named, own = (to.test(preds, "consistency", lens=lens, distance=d, resamples=19) for d in ("tv", half_l1))
@@ -129,4 +129,4 @@ def test_an_own_distance_serves_draws_as_well_as_the_value():
 
 def test_an_own_distance_must_give_a_number():
     with pytest.raises(InputError, match="TO203"):
-        to.measure(to.Predictions([0, 1], [0.2, 0.7]), "ece", distance=lambda said, seen: "far", interval=None)
+        to.measure(to.Predictions([0, 1], [0.2, 0.7]), "ece", distance=lambda predicted, observed: "far", interval=None)

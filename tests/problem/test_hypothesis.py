@@ -29,9 +29,9 @@ def three(rng, n):
 def test_what_is_said_is_what_rho_gives_the_event_of_the_lens(lens):
     P, y = three(np.random.default_rng(0), 50)
     preds = to.Predictions(y, P)
-    given, (lens_under,) = under(preds, sharpened, [as_lens(lens)])
+    preds_under, (lens_under,) = under(preds, sharpened, [as_lens(lens)])
     Q = sharpened(P)
-    for view, own in zip(lens_under.views(given), as_lens(lens).views(preds), strict=True):
+    for view, own in zip(lens_under.views(preds_under), as_lens(lens).views(preds), strict=True):
         assert (view.at == own.p).all()
         assert (view.y == own.y).all()
         if lens == "confidence":  # what ρ says of the class that the model prefers
@@ -68,23 +68,23 @@ def test_size_where_the_truth_is_rho_and_power_where_it_is_not():
 def test_a_fitted_calibrator_is_a_hypothesis_and_is_named():
     P, y = three(np.random.default_rng(3), 2000)
     preds = to.Predictions(y, P)
-    fitted = to.fit(preds[:1000], "temperature")
-    found = to.test(preds[1000:], hypothesis=fitted, resamples=199)
-    assert found.pvalue > 0.01
+    calibrator = to.fit(preds[:1000], "temperature")
+    verdict = to.test(preds[1000:], hypothesis=calibrator, resamples=199)
+    assert verdict.pvalue > 0.01
     assert to.test(preds[1000:], resamples=199).pvalue < 0.01
-    assert found.settings["hypothesis"] == "temperature"
+    assert verdict.settings["hypothesis"] == "temperature"
 
 
 def test_two_classes_give_one_column_or_two_and_other_tests_take_the_hypothesis_too():
     rng = np.random.default_rng(4)
     p = rng.random(3000)
     preds = to.Predictions((rng.random(3000) < p**2).astype(int), p)
-    found = [
+    verdicts = [
         to.test(preds, "spiegelhalter", hypothesis=rho)
         for rho in (lambda P: P[:, 1] ** 2, lambda P: np.stack([1 - P[:, 1] ** 2, P[:, 1] ** 2], axis=1))
     ]
-    assert found[0].to_dict() == {**found[1].to_dict(), "settings": found[0].to_dict()["settings"]}
-    assert abs(found[0].statistic) < 3.3
+    assert verdicts[0].to_dict() == {**verdicts[1].to_dict(), "settings": verdicts[0].to_dict()["settings"]}
+    assert abs(verdicts[0].statistic) < 3.3
 
 
 def test_independent_labels_and_bare_confidence_have_hypotheses_too():

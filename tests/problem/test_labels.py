@@ -281,7 +281,7 @@ def test_weights_that_are_none_are_refused(weight: Any, code: str, got: str) -> 
 def test_weights_are_float64_whatever_came(weight: Any) -> None:
     preds = Predictions([0, 1, 1], P2, weight=weight)
     assert preds.w.dtype == np.float64
-    assert preds.w.tolist() == [float(each) for each in weight]
+    assert preds.w.tolist() == [float(value) for value in weight]
 
 
 @pytest.mark.parametrize(
@@ -354,6 +354,6 @@ def test_numbers_match_classes_that_are_written_as_text() -> None:
 
 
 def test_logits_that_look_like_probabilities_are_read_as_said_and_noted() -> None:
-    found = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
-    assert [note.code for note in found.notes] == ["TN108"]
+    preds = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
+    assert [note.code for note in preds.notes] == ["TN108"]
     assert Predictions.from_logits([0, 1], [[0.3, 0.9], [0.6, 0.4]]).notes == ()

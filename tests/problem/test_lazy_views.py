@@ -33,13 +33,13 @@ def test_every_sum_is_that_of_the_columns(lens, dtype, cells):
     y, P = rows(dtype=dtype)
     for view in as_lens(lens).views(to.Predictions(y, P, sum_tolerance=1e-3)):
         frozen = cells.freeze(view)
-        found, expected = view.binned(frozen), handed(view)
+        binned, expected = view.binned(frozen), handed(view)
         expected = expected.pool(frozen.index(expected.at), frozen.size)
-        assert found.slot.tolist() == expected.slot.tolist()
+        assert binned.slot.tolist() == expected.slot.tolist()
         for name in ("n", "w", "p", "y"):
-            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(getattr(binned, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
         for name in SUMS:
-            np.testing.assert_allclose(found.sums(name), expected.sums(name), rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(binned.sums(name), expected.sums(name), rtol=1e-10, atol=1e-12)
 
 
 def test_sums_are_made_without_making_columns():
@@ -83,12 +83,12 @@ def test_tied_maxima_are_counted_once_and_kept():
     P = np.array([[0.5, 0.5, 0.0], [0.4, 0.2, 0.4], [0.2, 0.3, 0.5]])
     preds = to.Predictions([0, 2, 2], P)
     assert preds._tied is None
-    found = to.measure(preds, "ece", lens="confidence", interval=None)
+    estimate = to.measure(preds, "ece", lens="confidence", interval=None)
     assert preds._tied == 2
     cut_alike = to.Predictions([0, 2, 2], P)
     to.measure(cut_alike, "ece", lens="confidence", partition="equal-mass", interval=None)
     assert cut_alike._tied == 2
-    assert any(note.code == "TN103" and note.text.startswith("2 rows") for note in found.notes)
+    assert any(note.code == "TN103" and note.text.startswith("2 rows") for note in estimate.notes)
     assert to.Predictions([0, 2, 2], P).tied == preds.tied == 2
     assert preds[[2]].tied == 0
     assert to.Predictions([0, 1, 1], [0.5, 0.2, 0.9]).tied == 1
@@ -120,10 +120,10 @@ def test_labels_of_a_large_table_are_checked_as_those_of_a_small_one():
             to.Predictions(y, bad)
         assert refused.value.code == code
         assert "row 66000" in str(refused.value).replace(",", "")
-    off = P.copy()
-    off[66_000, 0] += 0.01
+    unnormalized = P.copy()
+    unnormalized[66_000, 0] += 0.01
     with pytest.raises(to.InputError, match="row 66000") as refused:
-        to.Predictions(y, off)
+        to.Predictions(y, unnormalized)
     assert refused.value.code == "TO104"
     near = P.astype(np.float32)
     near[5, 0] += np.float32(3e-6)

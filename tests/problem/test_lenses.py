@@ -313,8 +313,8 @@ def test_a_psi_equals_the_lens_that_it_imitates_bit_for_bit(psi: Any, lens: str,
 
 def test_a_psi_may_return_ints() -> None:
     def psi(Y: Array, P: Array) -> tuple[Array, Array]:
-        sure = (P > 0.5).astype(int)
-        return np.stack([1 - sure[:, 2], sure[:, 2]], 1), np.stack([1 - Y[:, 2], Y[:, 2]], 1).astype(int)
+        confident = (P > 0.5).astype(int)
+        return np.stack([1 - confident[:, 2], confident[:, 2]], 1), np.stack([1 - Y[:, 2], Y[:, 2]], 1).astype(int)
 
     (view,) = as_lens(psi).views(ROWS)
     assert (view.p.tolist(), view.y.tolist()) == ([0, 1, 0], [0, 1, 0])

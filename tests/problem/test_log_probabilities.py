@@ -17,11 +17,11 @@ LENSES = ("canonical", "confidence", "class:1", "classwise", "rank:2", "top-2", 
 def by_fractions(weights, code, outcomes):
     """The log-probability of each outcome in one row, from whole-number weights 2^e summed exactly."""
     total = sum(weights)
-    found = []
+    logs = []
     for z in range(outcomes):
         part = sum(w for w, c in zip(weights, code, strict=True) if c == z)
-        found.append(-math.inf if part == 0 else math.log(part) - math.log(total))  # math.log takes any whole number
-    return found
+        logs.append(-math.inf if part == 0 else math.log(part) - math.log(total))  # math.log takes any whole number
+    return logs
 
 
 def test_the_sum_of_exponentials_neither_overflows_nor_underflows():

@@ -36,18 +36,18 @@ def world(n: int, seed: int = 0) -> tuple[Array, Array]:
 def test_by_hand() -> None:
     # bins {.1, .2} and {.4, .5, .9}: the last takes the row left over. (2/5 · (.15 − 0)² + 3/5 · (.6 − 2/3)²)^½
     preds = to.Predictions.from_confidence([0.5, 0.1, 0.9, 0.4, 0.2], [0, 0, 1, 1, 0])
-    found = to.measure(preds, "rmsce", partition="mass:2", interval=None)
-    assert found.value == pytest.approx((0.4 * 0.15**2 + 0.6 * (1.8 / 3 - 2 / 3) ** 2) ** 0.5, rel=1e-12)
-    assert (found.settings["partition"], found.settings["occupied_bins"]) == ("mass 2", 2)
+    estimate = to.measure(preds, "rmsce", partition="mass:2", interval=None)
+    assert estimate.value == pytest.approx((0.4 * 0.15**2 + 0.6 * (1.8 / 3 - 2 / 3) ** 2) ** 0.5, rel=1e-12)
+    assert (estimate.settings["partition"], estimate.settings["occupied_bins"]) == ("mass 2", 2)
 
 
 @pytest.mark.parametrize("n", [40, 100, 199, 200, 1000, 1090])
 def test_rms_error_in_blocks_of_100(n: int) -> None:
     c, z = world(n)
-    found = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None)
+    estimate = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None)
     expected = blocks(c, z)
-    assert found.value == pytest.approx(sum(expected) ** 0.5, rel=1e-10)
-    assert found.settings["occupied_bins"] == max(1, n // 100)
+    assert estimate.value == pytest.approx(sum(expected) ** 0.5, rel=1e-10)
+    assert estimate.settings["occupied_bins"] == max(1, n // 100)
 
 
 def test_the_bin_of_the_surest_answers_counts() -> None:
@@ -57,10 +57,10 @@ def test_the_bin_of_the_surest_answers_counts() -> None:
     """
     c = np.concatenate([np.linspace(0.3, 0.7, 900), np.linspace(0.98, 0.999, 190)])
     z = np.concatenate([np.tile([0.0, 1.0], 450), np.zeros(190)])
-    each = blocks(c, z)
-    found = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None).value
-    assert found == pytest.approx(sum(each) ** 0.5, rel=1e-10)
-    assert found > 3 * sum(each[:-1]) ** 0.5
+    terms = blocks(c, z)
+    value = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None).value
+    assert value == pytest.approx(sum(terms) ** 0.5, rel=1e-10)
+    assert value > 3 * sum(terms[:-1]) ** 0.5
 
 
 def test_the_order_of_rows_with_equal_confidence_does_not_matter() -> None:
@@ -85,10 +85,10 @@ def test_it_comes_with_an_interval_and_a_noise_floor_that_is_the_mean_of_calibra
         to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100", interval=None).value
         for _ in range(200)
     ]  # fmt: skip
-    found = to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100")
-    assert found.interval is not None
-    assert found.interval.method == "sun"
-    assert found.noise_floor == pytest.approx(np.mean(draws), abs=4 * np.std(draws) * (1 / 200 + 1 / 999) ** 0.5)
+    estimate = to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100")
+    assert estimate.interval is not None
+    assert estimate.interval.method == "sun"
+    assert estimate.noise_floor == pytest.approx(np.mean(draws), abs=4 * np.std(draws) * (1 / 200 + 1 / 999) ** 0.5)
 
 
 def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_what_they_are_worth() -> None:
@@ -109,9 +109,9 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     for i, one in enumerate(some.views()):
         bins = Mass(100).freeze(one)
         index = bins.index(one.p)
-        for mine, theirs in ((n, None), (wp, one.p), (wy, one.y)):
+        for ours, theirs in ((n, None), (wp, one.p), (wy, one.y)):
             alone = np.bincount(index, theirs, bins.size)
-            np.testing.assert_allclose(mine[i][mine[i] != 0], alone[alone != 0], rtol=1e-12)
+            np.testing.assert_allclose(ours[i][ours[i] != 0], alone[alone != 0], rtol=1e-12)
 
 
 def test_its_name_is_read_and_misspelt_ones_are_refused() -> None:

@@ -44,7 +44,7 @@ def cells(partition: Partition, view: View) -> Array:
 
 def blocks(index: Array) -> set[frozenset[int]]:
     """Which rows lie together, whatever the cells are called."""
-    return {frozenset(np.flatnonzero(index == each).tolist()) for each in np.unique(index)}
+    return {frozenset(np.flatnonzero(index == cell).tolist()) for cell in np.unique(index)}
 
 
 def row_view(p: Any, y: Any = None, w: Any = None) -> View:
@@ -128,8 +128,8 @@ def test_bins_on_one_over_k() -> None:
     frozen = Uniform(4, range="1/K").freeze(view)  # edges 1/3, 1/2, 2/3, 5/6, 1
     assert frozen.index(np.array([0.1, 0.34, 0.5, 0.51, 0.7, 0.9, 1.0])).tolist() == [0, 0, 0, 1, 2, 3, 3]
     for lens in ("class:1", "rank:2", "classwise", "groups:[[0],[1,2]]"):
-        for each in as_lens(lens).views(Predictions([0, 1], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])):
-            assert Uniform(4, range="1/K").freeze(each).index(each.at).shape == (2,)
+        for lens_view in as_lens(lens).views(Predictions([0, 1], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])):
+            assert Uniform(4, range="1/K").freeze(lens_view).index(lens_view.at).shape == (2,)
     (pos,) = as_lens("positive").views(Predictions([0, 1], [0.2, 0.8]))
     assert Uniform(2, range="1/K").freeze(pos).index(np.array([0.2, 0.75, 0.76])).tolist() == [0, 0, 1]
 
@@ -156,26 +156,26 @@ def test_the_literal_indices_of_the_julia_package() -> None:
 @pytest.mark.reference
 @pytest.mark.parametrize("case", range(3))
 def test_the_literal_grids_of_the_julia_package(case: int) -> None:
-    each = literal()["uniform"][case]
-    for rule in (SimplexGrid(each["k"]), Uniform(each["k"])):
-        assert blocks(cells(rule, row_view(each["P"]))) == {frozenset(group) for group in each["groups"]}
+    example = literal()["uniform"][case]
+    for partition in (SimplexGrid(example["k"]), Uniform(example["k"])):
+        assert blocks(cells(partition, row_view(example["P"]))) == {frozenset(group) for group in example["groups"]}
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("case", range(5))
 def test_the_literal_trees_of_the_julia_package(case: int) -> None:
-    each = literal()["median_variance"][case]
-    groups = each.get("groups", each.get("groups_in_order"))
-    found = cells(MedianVariance(each["minsize"]), row_view(each["P"]))
-    assert blocks(found) == {frozenset(group) for group in groups}
+    example = literal()["median_variance"][case]
+    groups = example.get("groups", example.get("groups_in_order"))
+    index = cells(MedianVariance(example["minsize"]), row_view(example["P"]))
+    assert blocks(index) == {frozenset(group) for group in groups}
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("case", range(2))
 def test_the_literal_zeros_of_the_julia_package(case: int) -> None:
-    each = literal()["ece_zero"][case]
-    P, y = np.array(each["P"], float), np.array(each["y"])
-    for partition in (SimplexGrid(each["k"]), MedianVariance(1)):
+    example = literal()["ece_zero"][case]
+    P, y = np.array(example["P"], float), np.array(example["y"])
+    for partition in (SimplexGrid(example["k"]), MedianVariance(1)):
         assert float(BinnedError(partition)(View(P, np.eye(2)[y]))) == 0
 
 
@@ -283,9 +283,9 @@ def test_whole_weights_are_repetition_when_cells_are_chosen(partition: Partition
     y = (rng.random(40) < p).astype(float)
     once = cells(partition, row_view(p, y, w))[w > 0]
     many = np.repeat(np.arange(40), w)
-    again = cells(partition, row_view(p[many], y[many]))
+    repeated = cells(partition, row_view(p[many], y[many]))
     first = np.unique(many, return_index=True)[1]
-    assert blocks(once) == blocks(again[first])
+    assert blocks(once) == blocks(repeated[first])
 
 
 def test_rows_of_weight_zero_move_no_cell() -> None:
@@ -311,14 +311,14 @@ def test_left_closed_equal_mass_bins_put_a_tied_cut_above() -> None:
 def swept(p: Array, y: Array) -> Array:
     """Roelofs et al. (2022) written out for unique scores: more bins until the rates fall."""
     order = np.argsort(p)
-    n, best = len(p), np.zeros(len(p), int)
+    n, assignment = len(p), np.zeros(len(p), int)
     for k in range(2, n):
         index = np.arange(n) * k // n
         rates = [y[order][index == b].mean() for b in range(k) if (index == b).any()]
         if any(b < a for a, b in itertools.pairwise(rates)):
             break
-        best[order] = index
-    return best
+        assignment[order] = index
+    return assignment
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -334,25 +334,26 @@ def test_the_sweep_over_uniform_bins_is_its_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p = rng.random(50)
     y = (rng.random(50) < p).astype(float)
-    best = 1
+    n_bins = 1
     for k in range(2, 50):
         index = np.maximum(np.ceil(p * k) - 1, 0).astype(int)
         rates = [y[index == b].mean() for b in np.unique(index)]
         if (np.diff(rates) < 0).any():
             break
-        best = k
-    assert Sweep("uniform").freeze(row_view(p, y)).size == best
+        n_bins = k
+    assert Sweep("uniform").freeze(row_view(p, y)).size == n_bins
 
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
-    "rule", [Sweep(), Sweep("uniform"), EqualMass(15), EqualMass("sqrt"), Uniform("sqrt"), MedianVariance(), Distinct()]
+    "partition",
+    [Sweep(), Sweep("uniform"), EqualMass(15), EqualMass("sqrt"), Uniform("sqrt"), MedianVariance(), Distinct()],
 )
-def test_one_or_two_rows_are_enough_for_any_rule(rule: Partition, n: int) -> None:
+def test_one_or_two_rows_are_enough_for_any_rule(partition: Partition, n: int) -> None:
     # torch-uncertainty: n < bins gives NaN; most: n = 1 crashes
     for value in (0.0, 0.3, 1.0):
         view = row_view([value] * n, [1.0] * n)
-        assert float(BinnedError(rule)(view)) == pytest.approx(1 - value)
+        assert float(BinnedError(partition)(view)) == pytest.approx(1 - value)
 
 
 def test_the_sweep_keeps_a_value_above_one_by_rounding() -> None:
@@ -367,7 +368,7 @@ def test_rates_that_differ_only_by_rounding_do_not_stop_a_sweep() -> None:
     p = np.arange(1, 31) / 31
     weights = np.random.default_rng(0).random(30)
     # rates of exactly 0 never fall, so they show where the sweep ends; rates of .3 are .3 up to rounding
-    level, zero = (Sweep().freeze(row_view(p, np.full(30, each), weights)) for each in (0.3, 0.0))
+    level, zero = (Sweep().freeze(row_view(p, np.full(30, rate), weights)) for rate in (0.3, 0.0))
     assert level.size == zero.size
 
 
@@ -454,7 +455,7 @@ def test_distinct_cells_are_those_of_a_dictionary_in_any_float_type(shape: tuple
     x[:2], x[2:4] = 0.0, -0.0  # one prediction, whatever its sign
     by_value: dict[Any, set[int]] = {}
     for i, row in enumerate(x.reshape(300, -1)):
-        by_value.setdefault(tuple(float(each) for each in row), set()).add(i)
+        by_value.setdefault(tuple(float(value) for value in row), set()).add(i)
     expected = {frozenset(rows) for rows in by_value.values()}
     for dtype in (np.float16, np.float32, np.float64):
         view = View(x.astype(dtype), np.zeros(shape))
@@ -488,13 +489,13 @@ def test_words_become_partitions() -> None:
     assert as_partition("distinct") == Distinct()
     assert as_partition(min_size=20) == MedianVariance(20)
     assert as_partition("simplex-grid", bins=4) == SimplexGrid(4)
-    for given_edges in ([0, 0.5, 1], (0, 0.5, 1), np.array([0, 0.5, 1])):
-        assert as_partition(bins=given_edges) == as_partition("edges", bins=given_edges) == Given((0, 0.5, 1))  # type: ignore[arg-type]
+    for edges in ([0, 0.5, 1], (0, 0.5, 1), np.array([0, 0.5, 1])):
+        assert as_partition(bins=edges) == as_partition("edges", bins=edges) == Given((0, 0.5, 1))  # type: ignore[arg-type]
     assert as_partition(EqualMass(3)) == EqualMass(3)
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("options", "code"),
     [
         ({"partition": "equalmass"}, "TO203"),
         ({"partition": 15}, "TO203"),
@@ -519,9 +520,9 @@ def test_words_become_partitions() -> None:
         ({"partition": Uniform(15), "bins": 15}, "TO202"),
     ],
 )
-def test_words_that_are_none_are_refused(asked: dict[str, Any], code: str) -> None:
+def test_words_that_are_none_are_refused(options: dict[str, Any], code: str) -> None:
     with refused(code):
-        as_partition(**asked)
+        as_partition(**options)
 
 
 def test_a_misspelt_partition_gets_the_near_ones() -> None:
@@ -529,10 +530,10 @@ def test_a_misspelt_partition_gets_the_near_ones() -> None:
         as_partition("equalmass")
 
 
-@pytest.mark.parametrize("rule", [EqualMass(5), Sweep(), Given((0, 0.5, 1))])
-def test_bins_of_one_score_refuse_vectors(rule: Partition) -> None:
+@pytest.mark.parametrize("partition", [EqualMass(5), Sweep(), Given((0, 0.5, 1))])
+def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
     with refused("TO205", fix="median-variance"):
-        rule.freeze(row_view([[0.2, 0.8, 0.0]]))
+        partition.freeze(row_view([[0.2, 0.8, 0.0]]))
 
 
 def test_the_default_is_15_bins_or_the_tree() -> None:
@@ -541,18 +542,18 @@ def test_the_default_is_15_bins_or_the_tree() -> None:
 
 
 def test_a_partition_says_all_that_changes_it() -> None:
-    said = [Uniform(7), Uniform(7, "left"), Uniform(7, range="1/K"), EqualMass(7), EqualMass(7, "left"), SimplexGrid(7),
+    partitions = [Uniform(7), Uniform(7, "left"), Uniform(7, range="1/K"), EqualMass(7), EqualMass(7, "left"), SimplexGrid(7),
             SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5), Distinct(),
             Given((0, 1 / 3, 1)), Given((0, 0.333333, 1)), Given((0, 0.333333, 1), "left")]  # fmt: skip
-    assert len({str(each) for each in said}) == len(said)
+    assert len({str(partition) for partition in partitions}) == len(partitions)
 
 
-@pytest.mark.parametrize(("rule", "bins"), [("sqrt", 20), ("auto", 11)])
-def test_rules_count_what_weights_are_worth(rule: str, bins: int) -> None:
+@pytest.mark.parametrize(("bin_rule", "bins"), [("sqrt", 20), ("auto", 11)])
+def test_rules_count_what_weights_are_worth(bin_rule: str, bins: int) -> None:
     # √400 = 20 and 400^(2/5) = 10.99; weights of 300 each are no more rows, half of them at 0 are 200: √200 = 14.1.
     p = np.linspace(0, 1, 400)
     for weight in (1.0, 0.3, 300.0):
         view = row_view(p, p, np.full(400, weight))
-        assert Uniform(rule).freeze(view).size == EqualMass(rule).freeze(view).size == bins
+        assert Uniform(bin_rule).freeze(view).size == EqualMass(bin_rule).freeze(view).size == bins
     half = row_view(p, p, np.arange(400) % 2 * 7.0)
     assert Uniform("sqrt").freeze(half).size == 14

@@ -8,10 +8,10 @@ from trueodds.problem.plausibility import class_order as doubt
 from trueodds.problem.plausibility import doubts, hard_labels
 
 
-def rows(n=200, k=3, sure=6.0, seed=0):
+def rows(n=200, k=3, signal=6.0, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
-    z = rng.normal(size=(n, k)) + sure * np.eye(k)[y]
+    z = rng.normal(size=(n, k)) + signal * np.eye(k)[y]
     return y, np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
 
 
@@ -50,8 +50,8 @@ def test_few_rows_tell_nothing():
     assert doubt(to.Predictions((y + 1) % 3, P)) == []
 
 
-def codes(found):
-    return [note.code for note in found.notes]
+def codes(result):
+    return [note.code for note in result.notes]
 
 
 def test_a_sample_of_many_rows_tells_that_nothing_is_wrong_and_all_of_them_that_it_is():
@@ -69,12 +69,12 @@ def test_weights_count_in_the_order_of_classes():
 
 
 def hard(k=3):
-    y, P = rows(k=k, sure=2.0)
+    y, P = rows(k=k, signal=2.0)
     return to.Predictions(y, np.eye(k)[P.argmax(axis=1)])
 
 
 def test_predicted_labels_are_noticed_in_every_form():
-    y, P = rows(k=2, sure=2.0)
+    y, P = rows(k=2, signal=2.0)
     called = P.argmax(axis=1)
     for preds in (
         hard(),
@@ -107,12 +107,12 @@ def test_measure_test_compare_and_fit_tell_of_labels_and_of_another_order():
         assert code in codes(to.test(preds, resamples=19))
         assert code in codes(to.draw(preds))
         assert code in codes(to.fit(preds, "temperature"))
-        told = to.compare(to.Predictions(y, P), preds, "brier", resamples=20).notes
-        assert [note.text[:3] for note in told if note.code == code] == ["b: "]
+        notes = to.compare(to.Predictions(y, P), preds, "brier", resamples=20).notes
+        assert [note.text[:3] for note in notes if note.code == code] == ["b: "]
 
 
 def test_a_tally_of_labels_tells_of_them_too():
-    y, P = rows(k=2, sure=2.0)
+    y, P = rows(k=2, signal=2.0)
     for preds in (hard(), hard(2), to.Predictions.from_confidence(np.ones(len(y)), P.argmax(axis=1) == y)):
         assert "TN149" in codes(to.measure(to.tally(preds), "ece", resamples=20))
     assert "TN149" not in codes(to.measure(to.tally(to.Predictions(y, P)), "ece", resamples=20))
@@ -124,9 +124,9 @@ def test_no_fix_is_looked_for_where_labels_or_another_order_were_handed_in():
         (hard(), "TN149", "predicted labels"),
         (to.Predictions((y + 1) % 3, P), "TN142", "another order"),
     ):
-        fitted = to.fit(preds, "auto")
-        assert (fitted.map.name, codes(fitted)) == ("identity", [code])
-        assert "no fix was looked for" in repr(fitted)
+        calibrator = to.fit(preds, "auto")
+        assert (calibrator.map.name, codes(calibrator)) == ("identity", [code])
+        assert "no fix was looked for" in repr(calibrator)
         audited = to.audit(preds, resamples=99)
         fix = audited.to_dict()["recalibration"]
         assert (fix["chosen"], fix["confirmed"], fix["candidates"]) == ("identity", False, [])
@@ -136,10 +136,10 @@ def test_no_fix_is_looked_for_where_labels_or_another_order_were_handed_in():
         assert codes(audited).count(code) == 1
 
 
-@pytest.mark.parametrize("given", [[0, 2, 1, 2], [-1, 1, 1, -1], ["cat", "dog", "dog", "cat"]])
-def test_labels_in_the_place_of_probabilities_are_said_to_be_labels(given):
+@pytest.mark.parametrize("labels", [[0, 2, 1, 2], [-1, 1, 1, -1], ["cat", "dog", "dog", "cat"]])
+def test_labels_in_the_place_of_probabilities_are_said_to_be_labels(labels):
     with pytest.raises(to.InputError, match="predict_proba"):
-        to.Predictions([0, 1, 1, 0], given)
+        to.Predictions([0, 1, 1, 0], labels)
 
 
 def test_doubts_are_none_for_probabilities():

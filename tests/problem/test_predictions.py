@@ -27,10 +27,10 @@ def full() -> Predictions:
 def test_the_input_is_neither_altered_nor_locked() -> None:
     y, p, w = np.array([0, 1]), np.array([0.2, 0.7]), np.array([1.0, 2.0])
     g = np.array(["a", "b"])
-    before = [each.copy() for each in (y, p, w, g)]
+    before = [array.copy() for array in (y, p, w, g)]
     Predictions(y, p, weight=w, group=g)[[0]]
     assert all(np.array_equal(a, b) for a, b in zip(before, (y, p, w, g), strict=True))
-    assert all(each.flags.writeable for each in (y, p, w, g))
+    assert all(array.flags.writeable for array in (y, p, w, g))
 
 
 def test_attributes_and_arrays_are_read_only() -> None:
@@ -120,16 +120,16 @@ def test_the_line_says_what_is_inside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "given"),
+    ("code", "columns"),
     [
         ("TO113", {"classes": ["a", "b\ud800"]}),
         ("TO114", {"group": {"g": ["x", "y\udcff", "x"]}}),
         ("TO114", {"cluster": ["x", "y\udcff", "x"]}),
     ],
 )
-def test_text_that_cannot_be_encoded_is_refused(code: str, given: dict[str, Any]) -> None:
+def test_text_that_cannot_be_encoded_is_refused(code: str, columns: dict[str, Any]) -> None:
     with refused(code):
-        Predictions([0, 1, 1], [0.2, 0.7, 0.9], **given)
+        Predictions([0, 1, 1], [0.2, 0.7, 0.9], **columns)
     with refused("TO114", "in row 1"):
         Predictions(["a", "\ud800", "a"], [0.2, 0.7, 0.9], classes=["a", "b"])
 

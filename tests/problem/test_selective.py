@@ -36,7 +36,7 @@ def test_by_hand() -> None:
 
 def test_ties_take_the_mean_over_all_their_orders_and_never_the_order_of_rows() -> None:
     c, z = np.array([0.9, 0.7, 0.7, 0.7, 0.2]), np.array([0.0, 1, 0, 1, 0])
-    orders = [plain(z[[0, *(1 + i for i in each), 4]]) for each in itertools.permutations(range(3))]
+    orders = [plain(z[[0, *(1 + i for i in permutation), 4]]) for permutation in itertools.permutations(range(3))]
     assert max(orders) > min(orders)
     for rows in itertools.permutations(range(5)):
         curve = selective_risk(Predictions.from_confidence(c[list(rows)], 1 - z[list(rows)]), resamples=0)
@@ -56,11 +56,11 @@ def test_an_order_without_sense_has_the_error_rate_on_average() -> None:
     # Row j has the weight v_j = Σ_{i ≥ j} 1/i / n in AURC and 1/n in the error rate; n Σ(v_j − 1/n)² → ∫(log u)² du − 1 = 1,
     # so the difference has sd sqrt(.25/200) = .035 in one data set and .0025 over 200: 4 of them.
     rng = np.random.default_rng(0)
-    found = [
+    curves = [
         selective_risk(Predictions.from_confidence(rng.random(200), rng.random(200) < 0.5), resamples=0)
         for _ in range(200)
     ]
-    assert abs(np.mean([float(each) - each.random for each in found])) < 0.010
+    assert abs(np.mean([float(curve) - curve.random for curve in curves])) < 0.010
 
 
 def test_the_interval_covers() -> None:
@@ -76,14 +76,14 @@ def test_the_interval_covers() -> None:
         rise = np.log((i + 1) / i) if i else 0.0
         truth += 0.1 * rate + (before - 0.1 * i * rate) * rise
         before += 0.1 * rate
-    held = 0
+    n_covered = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
         c = rng.integers(1, 11, 300) / 10
         curve = selective_risk(Predictions.from_confidence(c, rng.random(300) < c), resamples=300, rng=seed)
         assert curve.interval is not None
-        held += curve.interval.low <= truth <= curve.interval.high
-    assert held >= 87
+        n_covered += curve.interval.low <= truth <= curve.interval.high
+    assert n_covered >= 87
 
 
 def test_clusters_are_resampled_whole() -> None:
@@ -122,8 +122,8 @@ def test_a_weight_of_two_is_two_rows_and_of_other_weights_the_ratios_count() -> 
     for last, known in ((0.5, 1 / 9), (0.7, between)):
         for scale in (1.0, 1e-20, 3e18):
             weight = [scale, scale * last]
-            found = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=weight), resamples=0)
-            assert float(found) == pytest.approx(known, rel=1e-12)
+            curve = selective_risk(Predictions.from_confidence([0.9, 0.6], [1, 0], weight=weight), resamples=0)
+            assert float(curve) == pytest.approx(known, rel=1e-12)
 
 
 def test_the_risk_at_a_coverage_by_hand() -> None:
@@ -151,14 +151,14 @@ def test_the_limits_at_a_coverage_hold_the_truth() -> None:
 
     Of 50 intervals at 95 % the number that hold the truth is Binomial(50, .95): at least 41 with chance 99.9 %.
     """
-    held = np.zeros(3)
+    n_covered = np.zeros(3)
     for seed in range(50):
         rng = np.random.default_rng(seed)
         c = rng.uniform(0.5, 1, 400)
         preds = Predictions.from_confidence(c, rng.random(400) < c)
         at = selective_risk(preds, at=[0.3, 0.6, 1.0], resamples=200, rng=seed).at
-        held += (at["low"] <= at["coverage"] / 4) & (at["coverage"] / 4 <= at["high"])
-    assert (held >= 41).all()
+        n_covered += (at["low"] <= at["coverage"] / 4) & (at["coverage"] / 4 <= at["high"])
+    assert (n_covered >= 41).all()
 
 
 def test_an_order_with_sense_gains_on_a_random_one_and_one_against_it_loses() -> None:
@@ -189,14 +189,14 @@ def test_a_row_of_weight_zero_is_none() -> None:
     """Also where it is the surest, which is a step of the curve without an answer, or the whole of a cluster."""
     c, z, who = [0.7, 0.6, 0.6, 0.4], [1, 0, 1, 0], [0, 0, 2, 2]
     without = selective_risk(Predictions.from_confidence(c, z, cluster=who), at=[0.5], resamples=99)
-    found = selective_risk(
+    curve = selective_risk(
         Predictions.from_confidence([0.9, *c], [0, *z], weight=[0, 1, 1, 1, 1], cluster=[1, *who]),
         at=[0.5],
         resamples=99,
     )
-    assert str(found) == str(without)
-    np.testing.assert_array_equal(found.threshold, [0.7, 0.6, 0.4])
-    assert {name: column.tolist() for name, column in found.at.items()} == {
+    assert str(curve) == str(without)
+    np.testing.assert_array_equal(curve.threshold, [0.7, 0.6, 0.4])
+    assert {name: column.tolist() for name, column in curve.at.items()} == {
         name: column.tolist() for name, column in without.at.items()
     }
 
@@ -205,10 +205,10 @@ def test_large_weights_need_no_memory_of_their_size() -> None:
     """A thousand million rows in two steps, one right and one wrong half: ∫ (c − 1/2)/c dc from 1/2 is (1 − log 2)/2."""
     preds = Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[5e8, 5e8])
     tracemalloc.start()
-    found = float(selective_risk(preds, resamples=0))
+    area = float(selective_risk(preds, resamples=0))
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found == pytest.approx((1 - np.log(2)) / 2, abs=1e-8)  # the sum is 1/(2 n) from the integral at most
+    assert area == pytest.approx((1 - np.log(2)) / 2, abs=1e-8)  # the sum is 1/(2 n) from the integral at most
     assert used < 2**20
 
 
@@ -216,10 +216,10 @@ def test_where_all_answers_end_alike_the_limit_of_the_area_is_not_the_area() -> 
     """50 right ones: up to r = 1 − .025^(1/50) may be wrong, and first at worst: r + ∫ r/c dc from r to 1 = r − r log r."""
     rate = 1 - 0.025 ** (1 / 50)
     for right, low, high in ((1, 0.0, rate - rate * np.log(rate)), (0, 1 - rate + rate * np.log(rate), 1.0)):
-        found = selective_risk(Predictions.from_confidence([0.9] * 50, [right] * 50), resamples=50)
-        assert found.interval is not None
-        assert (found.interval.low, found.interval.high) == pytest.approx((low, high), rel=1e-12)
-        assert found.gain is None  # nothing is known of the order
+        curve = selective_risk(Predictions.from_confidence([0.9] * 50, [right] * 50), resamples=50)
+        assert curve.interval is not None
+        assert (curve.interval.low, curve.interval.high) == pytest.approx((low, high), rel=1e-12)
+        assert curve.gain is None  # nothing is known of the order
     # at worst indeed: of 10,000 answers a share r is wrong, and those are the surest
     worst = plain((np.arange(10_000) < round(rate * 10_000)).astype(float))
     assert worst == pytest.approx(rate - rate * np.log(rate), abs=1e-3)

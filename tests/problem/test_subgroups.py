@@ -18,13 +18,13 @@ def rows(n=120, seed=0):
     )
 
 
-@pytest.mark.parametrize("together", [1, 2])
-def test_every_row_lies_in_one_subgroup_of_each_partition(together):
+@pytest.mark.parametrize("crossings", [1, 2])
+def test_every_row_lies_in_one_subgroup_of_each_partition(crossings):
     preds = rows()
-    found = partitions(preds, together)
-    assert [each.column for each in found] == ["a", "b", "a × b"][: 1 + together]
-    for each in found:
-        assert (np.sum([group.rows(preds) for group in each.groups], axis=0) == 1).all()
+    subgroupings = partitions(preds, crossings)
+    assert [partition.column for partition in subgroupings] == ["a", "b", "a × b"][: 1 + crossings]
+    for partition in subgroupings:
+        assert (np.sum([group.rows(preds) for group in partition.groups], axis=0) == 1).all()
 
 
 def test_a_crossing_holds_the_rows_of_both():
@@ -44,11 +44,11 @@ def test_combinations_without_a_row_are_counted():
 def test_what_is_left_out_is_said():
     values = np.repeat(np.arange(60), np.where(np.arange(60) < 50, 3, 2))
     weight = np.where(values == 0, 0.0, 1.0)
-    (found,) = partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
-    assert len(found.groups) == VALUES_UP_TO
-    assert [group.label for group in found.weightless] == ["group=0"]
-    assert len(found.groups) + len(found.smaller) + len(found.weightless) == 60
-    assert all(group.values[0][1] >= 50 for group in found.smaller)
+    (partition,) = partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
+    assert len(partition.groups) == VALUES_UP_TO
+    assert [group.label for group in partition.weightless] == ["group=0"]
+    assert len(partition.groups) + len(partition.smaller) + len(partition.weightless) == 60
+    assert all(group.values[0][1] >= 50 for group in partition.smaller)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())

@@ -33,9 +33,9 @@ def test_weights_that_vanish_beside_the_largest_are_refused(smallest: float) -> 
 
 def test_zeros_and_the_whole_range_beside_them_are_kept() -> None:
     weights = [1e30, 2.0, 0, 1e30]
-    kept = Predictions(Y, P, weight=weights).weight
-    assert kept is not None
-    assert kept.tolist() == weights
+    stored = Predictions(Y, P, weight=weights).weight
+    assert stored is not None
+    assert stored.tolist() == weights
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_weights_that_are_all_equal_give_the_numbers_of_rows_without_weights(
     p = np.round(rng.random(47), 2)
     y = rng.random(47) < p
     known = to.measure(Predictions(y, p), estimator, resamples=50, **settings)
-    found = to.measure(Predictions(y, p, weight=np.full(47, unit)), estimator, resamples=50, **settings)
-    assert [found.value, found.noise_floor] == pytest.approx([known.value, known.noise_floor], rel=1e-12)
-    assert (found.interval is None) == (known.interval is None) == (settings.get("partition") == "sweep")
-    if found.interval and known.interval:
+    estimate = to.measure(Predictions(y, p, weight=np.full(47, unit)), estimator, resamples=50, **settings)
+    assert [estimate.value, estimate.noise_floor] == pytest.approx([known.value, known.noise_floor], rel=1e-12)
+    assert (estimate.interval is None) == (known.interval is None) == (settings.get("partition") == "sweep")
+    if estimate.interval and known.interval:
         ends = [known.interval.low, known.interval.high]
-        assert [found.interval.low, found.interval.high] == pytest.approx(ends, rel=1e-9)
+        assert [estimate.interval.low, estimate.interval.high] == pytest.approx(ends, rel=1e-9)
 
 
 @pytest.mark.parametrize("cut", ["floor", "first"])

@@ -65,15 +65,15 @@ def same(a: Tally, b: Tally) -> None:
 
 def answers(tally: Tally) -> dict[str, float]:
     """Every estimator and every test that a tally can answer, by name."""
-    found = {}
+    values = {}
     for name in ESTIMATORS.names():
         with _but_for_rows():
-            found[name] = float(measure(tally, name, interval=None).value)
+            values[name] = float(measure(tally, name, interval=None).value)
     for name in TESTS.names():
         with _but_for_rows():
-            told = test(tally, name, **({"resamples": 99} if TESTS.takes(name, "resamples") else {}))
-            found[f"{name}: statistic"], found[f"{name}: p"] = float(told.statistic), float(told.pvalue)
-    return found
+            verdict = test(tally, name, **({"resamples": 99} if TESTS.takes(name, "resamples") else {}))
+            values[f"{name}: statistic"], values[f"{name}: p"] = float(verdict.statistic), float(verdict.pvalue)
+    return values
 
 
 @contextmanager

@@ -63,10 +63,10 @@ def check(name: str, seed: int, folder: Path) -> str:
     except InputError as problem:
         return problem.code
     try:
-        held = form.rows_held(content)
+        expected = form.rows_held(content)
     except (ValueError, csv.Error):
         return "read, rows not counted"
-    assert rows == held, f"{name}, seed {seed}: {rows} rows read of {held}"
+    assert rows == expected, f"{name}, seed {seed}: {rows} rows read of {expected}"
     return "read"
 
 
@@ -118,8 +118,8 @@ def _changed_archive(content: bytes, draw: Generator) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as target:
         chosen = draw.integers(len(source.namelist()))
         for number, name in enumerate(source.namelist()):
-            member = source.read(name)
-            target.writestr(name, changed(member, draw) if number == chosen else member)
+            entry = source.read(name)
+            target.writestr(name, changed(entry, draw) if number == chosen else entry)
     return file.getvalue()
 
 
@@ -179,7 +179,7 @@ def _arrow_table() -> Any:
 @cache
 def _tallies() -> list[tuple[bytes, dict[str, Any]]]:
     predictions = [read(table(ROWS, weight=weight), weight="w" if weight else None, group="site") for weight in (0, 1)]
-    return [(wire.dumps(each.reduce(Tally.of)).encode(), {}) for each in predictions]
+    return [(wire.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
 
 
 def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
@@ -206,9 +206,9 @@ def _counted_source(data: Path) -> Any:
 
 def _state_rows(path: Path, settings: dict[str, Any]) -> int:
     data, state = _counted_file()
-    found = resumed(_counted_source(data), Tally.of, path, {})
+    tally = resumed(_counted_source(data), Tally.of, path, {})
     assert path.read_bytes() == state, "another state was believed"
-    return found.n
+    return tally.n
 
 
 FORMATS = {
@@ -223,12 +223,12 @@ FORMATS = {
 
 
 def main() -> None:
-    each, folder = -(-int(sys.argv[1]) // len(FORMATS)), Path(tempfile.mkdtemp())
+    n_files, folder = -(-int(sys.argv[1]) // len(FORMATS)), Path(tempfile.mkdtemp())
     for name in FORMATS:
         started = time.perf_counter()
-        outcomes = Counter(check(name, seed, folder) for seed in range(each))
+        outcomes = Counter(check(name, seed, folder) for seed in range(n_files))
         took = time.perf_counter() - started
-        sys.stdout.write(f"{name}: {each:,} files, {took:.0f} s, {dict(outcomes.most_common())}\n")
+        sys.stdout.write(f"{name}: {n_files:,} files, {took:.0f} s, {dict(outcomes.most_common())}\n")
         sys.stdout.flush()
 
 

@@ -87,8 +87,8 @@ def _place(content: bytes, draw: Generator) -> int:
     at = int(draw.integers(len(content) + 1))
     if draw.random() < 0.5:
         marks = [content.find(mark, at) for mark in (b",", b"\n", b'"')]
-        found = [mark for mark in marks if mark >= 0]
-        at = min(found, default=at) + int(draw.integers(2)) if found else at
+        positions = [mark for mark in marks if mark >= 0]
+        at = min(positions, default=at) + int(draw.integers(2)) if positions else at
     return at
 
 
@@ -104,7 +104,10 @@ def _overwrite(content: bytes, draw: Generator) -> bytes:
 
 def _replace_cell(content: bytes, draw: Generator) -> bytes:
     at = content.find(b",", int(draw.integers(len(content) + 1))) + 1
-    end = min((each for each in (content.find(b",", at), content.find(b"\n", at)) if each >= 0), default=len(content))
+    end = min(
+        (position for position in (content.find(b",", at), content.find(b"\n", at)) if position >= 0),
+        default=len(content),
+    )
     return content[:at] + ODDITIES[draw.integers(len(ODDITIES))] + content[end:]
 
 
@@ -144,5 +147,5 @@ def answer(read: Callable[[], Predictions]) -> tuple[Any, ...]:
     except InputError as problem:
         return ("refused", problem.code, str(problem))
     parts = [preds.p, preds.y, preds.votes, preds.weight, *preds.group.values(), preds.cluster, preds.logits]
-    bits = tuple(None if each is None else (each.dtype.str, each.shape, each.tobytes()) for each in parts)
+    bits = tuple(None if part is None else (part.dtype.str, part.shape, part.tobytes()) for part in parts)
     return ("read", preds.n, preds.classes, preds.notes, bits)

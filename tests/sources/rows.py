@@ -46,7 +46,7 @@ def write(path: Path, table: dict[str, Any]) -> str:
     else:
         rows = list(zip(*[np.asarray(cells).tolist() for cells in table.values()], strict=True))
         if suffix == ".csv":
-            lines = [",".join(table)] + [",".join(_cell(each) for each in row) for row in rows]
+            lines = [",".join(table)] + [",".join(_cell(cell) for cell in row) for row in rows]
         else:
             lines = [json.dumps(dict(zip(table, row, strict=True))) for row in rows]
         path.write_text("\n".join(lines) + "\n")

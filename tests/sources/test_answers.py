@@ -32,7 +32,7 @@ def write(tmp_path: Path) -> Write:
 
 def harness(doc_id: int, logs: list[Any], target: Any, **doc: Any) -> dict[str, Any]:
     """A line of lm-evaluation-harness with `--log_samples`."""
-    pairs = [[each, "False"] if isinstance(each, str) else [each, False] for each in logs]
+    pairs = [[logprob, "False"] if isinstance(logprob, str) else [logprob, False] for logprob in logs]
     return {
         "doc_id": doc_id, "doc": {"question": "?", **doc}, "target": target, "arguments": [["?", " A"]] * len(logs),
         "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "filter": "none", "metrics": ["acc"], "acc": 1.0,
@@ -46,12 +46,12 @@ def test_equally_many_options_give_whole_vectors(write: Write) -> None:
     # log 1, log 3: the softmax is over the options, 1/4 and 3/4, whatever all texts together weigh
     file = write([harness(0, [-5.0, -5.0 + math.log(3)], 1), harness(1, [-1.0, -1.0], 0)])
     for field in ("filtered_resps", "resps"):
-        found = answers(file, options=field, answer="target")
-        assert found.predictions.kind == "classes"
-        np.testing.assert_allclose(found.predictions.p, [[0.25, 0.75], [0.5, 0.5]], rtol=1e-14)
-        assert found.predictions.y.tolist() == [1, 0]
-        assert found.predictions.logits.tolist()[1] == [-1.0, -1.0]
-        assert (found.asked, found.abstained, found.coverage, found.notes) == (2, 0, 1.0, ())
+        result = answers(file, options=field, answer="target")
+        assert result.predictions.kind == "classes"
+        np.testing.assert_allclose(result.predictions.p, [[0.25, 0.75], [0.5, 0.5]], rtol=1e-14)
+        assert result.predictions.y.tolist() == [1, 0]
+        assert result.predictions.logits.tolist()[1] == [-1.0, -1.0]
+        assert (result.asked, result.abstained, result.coverage, result.notes) == (2, 0, 1.0, ())
 
 
 def test_numbers_in_quotes_are_numbers_as_later_versions_of_the_harness_write_them(write: Write) -> None:
@@ -68,12 +68,12 @@ def test_questions_with_different_numbers_of_options_keep_confidence_and_correct
         harness(1, [-4.0, -4.0, -4.0 + math.log(2)], 0),
         harness(2, [-7.0] * 4, 0),
     ]
-    found = answers(write(rows), options="filtered_resps", answer="target")
-    assert found.predictions.kind == "confidence"
-    np.testing.assert_allclose(found.predictions.p, [0.75, 0.5, 0.25], rtol=1e-14)
-    assert found.predictions.y.tolist() == [1, 0, 1]
-    assert [note.code for note in found.notes] == ["TN145"]
-    assert "2 to 4 options" in found.notes[0].text
+    result = answers(write(rows), options="filtered_resps", answer="target")
+    assert result.predictions.kind == "confidence"
+    np.testing.assert_allclose(result.predictions.p, [0.75, 0.5, 0.25], rtol=1e-14)
+    assert result.predictions.y.tolist() == [1, 0, 1]
+    assert [note.code for note in result.notes] == ["TN145"]
+    assert "2 to 4 options" in result.notes[0].text
 
 
 def test_ragged_and_equal_questions_agree_on_the_confidence_lens() -> None:
@@ -143,10 +143,10 @@ HLE = {"confidence": "judge_response.confidence", "correct": "judge_response.cor
 
 
 def test_a_judged_exam_is_read(write: Write) -> None:
-    found = answers(write(JUDGED), **HLE, percent=True)
-    assert found.predictions.p.tolist() == [0.85, 1.0, 0.0]
-    assert found.predictions.y.tolist() == [1, 0, 0]
-    assert found.predictions.kind == "confidence"
+    result = answers(write(JUDGED), **HLE, percent=True)
+    assert result.predictions.p.tolist() == [0.85, 1.0, 0.0]
+    assert result.predictions.y.tolist() == [1, 0, 0]
+    assert result.predictions.kind == "confidence"
 
 
 def test_seventy_where_one_is_the_most_is_refused_with_its_row_and_never_guessed(write: Write) -> None:
@@ -160,20 +160,20 @@ def test_seventy_where_one_is_the_most_is_refused_with_its_row_and_never_guessed
 
 
 def test_percentages_that_never_exceed_one_are_noted() -> None:
-    found = answers([{"confidence": 0.9, "correct": 1}], confidence="confidence", percent=True)
-    assert [note.code for note in found.notes] == ["TN147"]
+    result = answers([{"confidence": 0.9, "correct": 1}], confidence="confidence", percent=True)
+    assert [note.code for note in result.notes] == ["TN147"]
     assert answers([{"confidence": "85%", "correct": 1}], confidence="confidence", percent=True).notes == ()
 
 
-@pytest.mark.parametrize(("said", "right"), [("Yes", 1), (" no ", 0), (True, 1), (0, 0), (1.0, 1), ("false", 0)])
-def test_yes_and_no_are_understood(said: Any, right: int) -> None:
-    assert answers([{"c": 0.5, "correct": said}], confidence="c").predictions.y.tolist() == [right]
+@pytest.mark.parametrize(("value", "right"), [("Yes", 1), (" no ", 0), (True, 1), (0, 0), (1.0, 1), ("false", 0)])
+def test_yes_and_no_are_understood(value: Any, right: int) -> None:
+    assert answers([{"c": 0.5, "correct": value}], confidence="c").predictions.y.tolist() == [right]
 
 
-@pytest.mark.parametrize("said", ["maybe", 2, 0.5, ["yes"]])
-def test_what_is_neither_yes_nor_no_is_refused(said: Any) -> None:
+@pytest.mark.parametrize("value", ["maybe", 2, 0.5, ["yes"]])
+def test_what_is_neither_yes_nor_no_is_refused(value: Any) -> None:
     with refused("TO116", "row 0"):
-        answers([{"c": 0.5, "correct": said}], confidence="c")
+        answers([{"c": 0.5, "correct": value}], confidence="c")
 
 
 # Abstentions, clusters, groups
@@ -186,11 +186,11 @@ def test_abstentions_are_counted_and_nothing_else_of_them_is_read(write: Write) 
         {"confidence": 0.5, "correct": False, "refused": "no"},
         {"refused": 1},
     ])  # fmt: skip
-    found = answers(file, confidence="confidence", abstained="refused")
-    assert (found.predictions.n, found.asked, found.abstained, found.coverage) == (2, 4, 2, 0.5)
-    assert [note.code for note in found.notes] == ["TN146"]
-    assert "2 of 4 questions got no answer (coverage 50%)" in found.notes[0].text
-    assert "coverage 50%" in str(found)
+    result = answers(file, confidence="confidence", abstained="refused")
+    assert (result.predictions.n, result.asked, result.abstained, result.coverage) == (2, 4, 2, 0.5)
+    assert [note.code for note in result.notes] == ["TN146"]
+    assert "2 of 4 questions got no answer (coverage 50%)" in result.notes[0].text
+    assert "coverage 50%" in str(result)
     with refused("TO308", "row 1", fix="abstained="):  # unsaid, a missing confidence is no abstention
         answers(file, confidence="confidence")
 
@@ -208,8 +208,8 @@ def test_an_empty_confidence_is_no_answer_where_that_is_said() -> None:
         {"correct": 1},
         {"c": 0, "correct": 0},
     ]
-    found = answers(rows, confidence="c", abstained="c")
-    assert (found.asked, found.abstained, found.predictions.p.tolist()) == (5, 3, [0.9, 0.0])
+    result = answers(rows, confidence="c", abstained="c")
+    assert (result.asked, result.abstained, result.predictions.p.tolist()) == (5, 3, [0.9, 0.0])
     with refused("TO308", "row 1", fix="abstained='c'"):  # it is never taken for one unasked
         answers(rows, confidence="c")
     with refused("TO304", "'confidence'"):  # a field that no row has is a mistake
@@ -224,9 +224,9 @@ def test_a_row_that_says_it_was_answered_and_holds_no_confidence_is_not_told_to_
 
 def test_rows_of_one_question_are_a_cluster_and_single_ones_are_none() -> None:
     rows = [{"c": 0.5, "correct": 1, "q": q, "subject": s} for q, s in (("b", "law"), ("a", "art"), ("b", "law"))]
-    found = answers(rows, confidence="c", question="q", group="subject").predictions
-    assert found.cluster.tolist() == [1, 0, 1]
-    assert found.group["subject"].tolist() == ["law", "art", "law"]
+    preds = answers(rows, confidence="c", question="q", group="subject").predictions
+    assert preds.cluster.tolist() == [1, 0, 1]
+    assert preds.group["subject"].tolist() == ["law", "art", "law"]
     assert answers(rows[:2], confidence="c", question="q").predictions.cluster is None
 
 
@@ -238,9 +238,9 @@ def test_agreement_of_samples_is_the_confidence() -> None:
         {"samples": ["4", "5", "4", " 4 "], "label": 4},  # 3/4, right
         {"samples": ["7", "8", "8", "7"], "label": "8"},  # 2/4, and the first of equals is 7: wrong
     ]
-    found = answers(rows, samples="samples").predictions
-    assert found.p.tolist() == [0.75, 0.5]
-    assert found.y.tolist() == [1, 0]
+    preds = answers(rows, samples="samples").predictions
+    assert preds.p.tolist() == [0.75, 0.5]
+    assert preds.y.tolist() == [1, 0]
     nested = [{"resps": [row["samples"]], "label": row["label"]} for row in rows]  # repeats of one request
     assert answers(nested, samples="resps").predictions.p.tolist() == [0.75, 0.5]
 
@@ -256,14 +256,14 @@ def test_one_record_per_sample_says_the_same_as_lists(write: Write) -> None:
         ("q3", "", 0),
     ]
     flat = [{"q": q, "text": text, "ok": ok, "none": text == ""} for q, text, ok in rows]
-    found = answers(write(flat), samples="text", correct="ok", question="q", abstained="none")
-    assert found.predictions.p.tolist() == [2 / 3, 1 / 3]
-    assert found.predictions.y.tolist() == [1, 0]  # three that differ: the first, 7, which was wrong
-    assert found.predictions.cluster is None
-    assert (found.asked, found.abstained) == (3, 1)
+    result = answers(write(flat), samples="text", correct="ok", question="q", abstained="none")
+    assert result.predictions.p.tolist() == [2 / 3, 1 / 3]
+    assert result.predictions.y.tolist() == [1, 0]  # three that differ: the first, 7, which was wrong
+    assert result.predictions.cluster is None
+    assert (result.asked, result.abstained) == (3, 1)
     listed = [{"text": ["4", "5", "4"], "ok": [1, 0, 1]}, {"text": ["7", "8", "9"], "ok": [0, 1, 0]}]
     same = answers(listed, samples="text", correct="ok").predictions
-    assert (same.p.tolist(), same.y.tolist()) == (found.predictions.p.tolist(), found.predictions.y.tolist())
+    assert (same.p.tolist(), same.y.tolist()) == (result.predictions.p.tolist(), result.predictions.y.tolist())
 
 
 def test_samples_that_say_nothing_are_refused() -> None:
@@ -288,9 +288,9 @@ def test_agreement_is_underconfident_by_what_a_sampler_doubts_whose_majority_is_
     """
     rng = np.random.default_rng(0)
     rows = [{"s": ["r" if r else "w" for r in rng.random(1001) < q], "label": "r"} for q in rng.uniform(0.6, 0.9, 300)]
-    found = answers(rows, samples="s").predictions
-    assert found.y.all()
-    assert abs(float(to.measure(found, "ks", interval=None)) - 0.25) < 0.024
+    preds = answers(rows, samples="s").predictions
+    assert preds.y.all()
+    assert abs(float(to.measure(preds, "ks", interval=None)) - 0.25) < 0.024
 
 
 # Settings and files
@@ -341,11 +341,11 @@ def test_a_row_is_counted_in_its_own_file(tmp_path: Path) -> None:
 def test_a_table_is_read_as_records_empty_cells_and_all(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("q,c,ok,skip\n007,70%,Yes,no\n7,,,yes\n007,40,0,no\n")
-    found = answers(file, confidence="c", correct="ok", percent=True, abstained="skip", question="q")
-    assert found.predictions.p.tolist() == [0.7, 0.4]
-    assert found.predictions.y.tolist() == [1, 0]
-    assert found.predictions.cluster.tolist() == [0, 0]  # 007 twice; 7 is another question, which got no answer
-    assert (found.asked, found.abstained) == (3, 1)
+    result = answers(file, confidence="c", correct="ok", percent=True, abstained="skip", question="q")
+    assert result.predictions.p.tolist() == [0.7, 0.4]
+    assert result.predictions.y.tolist() == [1, 0]
+    assert result.predictions.cluster.tolist() == [0, 0]  # 007 twice; 7 is another question, which got no answer
+    assert (result.asked, result.abstained) == (3, 1)
     with refused("TO308", "row 1 of", "a.csv"):
         answers(file, confidence="c", correct="ok", percent=True)
 
@@ -361,11 +361,11 @@ def test_a_parquet_of_lists_says_what_the_lines_say(write: Write, tmp_path: Path
 
 def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path: Path) -> None:
     file = tmp_path / "judged.json"
-    for whole in (JUDGED, {row["id"]: {"judge_response": row["judge_response"]} for row in JUDGED}):
-        file.write_text(json.dumps(whole))
-        found = answers(file, **HLE, percent=True, group="id")
-        assert found.predictions.p.tolist() == [0.85, 1.0, 0.0]
-        assert found.predictions.group["id"].tolist() == ["66e", "66f", "670"]
+    for document in (JUDGED, {row["id"]: {"judge_response": row["judge_response"]} for row in JUDGED}):
+        file.write_text(json.dumps(document))
+        result = answers(file, **HLE, percent=True, group="id")
+        assert result.predictions.p.tolist() == [0.85, 1.0, 0.0]
+        assert result.predictions.group["id"].tolist() == ["66e", "66f", "670"]
     for text, code in (("[1]", "TO302"), ("3", "TO302"), ("{", "TO303")):
         file.write_text(text)
         with refused(code):
@@ -376,27 +376,27 @@ def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path:
 
 def test_the_notes_travel_with_the_predictions_and_are_told_once() -> None:
     rows = [{"c": 0.9, "correct": i % 3 > 0, "skip": False} for i in range(30)] + [{"skip": True}]
-    found = answers(rows, confidence="c", abstained="skip")
-    assert [note.code for note in found.notes] == [note.code for note in found.predictions.notes] == ["TN146"]
-    assert [note.code for note in to.measure(found.predictions, "ece").notes].count("TN146") == 1
-    assert [note["code"] for note in to.audit(found.predictions, resamples=99).to_dict()["notes"]].count("TN146") == 1
+    result = answers(rows, confidence="c", abstained="skip")
+    assert [note.code for note in result.notes] == [note.code for note in result.predictions.notes] == ["TN146"]
+    assert [note.code for note in to.measure(result.predictions, "ece").notes].count("TN146") == 1
+    assert [note["code"] for note in to.audit(result.predictions, resamples=99).to_dict()["notes"]].count("TN146") == 1
 
 
 def test_a_row_that_abstains_may_hold_anything_and_a_confidence_in_it_is_noted() -> None:
     rows = [{"c": 0.9, "correct": 1, "skip": 0}, {"c": {"x": []}, "correct": 7, "skip": 1}, {"c": None, "skip": 1}]
-    found = answers(rows, confidence="c", abstained="skip")
-    assert (found.predictions.n, found.abstained) == (1, 2)
-    assert [note.code for note in found.notes] == ["TN169", "TN146"]
-    assert "1 row that abstains holds 'c' all the same" in found.notes[0].text
-    assert "row 1 of the list" in found.notes[0].text
+    result = answers(rows, confidence="c", abstained="skip")
+    assert (result.predictions.n, result.abstained) == (1, 2)
+    assert [note.code for note in result.notes] == ["TN169", "TN146"]
+    assert "1 row that abstains holds 'c' all the same" in result.notes[0].text
+    assert "row 1 of the list" in result.notes[0].text
     with refused("TO116", "row 0"):
         answers([{"c": 0.9, "correct": 1, "skip": "perhaps"}], confidence="c", abstained="skip")
 
 
 def test_records_in_memory_may_hold_what_numpy_makes() -> None:
-    held = [{"c": np.float32(0.5), "correct": np.bool_(True)}, {"c": np.float64(0.25), "correct": np.int64(0)}]
-    found = answers(held, confidence="c").predictions
-    assert (found.p.tolist(), found.y.tolist()) == ([0.5, 0.25], [1, 0])
+    records = [{"c": np.float32(0.5), "correct": np.bool_(True)}, {"c": np.float64(0.25), "correct": np.int64(0)}]
+    preds = answers(records, confidence="c").predictions
+    assert (preds.p.tolist(), preds.y.tolist()) == ([0.5, 0.25], [1, 0])
     logs = [{"logprobs": np.array([-1.0, -2.0]), "label": np.int64(1)}] * 2
     assert answers(logs).predictions.y.tolist() == [1, 1]
 
@@ -414,7 +414,7 @@ def test_a_percent_sign_where_no_percentages_were_said_is_told() -> None:
 
 
 def test_a_text_that_is_a_position_is_noted_and_a_name_is_not() -> None:
-    rows = [{"logprobs": [-1.0, -2.0, -3.0], "label": each, "names": ["0", "1", "2"]} for each in ("0", "1", "2")]
+    rows = [{"logprobs": [-1.0, -2.0, -3.0], "label": label, "names": ["0", "1", "2"]} for label in ("0", "1", "2")]
     (note,) = answers(rows).notes
     assert (note.code, "such as '0'" in note.text, "counted from 0" in note.text) == ("TN170", True, True)
     assert answers([row | {"label": int(row["label"])} for row in rows]).notes == ()
@@ -429,9 +429,9 @@ def test_option_0_that_is_never_right_is_asked_about_where_chance_would_hardly_l
 ) -> None:
     """Of 4 options (3/4)^n is below .001 from n = 25 on: (3/4)^24 = .00100, (3/4)^25 = .00075."""
     rows = [{"logprobs": [-1.0, -2.0, -3.0, -4.0], "label": write(1 + i % 3)} for i in range(25)]
-    found = answers(rows).notes
-    assert found[-1].code == "TN180"
-    assert "Of 25 questions none has option 0" in found[-1].text
+    notes = answers(rows).notes
+    assert notes[-1].code == "TN180"
+    assert "Of 25 questions none has option 0" in notes[-1].text
     assert "TN180" not in {note.code for note in answers(rows[:24]).notes}
     rows[7]["label"] = write(0)
     assert "TN180" not in {note.code for note in answers(rows).notes}
@@ -439,11 +439,11 @@ def test_option_0_that_is_never_right_is_asked_about_where_chance_would_hardly_l
 
 def test_an_answer_beyond_the_options_is_told_as_it_is_written() -> None:
     row = {"logprobs": [-1.0, -2.0], "label": 2, "names": ["a", "b"]}
-    for said in ({}, {"choices": "names"}):
-        with pytest.raises(InputError) as told:
-            answers([row], **said)
-        assert (told.value.code, told.value.fix) == ("TO318", "Numbers count from 0.")
-        assert told.value.got.startswith("2 for 'label'")
+    for options in ({}, {"choices": "names"}):
+        with pytest.raises(InputError) as error:
+            answers([row], **options)
+        assert (error.value.code, error.value.fix) == ("TO318", "Numbers count from 0.")
+        assert error.value.got.startswith("2 for 'label'")
     with refused("TO318", "'2' for 'label'", fix="choices="):
         answers([row | {"label": "2"}])
 
@@ -457,10 +457,10 @@ def test_texts_in_the_place_of_log_probabilities_are_samples() -> None:
 
 def test_rows_that_abstain_need_name_no_question() -> None:
     rows = [{"c": 0.9, "correct": 1, "q": "a"}, {"c": 0.8, "correct": 0, "q": "a"}, {"c": None, "q": None, "skip": 1}]
-    found = answers([{"skip": 0} | row for row in rows], confidence="c", question="q", abstained="skip")
-    assert (found.asked, found.questions, found.abstained) == (3, 1, 1)
-    assert found.ids is not None
-    assert found.ids.tolist() == ["a", "a"]
+    result = answers([{"skip": 0} | row for row in rows], confidence="c", question="q", abstained="skip")
+    assert (result.asked, result.questions, result.abstained) == (3, 1, 1)
+    assert result.ids is not None
+    assert result.ids.tolist() == ["a", "a"]
     alone = answers([{"skip": 0} | row for row in rows], confidence="c", abstained="skip")
     assert (alone.questions, alone.ids) == (None, None)
     assert "1 of 3 questions got no answer" in alone.notes[0].text

@@ -227,13 +227,13 @@ def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
         read(tmp_path / "a.npz").collect()
 
 
-def archived(path: Path, members: dict[str, bytes], *, claim: int | None = None) -> Path:
+def archived(path: Path, entries: dict[str, bytes], *, claim: int | None = None) -> Path:
     """An archive with these members; with a claim, its directory says that each is so long."""
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
+        for name, content in entries.items():
             archive.writestr(name, content)
-        for member in archive.infolist() if claim else ():
-            member.file_size = member.compress_size = claim
+        for entry in archive.infolist() if claim else ():
+            entry.file_size = entry.compress_size = claim
     return path
 
 
@@ -265,24 +265,24 @@ def test_two_members_of_one_name_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("claim", [None, 2**43], ids=["header alone", "header and directory"])
 @pytest.mark.parametrize(
-    "member",
+    "entry",
     [forged("(962072674304,)"), forged("(481036337152, 2)"), forged("(2,)", "<U240518168576"), forged("(-4,)")],
     ids=["rows", "matrix", "width", "negative"],
 )
 def test_a_header_that_asks_for_seven_tebibytes_is_refused_before_memory_is_taken(
-    tmp_path: Path, member: bytes, claim: int | None
+    tmp_path: Path, entry: bytes, claim: int | None
 ) -> None:
-    members = {"label.npy": member, "probs.npy": member}
+    entries = {"label.npy": entry, "probs.npy": entry}
     with refusal("TO303", "a.npz"):
-        read(archived(tmp_path / "a.npz", members, claim=claim)).collect()
-    (tmp_path / "a.npz").write_bytes(member)
+        read(archived(tmp_path / "a.npz", entries, claim=claim)).collect()
+    (tmp_path / "a.npz").write_bytes(entry)
     with refusal("TO303", "a.npz"):
         read(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("member", [forged("(962072674304,)", "<U0"), forged("(962072674304, 0)")])
-def test_rows_that_take_no_room_are_none(tmp_path: Path, member: bytes) -> None:
-    path = archived(tmp_path / "a.npz", {"label.npy": member, "probs.npy": member})
+@pytest.mark.parametrize("entry", [forged("(962072674304,)", "<U0"), forged("(962072674304, 0)")])
+def test_rows_that_take_no_room_are_none(tmp_path: Path, entry: bytes) -> None:
+    path = archived(tmp_path / "a.npz", {"label.npy": entry, "probs.npy": entry})
     with refusal("TO303", "a.npz"):
         read(path).collect()
 

@@ -70,10 +70,10 @@ def test_columns_can_be_listed_in_an_order_of_their_own(tmp_path: Path, kind: st
 @pytest.mark.parametrize("kind", FILES)
 def test_logits_become_their_softmax(tmp_path: Path, kind: str) -> None:
     table = {"label": np.array([0, 1]), "z_0": np.array([1.5, -2.0]), "z_1": np.array([0.0, 3.0])}
-    wanted = Predictions.from_logits(table["label"], np.stack([table["z_0"], table["z_1"]], axis=1))
+    expected = Predictions.from_logits(table["label"], np.stack([table["z_0"], table["z_1"]], axis=1))
     path = write(tmp_path / f"a.{kind}", table)
-    np.testing.assert_array_equal(read(path, logits="z_*").collect().p, wanted.p)
-    np.testing.assert_array_equal(read(path, probs="z_*", logits=True).collect().p, wanted.p)
+    np.testing.assert_array_equal(read(path, logits="z_*").collect().p, expected.p)
+    np.testing.assert_array_equal(read(path, probs="z_*", logits=True).collect().p, expected.p)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -107,13 +107,13 @@ def test_logits_with_votes_are_what_python_makes_of_them(tmp_path: Path, kind: s
     votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], 40), draw.normal(size=(40, 3))
     table = {f"v_{name}": votes[:, j] for j, name in ((2, "c"), (0, "a"), (1, "b"))}
     table |= {f"z_{name}": z[:, j] for j, name in enumerate("abc")}
-    found = read(write(tmp_path / f"a.{kind}", table), votes="v_*", **settings)
+    source = read(write(tmp_path / f"a.{kind}", table), votes="v_*", **settings)
     expected = Predictions.from_logits(votes, z, classes=list("abc"))
-    for preds in (found.collect(), joined(list(found.batches()))):
+    for preds in (source.collect(), joined(list(source.batches()))):
         assert preds.classes == expected.classes
         for name in ("p", "logits", "votes", "counts"):
             np.testing.assert_array_equal(getattr(preds, name), getattr(expected, name))
-    assert found.describe()["columns"] == {"logits": ["z_a", "z_b", "z_c"], "votes": ["v_a", "v_b", "v_c"]}
+    assert source.describe()["columns"] == {"logits": ["z_a", "z_b", "z_c"], "votes": ["v_a", "v_b", "v_c"]}
 
 
 def test_multilabel_outcomes_are_matched_to_probabilities_by_name() -> None:

@@ -44,12 +44,12 @@ def test_a_dataframe_on_worker_processes_gives_the_sums_of_its_rows(client: Any,
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) -> None:
     frame = table(1_000)
-    found = answers(tally(read(dd.from_pandas(frame, npartitions=5), group="site")))
+    values = answers(tally(read(dd.from_pandas(frame, npartitions=5), group="site")))
     expected = answers(in_memory(frame))
     assert len(expected) > 40
-    assert found.keys() == expected.keys()
+    assert values.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
+        np.testing.assert_allclose(values[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
 
 
 def test_without_a_cluster_the_threads_of_this_machine_do_it() -> None:
@@ -198,9 +198,9 @@ def test_columns_of_another_type_in_one_file_give_the_right_number(client: Any, 
     exact[:150].to_parquet(tmp_path / "a.parquet")
     single = exact[150:].astype({"p_a": "float32", "p_b": "float32", "p_c": "float32"})
     single.to_parquet(tmp_path / "b.parquet")
-    found = read(str(tmp_path / "*.parquet"), group="site", engine="dask", sum_tolerance=1e-6).reduce(Tally.of)
-    assert found.n == 300
-    np.testing.assert_allclose(found.score("brier")["mean"], in_memory(exact).score("brier")["mean"], rtol=1e-12)
+    counted = read(str(tmp_path / "*.parquet"), group="site", engine="dask", sum_tolerance=1e-6).reduce(Tally.of)
+    assert counted.n == 300
+    np.testing.assert_allclose(counted.score("brier")["mean"], in_memory(exact).score("brier")["mean"], rtol=1e-12)
 
 
 def test_the_audit_and_the_measures_take_a_dataframe_as_it_is() -> None:
@@ -216,9 +216,9 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is() -> None:
 def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(method: str) -> None:
     frame = table(600)
     P = frame[["p_a", "p_b", "p_c"]].to_numpy()
-    here = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), method)
-    there = fit(dd.from_pandas(frame, npartitions=4), method)
-    np.testing.assert_allclose(there.predict_proba(P), here.predict_proba(P), rtol=0, atol=1e-9)
+    local = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), method)
+    distributed = fit(dd.from_pandas(frame, npartitions=4), method)
+    np.testing.assert_allclose(distributed.predict_proba(P), local.predict_proba(P), rtol=0, atol=1e-9)
 
 
 def test_the_sample_behind_the_fix_does_not_depend_on_the_partitions_where_rows_have_ids() -> None:

@@ -74,11 +74,11 @@ def test_any_batching_gives_the_same_rows_and_can_be_read_again(tmp_path: Path, 
     source = read(write(tmp_path / f"a.{kind}", table), weight="w", group=["site", "year"], batch_rows=size)
     for _ in range(2):
         assert all(batch.n <= size for batch in source.batches())
-        whole = joined(source)
-        np.testing.assert_array_equal(whole.p, source.collect().p)
-        np.testing.assert_array_equal(whole.y, table["label"])
-        np.testing.assert_array_equal(whole.w, table["w"])
-        np.testing.assert_array_equal(whole.group["site"], table["site"])
+        rows = joined(source)
+        np.testing.assert_array_equal(rows.p, source.collect().p)
+        np.testing.assert_array_equal(rows.y, table["label"])
+        np.testing.assert_array_equal(rows.w, table["w"])
+        np.testing.assert_array_equal(rows.group["site"], table["site"])
 
 
 FRAMES = {
@@ -126,13 +126,13 @@ def test_a_missing_value_in_a_frame_is_told_by_column_and_row(kind: str) -> None
 
 def test_predictions_and_pairs_are_sources_too() -> None:
     table = columns()
-    whole = expected(table)
-    source = read(whole, batch_rows=20)
-    assert source.collect() is whole
+    preds = expected(table)
+    source = read(preds, batch_rows=20)
+    assert source.collect() is preds
     assert [batch.n for batch in source.batches()] == [20, 20, 10]
     assert source.probabilities == 150
-    pair = read((table["label"], whole.p), weight=table["w"]).collect()
-    np.testing.assert_array_equal(pair.p, whole.p)
+    pair = read((table["label"], preds.p), weight=table["w"]).collect()
+    np.testing.assert_array_equal(pair.p, preds.p)
     assert read(([1], [[0.0, 0.0]]), logits=True).collect().p.tolist() == [[0.5, 0.5]]
     assert read(source) is source
 

@@ -18,11 +18,11 @@ from trueodds.sources import csv_chunks
 
 def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What the reader with Arrow and the one without make of a file, whole or in batches."""
-    size, whole = int(draw.choice([1, 2, 3, 5, 65536])), draw.random() < 0.5
+    size, at_once = int(draw.choice([1, 2, 3, 5, 65536])), draw.random() < 0.5
 
     def rows() -> Predictions:
         source = read(path, batch_rows=size, **settings)
-        return source.collect() if whole else joined(list(source.batches()))
+        return source.collect() if at_once else joined(list(source.batches()))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_chunks, "CHUNK", int(draw.choice([8, 40, 100, 1 << 22])))

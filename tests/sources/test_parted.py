@@ -40,7 +40,7 @@ class Restless(PartedSource):
         return len(self._pieces)
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
-        numbers = [each for each in reversed(range(self.partitions)) if each != self._lost]
+        numbers = [number for number in reversed(range(self.partitions)) if number != self._lost]
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return together(pickle.loads(pickle.dumps(part)) for part in parts)
 

@@ -48,11 +48,11 @@ def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batche
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
         resumed(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
-    seen: list[int] = []
-    found = resumed(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: seen.append(done))
-    assert wire.dumps(found) == wire.dumps(opened(pattern, weight).reduce(Tally.of))
-    assert seen[0] > batches * 50  # it did not begin anew
-    assert seen[-1] == 1_000
+    steps: list[int] = []
+    tally = resumed(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: steps.append(done))
+    assert wire.dumps(tally) == wire.dumps(opened(pattern, weight).reduce(Tally.of))
+    assert steps[0] > batches * 50  # it did not begin anew
+    assert steps[-1] == 1_000
 
 
 def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_rows_that_are_read_otherwise_are_not_added_to_the_state(tmp_path: Path,
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
         resumed(opened(pattern), partial(stopping, [0] * 3), state, {})
-    again = read(pattern, **{"group": "site", "weight": "w", "batch_rows": 70, **other})
+    reread = read(pattern, **{"group": "site", "weight": "w", "batch_rows": 70, **other})
     with pytest.raises(InputError, match=r"TO331.*other settings"):
-        resumed(again, Tally.of, state, {})
+        resumed(reread, Tally.of, state, {})
     assert resumed(opened(pattern), Tally.of, state, {}).n == 1_000
 
 
@@ -137,9 +137,9 @@ def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) ->
     source, state = read(tmp_path / "a.csv", weight="w", batch_rows=10), tmp_path / "state.json"
     with pytest.raises(Stopped):
         resumed(source, partial(stopping, [0] * 3), state, {})
-    found = resumed(source, Tally.of, state, {})
-    assert found.n == 40
-    assert wire.dumps(found) == wire.dumps(source.reduce(Tally.of))
+    tally = resumed(source, Tally.of, state, {})
+    assert tally.n == 40
+    assert wire.dumps(tally) == wire.dumps(source.reduce(Tally.of))
 
 
 def test_the_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
@@ -186,8 +186,8 @@ for last in (1, 5, 9, 12):  # runs that are killed at their n-th step of writing
 def test_a_run_that_was_killed_ends_with_the_file_of_a_run_that_was_not(tmp_path: Path) -> None:
     files(tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)]
-    told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert told.count("killed") >= 8
+    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert output.count("killed") >= 8
     for last in (1, 5, 9, 12):
         assert (tmp_path / f"{last}.json").read_bytes() == (tmp_path / "clean.json").read_bytes()
     assert not list(tmp_path.glob("*.state"))

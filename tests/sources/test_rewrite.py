@@ -29,12 +29,12 @@ def test_every_format_becomes_every_format(tmp_path: Path, kind: str, out: str) 
     table = columns()
     source = read(write(tmp_path / f"a.{kind}", table), label=None, batch_rows=20)
     assert rewrite(source, flattened, tmp_path / f"out.{out}") == 50
-    again = read(tmp_path / f"out.{out}", weight="w", group=["site", "year"], cluster="patient").collect()
+    reread = read(tmp_path / f"out.{out}", weight="w", group=["site", "year"], cluster="patient").collect()
     P = flattened(np.stack([table[f"p_{j}"] for j in range(3)], axis=1))
-    np.testing.assert_array_equal(again.p, P)
-    np.testing.assert_array_equal(again.y, table["label"])
-    np.testing.assert_array_equal(again.w, table["w"])
-    np.testing.assert_array_equal(again.group["site"], table["site"])
+    np.testing.assert_array_equal(reread.p, P)
+    np.testing.assert_array_equal(reread.y, table["label"])
+    np.testing.assert_array_equal(reread.w, table["w"])
+    np.testing.assert_array_equal(reread.group["site"], table["site"])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"a.{kind}", f"out.{out}"])
 
 

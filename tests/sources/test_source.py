@@ -43,22 +43,22 @@ def test_batches_own_no_more_memory_than_their_rows(tmp_path: Path) -> None:
 def test_reduce_adds_up_and_tells_its_progress(tmp_path: Path) -> None:
     table = columns()
     source = read(write(tmp_path / "a.parquet", table), batch_rows=20)
-    said: list[Any] = []
-    total = source.reduce(lambda batch: batch.p.sum(axis=0), progress=lambda *now: said.append(now))
+    calls: list[Any] = []
+    total = source.reduce(lambda batch: batch.p.sum(axis=0), progress=lambda *now: calls.append(now))
     np.testing.assert_allclose(total, sum(table[f"p_{j}"].sum() * np.eye(3)[j] for j in range(3)), rtol=1e-14)
-    assert said == [(20, 50), (40, 50), (50, 50)]
-    said.clear()
-    read(write(tmp_path / "a.csv", table)).collect(progress=lambda *now: said.append(now))
-    assert said == [(50, None)]
+    assert calls == [(20, 50), (40, 50), (50, 50)]
+    calls.clear()
+    read(write(tmp_path / "a.csv", table)).collect(progress=lambda *now: calls.append(now))
+    assert calls == [(50, None)]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "feather", "npz"])
 def test_rows_are_collected_only_where_they_fit(tmp_path: Path, kind: str) -> None:
     source = read(write(tmp_path / f"a.{kind}", columns()), batch_rows=10)
     assert source.collect_or(149) is None
-    found = source.collect_or(150)
-    assert found is not None
-    assert found.n == 50
+    preds = source.collect_or(150)
+    assert preds is not None
+    assert preds.n == 50
     assert source.probabilities == (150 if kind in ("parquet", "npz") else None)
 
 
@@ -95,6 +95,6 @@ def test_rounded_tables_are_admitted_by_a_tolerance() -> None:
 
 def test_a_source_describes_itself(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", columns())
-    said = read(path, weight="w", group="site", cluster="patient").describe()
+    description = read(path, weight="w", group="site", cluster="patient").describe()
     names = {"probs": ["p_0", "p_1", "p_2"], "label": "label", "weight": "w", "group": ["site"], "cluster": "patient"}
-    assert said == {"file": path, "format": "parquet", "rows": 50, "columns": names, "notes": []}
+    assert description == {"file": path, "format": "parquet", "rows": 50, "columns": names, "notes": []}

@@ -54,12 +54,12 @@ def test_a_dataframe_gives_the_sums_of_its_rows(spark: Any, weight: bool) -> Non
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -> None:
     frame = table(1_000)
-    found = answers(tally(read(spread(spark, frame, 5), group="site")))
+    values = answers(tally(read(spread(spark, frame, 5), group="site")))
     expected = answers(in_memory(frame))
     assert len(expected) > 40
-    assert found.keys() == expected.keys()
+    assert values.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
+        np.testing.assert_allclose(values[name], value, rtol=1e-9, atol=1e-15, err_msg=name)
 
 
 def test_votes_and_logits_are_read_together(spark: Any) -> None:
@@ -172,9 +172,9 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is(spark: Any) -> Non
 def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(spark: Any) -> None:
     frame = table(300)
     P = frame[["p_a", "p_b", "p_c"]].to_numpy()
-    here = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), "temperature")
-    there = fit(spread(spark, frame, 3), "temperature")
-    np.testing.assert_allclose(there.predict_proba(P), here.predict_proba(P), rtol=0, atol=1e-9)
+    local = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), "temperature")
+    distributed = fit(spread(spark, frame, 3), "temperature")
+    np.testing.assert_allclose(distributed.predict_proba(P), local.predict_proba(P), rtol=0, atol=1e-9)
 
 
 def test_rows_are_brought_here_by_collect(spark: Any) -> None:

@@ -39,15 +39,15 @@ def found(data, out):
     return binning(members=NETS, data=data, plan=SMALL, out=out)
 
 
-def test_least_and_most_hold_the_usual_setting_between_them(found, data):
-    assert [row["net"] for row in found.rows] == [net for net in NETS for _ in range(3)]
-    for row in found.rows:
+def test_least_and_most_hold_the_usual_setting_between_them(study, data):
+    assert [row["net"] for row in study.rows] == [net for net in NETS for _ in range(3)]
+    for row in study.rows:
         assert row["least"] <= row["15 bins"] <= row["most"]
     usual = to.measure(nets.predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
-    assert found.rows[0]["15 bins"] == float(usual)
+    assert study.rows[0]["15 bins"] == float(usual)
 
 
-def test_more_bins_raise_the_floor_of_a_calibrated_net(out, found):
+def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
     lines = (out / "binning.curves.csv").read_text().splitlines()
     rows = [r for r in csv.DictReader(lines) if r["net"] == NETS[0]]
     floors = [float(r["floor"]) for r in rows if r["scheme"] == "equal-mass" and int(r["bins"]) <= 300]
@@ -58,8 +58,8 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, found):
         assert float(r["ECE"]) <= float(r["root mean square"]) + 1e-12 <= float(r["worst bin"]) + 2e-12
 
 
-def test_what_has_no_setting_does_not_move(found):
-    rows = {row["estimator"]: row for each in found.also if each.name == "binning.steady" for row in each.rows}
+def test_what_has_no_setting_does_not_move(study):
+    rows = {row["estimator"]: row for table in study.also if table.name == "binning.steady" for row in table.rows}
     assert tuple(rows) == tuple(OWN)
     assert rows["ks"]["most ratio"] == rows["ecce_r"]["most ratio"] == 1
     assert rows["ks"]["pairs that change order"] == 0
@@ -86,12 +86,12 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     assert (jump["class"], jump["kept before"], jump["kept after"]) == ("class:0", 1, 0)
 
 
-def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, data, out, monkeypatch):
+def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
     for name in ("binning", "binning.tace"):
         assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")
     assert {"binning.order.md", "binning.steady.csv", "binning.thresholds.csv"} <= {f.name for f in out.iterdir()}
     monkeypatch.setattr("trueodds_studies.binning.told", None)
-    assert binning(members=NETS, data=data, plan=SMALL, out=out).rows == found.rows
+    assert binning(members=NETS, data=data, plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
@@ -107,8 +107,8 @@ def test_bins_in_use_change_no_order_by_ece_and_most_orders_by_the_worst_bin():
     values = {"ece": {}, "mce": {}}
     for net in nets.NETS:
         preds = nets.predictions(net, data)
-        for name, found in values.items():
-            found[net] = {
+        for name, by_net in values.items():
+            by_net[net] = {
                 described(settings): float(to.measure(preds, name, lens="confidence", interval=None, **settings))
                 for settings in OWN[name]
             }

@@ -24,11 +24,11 @@ class Cell:
 CELLS = [Cell("a"), Cell("b")]
 
 
-def measured_as(value, seen):
+def measured_as(value, keys):
     """Cells are measured in this process where they are few."""
 
     def measure(cell, plan):
-        seen.append(cell.key)
+        keys.append(cell.key)
         return {"cell": cell.key, "value": value}
 
     return measure
@@ -36,9 +36,9 @@ def measured_as(value, seen):
 
 def run(where, value, cells=CELLS, plan=None, **settings):
     """The values of the rows, and the cells that were measured for them."""
-    seen = []
-    rows = rows_of("made", cells, measured_as(value, seen), plan or Plan(), where, **settings)
-    return [row["value"] for row in rows], seen
+    keys = []
+    rows = rows_of("made", cells, measured_as(value, keys), plan or Plan(), where, **settings)
+    return [row["value"] for row in rows], keys
 
 
 def test_a_study_goes_on_where_plan_version_and_data_are_the_same(tmp_path):
@@ -70,8 +70,8 @@ def test_a_file_that_one_run_reads_and_the_other_does_not_parts_them_not_but_is_
 def test_a_file_with_another_first_line_is_begun_anew(head, tmp_path):
     (tmp_path / "made.cells.jsonl").write_text(f'{head}\n["a", {{"value": 7}}]\n')
     assert run(tmp_path, 1) == ([1, 1], ["a", "b"])
-    told = json.loads((tmp_path / "made.cells.jsonl").read_text().splitlines()[0])
-    assert told == {"trueodds": to.__version__, "plan": {"sets": 3, "rows": [1, 2]}, "data": {}}
+    header = json.loads((tmp_path / "made.cells.jsonl").read_text().splitlines()[0])
+    assert header == {"trueodds": to.__version__, "plan": {"sets": 3, "rows": [1, 2]}, "data": {}}
 
 
 # Words

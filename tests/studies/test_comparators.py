@@ -31,16 +31,16 @@ def test_every_method_is_judged_on_the_rows_it_has_not_seen():
 
 
 def test_rows_in_clusters_are_judged_by_whole_clusters():
-    learn, judge = rows(0, 100), rows(1, 100)
+    learn, evaluation = rows(0, 100), rows(1, 100)
     twice = [
         Predictions(np.repeat(r.y, 2), np.repeat(r.P, 2, axis=0), cluster=np.repeat(np.arange(100), 2))
-        for r in (learn, judge)
+        for r in (learn, evaluation)
     ]
-    (single,), (double,) = (list(judged(*pair, METHODS[:1])) for pair in ((learn, judge), twice))
+    (single,), (double,) = (list(judged(*pair, METHODS[:1])) for pair in ((learn, evaluation), twice))
     assert double.verdict.settings["null"] == "redraw"
     assert single.verdict.settings["null"] == "asymptotic"
     # A row that stands twice is one piece of news: as independent rows its statistic, and so the evidence, would double.
-    apart = Predictions(twice[1].y, twice[1].P)
-    assert double.row["p"] > float(to.test(apart, "mcllo", null="redraw", floor=FLOOR))
+    unclustered = Predictions(twice[1].y, twice[1].P)
+    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", floor=FLOOR))
     assert double.row["log loss"] == single.row["log loss"]
     assert (double.row["n"], double.fitted.name) == (200, "identity")

@@ -11,7 +11,7 @@ from trueodds_studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured
 from trueodds_studies.distorted import CALIBRATED, DISTORTED
 
 
-@pytest.mark.parametrize("world", [*CALIBRATED, *(each.world for each in DISTORTED)], ids=lambda world: world.name)
+@pytest.mark.parametrize("world", [*CALIBRATED, *(design.world for design in DISTORTED)], ids=lambda world: world.name)
 def test_outcomes_come_as_the_world_says(world):
     rows = world.rows(np.random.default_rng(0), 20_000)
     gap = np.eye(world.k)[rows.y] - world.true(rows.P.copy())
@@ -22,12 +22,12 @@ def test_outcomes_come_as_the_world_says(world):
 
 
 def test_a_quick_study_has_a_row_for_each_world():
-    found = installed().load("confirm")(quick=True)
-    assert [(row["world"], row["n"]) for row in found.rows] == [
+    study = installed().load("confirm")(quick=True)
+    assert [(row["world"], row["n"]) for row in study.rows] == [
         ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
     ]  # fmt: skip
-    assert [row["sets"] for row in found.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
-    assert "Of 8 calibrated sets auto confirms a fix in " in found.sentence
+    assert [row["sets"] for row in study.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
+    assert "Of 8 calibrated sets auto confirms a fix in " in study.sentence
 
 
 def test_the_same_seed_gives_the_same_study():
@@ -37,8 +37,8 @@ def test_the_same_seed_gives_the_same_study():
 
 def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
     # Of 60 sets 92 % are confirmed, and a paired test of the temperature's gain finds half.
-    each = next(each for each in DISTORTED if each.world.name == "T = 1.3")
-    row = measured(Cell(each.world, each.n, 20, each.method), Plan())
+    design = next(design for design in DISTORTED if design.world.name == "T = 1.3")
+    row = measured(Cell(design.world, design.n, 20, design.method), Plan())
     assert row["confirmed"] >= row["alone"]
     assert row["confirmed"] >= stats.binom.ppf(0.001, 20, 0.8) / 20
     assert row["fresh"] > 0.005

@@ -32,8 +32,8 @@ def test_special_cases_are_of_members():
 
 
 def test_a_row_tells_what_its_cell_gave():
-    found = coverage(members=["ece"], plan=SMALL)
-    row = found.rows[0]
+    study = coverage(members=["ece"], plan=SMALL)
+    row = study.rows[0]
     values = []
     for repetition in range(SMALL.sets):
         preds = BINARY[0].rows(SMALL.rng(BINARY[0], 60, repetition), 60)
@@ -53,16 +53,16 @@ def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
-    whole = coverage(members=["ks"], plan=SMALL, out=tmp_path / "whole")
-    kept = tmp_path / "part" / "coverage.cells.jsonl"
-    kept.parent.mkdir()
+    full = coverage(members=["ks"], plan=SMALL, out=tmp_path / "whole")
+    cells_file = tmp_path / "part" / "coverage.cells.jsonl"
+    cells_file.parent.mkdir()
     lines = (tmp_path / "whole" / "coverage.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["bias"] = 42.0  # so that it shows that this cell was not measured again
-    kept.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
-    again = coverage(members=["ks"], plan=SMALL, out=kept.parent)
-    assert again.rows[0]["bias"] == 42.0
-    assert again.rows[1:] == whole.rows[1:]
+    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
+    resumed = coverage(members=["ks"], plan=SMALL, out=cells_file.parent)
+    assert resumed.rows[0]["bias"] == 42.0
+    assert resumed.rows[1:] == full.rows[1:]
 
 
 def test_cells_of_another_plan_are_measured_again(tmp_path):

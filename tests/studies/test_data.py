@@ -74,9 +74,9 @@ def one_array(tmp_path):
 
 
 def flipped(tmp_path):
-    whole = bytearray(whole_archive(tmp_path))
-    whole[500] ^= 255  # among the numbers, which have a checksum
-    return bytes(whole)
+    content = bytearray(whole_archive(tmp_path))
+    content[500] ^= 255  # among the numbers, which have a checksum
+    return bytes(content)
 
 
 def pickled(tmp_path):
@@ -121,11 +121,11 @@ def test_a_stamp_is_that_of_the_file_that_would_be_opened(tmp_path, monkeypatch)
 
 def test_the_page_of_studies_says_what_each_file_holds():
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
-    told = dict(re.findall(r"^\| `(\w+\.(?:npz|parquet))` \| (.*) \|$", page, re.MULTILINE))
-    assert set(told) == set(SOURCES)
+    described = dict(re.findall(r"^\| `(\w+\.(?:npz|parquet))` \| (.*) \|$", page, re.MULTILINE))
+    assert set(described) == set(SOURCES)
     read = [(forest.FILE, [forest.LABEL, *forest.FEATURES]), (plots.FILE, ["SPECIES", "OBSERVED", *plots.MODELS])]
     read += [(file, ["labels", key]) for file, key in NETS.values()]
-    assert [(file, name) for file, names in read for name in names if f"`{name}`" not in told[file]] == []
+    assert [(file, name) for file, names in read for name in names if f"`{name}`" not in described[file]] == []
 
 
 def test_every_source_says_where_it_comes_from():

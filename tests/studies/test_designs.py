@@ -44,8 +44,8 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
 
 @pytest.mark.parametrize("world", BINARY, ids=lambda w: w.name)
 def test_rows_follow_the_whole_world(world):
-    rows, whole = world.rows(np.random.default_rng(0), 200_000), world.whole()
-    (view,) = to.problem.lens.as_lens("positive").views(whole)
+    rows, population = world.rows(np.random.default_rng(0), 200_000), world.whole()
+    (view,) = to.problem.lens.as_lens("positive").views(population)
     mean_p, mean_y = view.w @ view.p / view.total, view.w @ view.y / view.total
     # Means of 200,000 values in [0, 1] have a standard error of at most 0.5/sqrt(n).
     assert abs(rows.p.mean() - mean_p) < 4 * 0.5 / np.sqrt(rows.n)

@@ -71,12 +71,12 @@ def test_standard_errors_are_those_of_an_optimizer_and_a_jackknife_over_plots(pl
     tau, gamma = minimize(loss, [0, 1], method="BFGS", options={"gtol": 1e-7}).x
     q = 1 / (1 + np.exp(-tau - gamma * x))
     X = np.stack([np.ones_like(x), x], axis=1)
-    each = X[:, :, None] * X[:, None, :] * (q * (1 - q))[:, None, None]
-    whole, bread = each.sum(axis=0), np.linalg.inv(each.sum(axis=0))
+    hessians = X[:, :, None] * X[:, None, :] * (q * (1 - q))[:, None, None]
+    hessian, bread = hessians.sum(axis=0), np.linalg.inv(hessians.sum(axis=0))
     scores = X * (y - q)[:, None]
     # How far the parameters move, by one step, where one plot is left out.
     moves = np.array([
-        np.linalg.solve(whole - each[plot == g].sum(axis=0), scores[plot == g].sum(axis=0)) for g in range(386)
+        np.linalg.solve(hessian - hessians[plot == g].sum(axis=0), scores[plot == g].sum(axis=0)) for g in range(386)
     ])  # fmt: skip
     clustered = moves.T @ moves * 385 / 386
     assert (row["gamma"], row["delta"]) == (pytest.approx(gamma, abs=1e-5), pytest.approx(np.exp(tau), abs=1e-5))
@@ -100,8 +100,8 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
     rows = by_species(plots, "See5")
     assert len(rows) == 13
     (one,) = (row for row in rows if row["species"] == "PSME")
-    mine = plots.species == "PSME"
-    verdict = to.test(to.Predictions(plots.y[mine], plots.said["See5"][mine]), "mcllo", floor=FLOOR)
+    mask = plots.species == "PSME"
+    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", floor=FLOOR)
     assert one["p"] == float(verdict)
     # Holm's smallest is 13 times the smallest p, as far as that is below 1.
     assert min(row["holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))
@@ -112,20 +112,20 @@ def test_outcomes_of_probability_zero_are_counted():
 
 
 def test_a_halving_is_judged_on_plots_that_no_fit_saw(plots):
-    found = measured(Cell("SGB", 0, str(folder())), Plan(resamples=19))
-    assert [row["method"] for row in found["rows"]] == [method.said for method in EVERY]
+    halving = measured(Cell("SGB", 0, str(folder())), Plan(resamples=19))
+    assert [row["method"] for row in halving["rows"]] == [method.said for method in EVERY]
     _, other = plots.halves(np.random.default_rng([0, 0]))
     bare = float(to.measure(plots.rows("SGB", other), "log_loss", interval=None))
-    assert found["rows"][0]["log loss"] == pytest.approx(bare)
+    assert halving["rows"][0]["log loss"] == pytest.approx(bare)
 
 
 def test_the_quick_study_says_what_stands_in_and_what_is_gained(quick):
-    found, where = quick
-    assert "not public" in found.sentence
-    assert [row["model"] for row in found.rows] == list(MODELS)
-    names = [each.name for each in found.also]
+    study, where = quick
+    assert "not public" in study.sentence
+    assert [row["model"] for row in study.rows] == list(MODELS)
+    names = [table.name for table in study.also]
     assert names == ["ecology.species", "ecology.halves"]
-    halves = {(row["model"], row["method"]): row for row in found.also[1].rows}
+    halves = {(row["model"], row["method"]): row for row in study.also[1].rows}
     for model in MODELS:
         none, llo = halves[model, "none"], halves[model, "MCLLO"]
         assert llo["difference"] == pytest.approx(llo["loss"] - none["loss"])

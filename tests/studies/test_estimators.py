@@ -47,13 +47,13 @@ def pool():
     return {lens: Pool(models.said(model, X, 3), y, lens) for lens in LENSES}, y
 
 
-def rows_of(found, name, **kept):
-    table = next(each for each in found.also if each.name == f"estimators.{name}").rows
-    return [row for row in table if all(row[key] == value for key, value in kept.items())]
+def rows_of(study, name, **conditions):
+    table = next(table for table in study.also if table.name == f"estimators.{name}").rows
+    return [row for row in table if all(row[key] == value for key, value in conditions.items())]
 
 
-def one(found, name, **kept):
-    (row,) = rows_of(found, name, **kept)
+def one(study, name, **conditions):
+    (row,) = rows_of(study, name, **conditions)
     return row
 
 
@@ -75,8 +75,8 @@ def test_rows_come_as_often_as_the_posterior_says():
     X, y = mixture.rows(np.random.default_rng(0), 20_000)
     P = mixture.posterior(X)
     # The sum of y − P over rows is a sum of independent terms of variance P(1 − P): 4.5 of its standard errors.
-    off = (np.eye(5)[y] - P).mean(axis=0)
-    assert (np.abs(off) < 4.5 * np.sqrt((P * (1 - P)).sum(axis=0)) / len(y)).all()
+    gap = (np.eye(5)[y] - P).mean(axis=0)
+    assert (np.abs(gap) < 4.5 * np.sqrt((P * (1 - P)).sum(axis=0)) / len(y)).all()
     rate = np.bincount(y) / len(y)
     assert (np.abs(rate - mixture.prior) < 4.5 * np.sqrt(mixture.prior / len(y))).all()
 
@@ -96,23 +96,23 @@ def test_a_class_that_a_model_has_not_seen_gets_0():
 # What estimators say
 
 
-@pytest.mark.parametrize("label", [label for label, each in MEMBERS.items() if not each.of])
+@pytest.mark.parametrize("label", [label for label, candidate in MEMBERS.items() if not candidate.of])
 def test_all_resamples_at_once_are_each_by_itself(pool, label):
-    member = MEMBERS[label]
-    for lens in member.lenses:
-        mine = pool[0][lens]
+    candidate = MEMBERS[label]
+    for lens in candidate.lenses:
+        model = pool[0][lens]
         drawn = np.random.default_rng(2).integers(0, 2000, (3, 60), dtype=np.int32)
-        got = member.values(selections(mine.views, mine.rows(drawn)), lens)
-        if member.name == "zero":
+        got = candidate.values(selections(model.views, model.rows(drawn)), lens)
+        if candidate.name == "zero":
             assert (got == 0).all()
             continue
         # CrossFitted deals its folds by place, so the rows are told in the same order, by score.
-        rows = [each for each, _ in mine.rows(drawn)]
+        rows = [selection for selection, _ in model.rows(drawn)]
         views = [
-            [View(v.p[r[i]], v.y[r[i]], name=v.name, classes=v.classes) for v, r in zip(mine.views, rows, strict=True)]
+            [View(v.p[r[i]], v.y[r[i]], name=v.name, classes=v.classes) for v, r in zip(model.views, rows, strict=True)]
             for i in range(3)
         ]
-        alone = [np.mean([member.estimator(lens).value(view) for view in each]) for each in views]
+        alone = [np.mean([candidate.estimator(lens).value(view) for view in sample]) for sample in views]
         np.testing.assert_allclose(got, alone, rtol=1e-9, atol=2e-6)  # atol: grids of kde may differ
 
 
@@ -137,11 +137,11 @@ def test_the_papers_estimators_give_the_numbers_of_its_code(lens):
     (label,) = (name for name in names if not name.startswith(("s", "p")) or name in ("y", "label"))
     P = np.stack([table[name] for name in names if name != label], axis=1)
     made = Pool(P, table[label].astype(int), lens)
-    for each, value in PRINTED[lens].items():
+    for estimator_name, value in PRINTED[lens].items():
         rows = made.rows(np.arange(len(P), dtype=np.int32)[None])
         # kde: the authors' grid is off by up to 6e-5
-        assert MEMBERS[each].values(selections(made.views, rows), lens)[0] == pytest.approx(
-            value, abs=1e-4 if "kde" in each else 1e-6
+        assert MEMBERS[estimator_name].values(selections(made.views, rows), lens)[0] == pytest.approx(
+            value, abs=1e-4 if "kde" in estimator_name else 1e-6
         )
 
 
@@ -152,8 +152,8 @@ def test_the_floor_is_taken_off_as_measure_does():
     assert less_floor(0.0025, 0.0016, 2.0) == pytest.approx(0.0009, rel=1e-12)
     rng = np.random.default_rng(0)
     p = rng.random(300)
-    told = to.measure(to.Predictions((rng.random(300) < p).astype(int), p), "ece", resamples=20, rng=0)
-    assert told.debiased == pytest.approx(float(less_floor(told.value, told.noise_floor)), abs=1e-15)
+    estimate = to.measure(to.Predictions((rng.random(300) < p).astype(int), p), "ece", resamples=20, rng=0)
+    assert estimate.debiased == pytest.approx(float(less_floor(estimate.value, estimate.noise_floor)), abs=1e-15)
 
 
 # The truth
@@ -180,10 +180,10 @@ def test_an_error_that_jumps_between_neighboring_scores_is_seen_by_finer_bins():
 
 
 def test_labels_of_the_models_own_make_it_calibrated(pool):
-    mine = pool[0]["classwise"]
-    y = redrawn(mine.P, np.random.default_rng(3))
-    off = (np.eye(3)[y] - mine.P).mean(axis=0)
-    assert (np.abs(off) < 4.5 * np.sqrt((mine.P * (1 - mine.P)).sum(axis=0)) / len(y)).all()
+    model = pool[0]["classwise"]
+    y = redrawn(model.P, np.random.default_rng(3))
+    gap = (np.eye(3)[y] - model.P).mean(axis=0)
+    assert (np.abs(gap) < 4.5 * np.sqrt((model.P * (1 - model.P)).sum(axis=0)) / len(y)).all()
     assert redrawn(np.array([[0.0, 1.0, 0.0]] * 50), np.random.default_rng(0)).tolist() == [1] * 50
 
 
@@ -192,10 +192,10 @@ def test_the_canonical_truth_is_the_distance_from_the_posterior():
     row = classes.measured(classes.Cell(4, 0), plan)
     assert 0 < row["truth"] < 1
     assert set(row["values"]) == {f"{name} | 100" for name in ("ece", "cross_fitted", "dirichlet_kde", "skce")}
-    said = {r["estimator"]: r for r in classes.table([row])}
-    assert said["ece"]["RMSE of 0"] == pytest.approx(row["truth"])
-    assert said["skce"]["truth"] is None
-    assert "4 classes" in classes.sentence(list(said.values()))
+    by_estimator = {r["estimator"]: r for r in classes.table([row])}
+    assert by_estimator["ece"]["RMSE of 0"] == pytest.approx(row["truth"])
+    assert by_estimator["skce"]["truth"] is None
+    assert "4 classes" in classes.sentence(list(by_estimator.values()))
 
 
 # How numbers become tables
@@ -218,9 +218,9 @@ def test_errors_are_told_apart():
 def test_limits_keep_the_trajectories_of_a_distribution_together():
     cells = [{"k": 2, "d": 2, "number": i, "models": [{}, {}]} for i in range(3)]
     of = Together(cells, (30,), 50, 0)
-    for each in of.samples:
-        assert len(each) == 6
-        drawn = np.bincount(each, minlength=6)
+    for sample in of.samples:
+        assert len(sample) == 6
+        drawn = np.bincount(sample, minlength=6)
         assert (drawn[::2] == drawn[1::2]).all()
     value, low, high = of.limits(np.repeat([[1.0], [2.0], [4.0]], 2, axis=0))
     assert (value[0], low[0], high[0]) == (2.0, 1.0, 4.0)
@@ -242,73 +242,76 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
 def test_an_unknown_member_is_refused_and_a_debiased_one_brings_its_base():
     with pytest.raises(to.InputError, match=r"TO201.*kde"):
         estimators(members=["kde"])
-    assert {each.label for each in chosen(["ece debiased"])} == {"0", "ece", "ece debiased"}
+    assert {candidate.label for candidate in chosen(["ece debiased"])} == {"0", "ece", "ece debiased"}
 
 
 # What comes out, as it came out
 
 
-def test_few_rows_make_every_binned_error_too_large_and_the_constant_0_closer(found):
+def test_few_rows_make_every_binned_error_too_large_and_the_constant_0_closer(study):
     for lens in LENSES:
-        row = one(found, "errors", lens=lens, estimator="ece", n=30)
+        row = one(study, "errors", lens=lens, estimator="ece", n=30)
         assert row["bias"] > 0.02
-        assert row["RMSE"] > one(found, "errors", lens=lens, estimator="ece", n=443)["RMSE"]
-    assert one(found, "errors", lens="confidence", estimator="ece", n=30)["beats 0"] < 0.5
-    zero = one(found, "errors", lens="confidence", estimator="0", n=30)
+        assert row["RMSE"] > one(study, "errors", lens=lens, estimator="ece", n=443)["RMSE"]
+    assert one(study, "errors", lens="confidence", estimator="ece", n=30)["beats 0"] < 0.5
+    zero = one(study, "errors", lens="confidence", estimator="0", n=30)
     assert (zero["in order"], zero["power"], zero["sd"], zero["RMSE calibrated"]) == (0.5, 0.0, 0.0, 0.0)
 
 
-def test_of_the_papers_fifteen_thirty_equal_bins_are_worst_and_wide_kernels_or_few_bins_best(found):
+def test_of_the_papers_fifteen_thirty_equal_bins_are_worst_and_wide_kernels_or_few_bins_best(study):
     for lens in LENSES:
-        ranks = {row["estimator"]: row["mean rank"] for row in rows_of(found, "figure", lens=lens) if row["mean rank"]}
+        ranks = {row["estimator"]: row["mean rank"] for row in rows_of(study, "figure", lens=lens) if row["mean rank"]}
         assert len(ranks) == 15
         assert max(ranks, key=ranks.get) == "ece_a[30]"
         assert min(ranks, key=ranks.get).split("[")[0] in ("kde", "ece_c", "ece_ac")
         assert "[30]" not in min(ranks, key=ranks.get)
 
 
-def test_the_best_number_of_bins_grows_slower_than_the_rows(found):
-    for row in rows_of(found, "bins"):
+def test_the_best_number_of_bins_grows_slower_than_the_rows(study):
+    for row in rows_of(study, "bins"):
         assert row["n = 30"] < row["n = 443"] < 443**0.5
         assert 0 < row["exponent"] < 1
 
 
-def test_every_case_is_advised_and_every_table_has_its_rows(found):
-    assert {(row["lens"], row["n"], row["purpose"]) for row in found.rows} == {
+def test_every_case_is_advised_and_every_table_has_its_rows(study):
+    assert {(row["lens"], row["n"], row["purpose"]) for row in study.rows} == {
         (lens, n, purpose)
         for lens in LENSES
         for n in ("30 to 100", "100 to 500")
         for purpose in ("single number", "ranking", "test of 0")
     }
-    assert len(rows_of(found, "truths")) == 2
-    assert "cases an estimator without settings" in found.sentence
+    assert len(rows_of(study, "truths")) == 2
+    assert "cases an estimator without settings" in study.sentence
 
 
-def test_of_few_resamples_no_power_is_told(found):
-    few = {label for label, member in MEMBERS.items() if member.few}
-    for row in rows_of(found, "errors"):
-        assert row["estimator"] not in few or row["power"] is None
-    assert any(row["power"] is not None for row in rows_of(found, "errors"))
-    assert {row["take"] for row in found.rows if row["purpose"] == "test of 0"}.isdisjoint(few)
+def test_of_few_resamples_no_power_is_told(study):
+    without_power = {label for label, candidate in MEMBERS.items() if candidate.few}
+    for row in rows_of(study, "errors"):
+        assert row["estimator"] not in without_power or row["power"] is None
+    assert any(row["power"] is not None for row in rows_of(study, "errors"))
+    assert {row["take"] for row in study.rows if row["purpose"] == "test of 0"}.isdisjoint(without_power)
     assert not any(
-        name in row["level"].split(", ") for row in found.rows if row["purpose"] == "test of 0" for name in few
+        name in row["level"].split(", ")
+        for row in study.rows
+        if row["purpose"] == "test of 0"
+        for name in without_power
     )
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds_studies.estimators._kept", lambda *_: None)  # no pictures: they are drawn elsewhere
     plan = replace(TINY, distributions=2)
-    whole = estimators(plan=plan, out=tmp_path / "whole")
-    kept = tmp_path / "part" / "estimators.cells.jsonl"
-    kept.parent.mkdir()
+    full = estimators(plan=plan, out=tmp_path / "whole")
+    cells_file = tmp_path / "part" / "estimators.cells.jsonl"
+    cells_file.parent.mkdir()
     lines = (tmp_path / "whole" / "estimators.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["models"][0]["right"] = 42.0  # so that it shows that this cell was not measured again
-    kept.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))
-    again = estimators(plan=plan, out=kept.parent)
-    assert again.rows == whole.rows
-    assert json.loads(kept.read_text().splitlines()[1])[1]["models"][0]["right"] == 42.0
-    assert kept.read_text().splitlines()[2] == lines[2]
+    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))
+    resumed = estimators(plan=plan, out=cells_file.parent)
+    assert resumed.rows == full.rows
+    assert json.loads(cells_file.read_text().splitlines()[1])[1]["models"][0]["right"] == 42.0
+    assert cells_file.read_text().splitlines()[2] == lines[2]
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkeypatch):

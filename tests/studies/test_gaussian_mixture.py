@@ -120,16 +120,16 @@ def test_with_an_edge_at_the_crossing_total_variation_loses_nothing_and_the_squa
 
 def test_halved_bins_never_show_less():
     for kind in ("uniform", "equal-mass"):
-        found = [limit(WRONG, kind, 2**power) for power in range(8)]
-        assert all(finer >= coarser - 1e-12 for coarser, finer in pairwise(found))
+        limits = [limit(WRONG, kind, 2**power) for power in range(8)]
+        assert all(finer >= coarser - 1e-12 for coarser, finer in pairwise(limits))
 
 
 def test_quantiles_are_those_of_the_mixture():
     x = np.array([-2.3, -0.4, 0.0, 1.7])
     assert quantiles((norm.cdf(x + 1) + norm.cdf(x - 1)) / 2) == pytest.approx(x, abs=1e-9)
     mass = whole(WRONG, edges := population_edges(WRONG, "equal-mass", 7))
-    held = np.bincount(np.searchsorted(edges, mass.p), mass.w)
-    assert held == pytest.approx(np.full(7, 1 / 7), abs=1e-9)
+    bin_weights = np.bincount(np.searchsorted(edges, mass.p), mass.w)
+    assert bin_weights == pytest.approx(np.full(7, 1 / 7), abs=1e-9)
 
 
 def test_the_calibration_function_is_that_of_the_latent_score():
@@ -156,14 +156,14 @@ def test_three_models_see_the_same_outcomes():
 
 def test_side_by_side_is_one_by_one():
     plan = Plan(sets=7, tree_sets=3, sizes=(60,), bins=(5,), powers=(), drawn_sizes=(60,), drawn_bins=(5,))
-    found = {row["kind"]: row for row in measured(Cell("uncalibrated", 60), plan)["estimates"]}
+    by_kind = {row["kind"]: row for row in measured(Cell("uncalibrated", 60), plan)["estimates"]}
     views = list(next(drawn(WRONG, 60, plan)).views())
     for kind, sets in (("uniform", 7), ("equal-mass", 7), ("tree", 3)):
         alone = [float(BinnedError(partition(kind, 5))(view)) for view in views[:sets]]
-        assert found[kind]["sets"] == sets
-        assert found[kind]["mean"] == pytest.approx(np.mean(alone))
+        assert by_kind[kind]["sets"] == sets
+        assert by_kind[kind]["mean"] == pytest.approx(np.mean(alone))
         if kind != "equal-mass":
-            assert found[kind]["values"] == pytest.approx(alone, abs=6e-6)  # kept to five digits
+            assert by_kind[kind]["values"] == pytest.approx(alone, abs=6e-6)  # kept to five digits
 
 
 def test_estimates_are_those_of_the_library():
@@ -178,34 +178,34 @@ def test_a_line_has_the_slope_and_the_error_of_another_program():
     n = np.array([10.0, 20, 50, 100, 300])
     values = n**-0.5 * np.exp(0.1 * rng.normal(size=5))
     other = linregress(np.log(n), np.log(values))
-    found = line(values, n)
-    assert found.slopes[0] == pytest.approx(other.slope)
-    assert found.errors[0] == pytest.approx(other.stderr)
+    fit = line(values, n)
+    assert fit.slopes[0] == pytest.approx(other.slope)
+    assert fit.errors[0] == pytest.approx(other.stderr)
 
 
 def test_a_line_over_rows_and_bins_finds_both_powers():
     n, k = np.array([100.0, 100, 1000, 1000, 5000]), np.array([2.0, 5, 2, 20, 10])
-    found = line(0.3 * n**-0.5 * k**0.5, n, k)
-    assert found.slopes == pytest.approx((-0.5, 0.5))
+    fit = line(0.3 * n**-0.5 * k**0.5, n, k)
+    assert fit.slopes == pytest.approx((-0.5, 0.5))
     assert line([1.0, 2.0], [1.0, 2.0]) is None  # two points have no error
     assert line([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]) is None
 
 
 def test_octaves_are_means_over_powers_of_two():
-    found = octaves({2: 1.0, 3: 3.0, 4: 5.0})
-    assert list(found.values()) == [2.0, 5.0]
-    assert list(found) == pytest.approx([np.sqrt(6), 4.0])
+    means = octaves({2: 1.0, 3: 3.0, 4: 5.0})
+    assert list(means.values()) == [2.0, 5.0]
+    assert list(means) == pytest.approx([np.sqrt(6), 4.0])
 
 
 def test_what_bins_hide_falls_with_their_square():
     # At worst the crossing lies in the middle of a bin of width 1/k: each side has f |D| / (8 k²), twice that is hidden,
     # with f the density of the predictions there and D = −2r(1 − r)/(p(1 − p)) − 1 = −3 the slope of r − p.
     p = crossing()
-    most = density(-1 / 3) / (p * (1 - p)) * 3 / 4
+    maximum = density(-1 / 3) / (p * (1 - p)) * 3 / 4
     hides = gaps(WRONG, "uniform")
     fine = {k: gap * k**2 for k, gap in hides.items() if k >= 30}
     # Over a bin of width 1/30 density and slope change by some per cent.
-    assert max(fine.values()) == pytest.approx(most, rel=0.1)
+    assert max(fine.values()) == pytest.approx(maximum, rel=0.1)
 
 
 def test_chance_adds_to_a_perfect_model_what_normal_noise_has(every):
@@ -214,8 +214,8 @@ def test_chance_adds_to_a_perfect_model_what_normal_noise_has(every):
         edges = population_edges(PERFECT, "uniform", k)
         mass = whole(PERFECT, edges)
         place = np.searchsorted(edges, mass.p)
-        spread = np.bincount(place, mass.w * mass.p * (1 - mass.p))  # Σ w v: √(w v) by bin is its root
-        expected = np.sqrt(2 / (np.pi * 10_000)) * np.sqrt(spread).sum()
+        variance = np.bincount(place, mass.w * mass.p * (1 - mass.p))  # Σ w v: √(w v) by bin is its root
+        expected = np.sqrt(2 / (np.pi * 10_000)) * np.sqrt(variance).sum()
         row = one(every, "perfect", 10_000, "uniform", k)
         assert abs(row["mean"] - expected) < 4 * row["bias se"]
 
@@ -261,13 +261,13 @@ def test_exponents_are_those_expected(every):
 
 
 def test_the_quick_study_says_what_it_found(quick):
-    found, where = quick
+    study, where = quick
     assert installed().load("gaussian_mixture") is gaussian_mixture
-    assert [each.name for each in found.also] == [f"gaussian_mixture.{part}" for part in ("bound", "rates", "rules")]
-    assert len(found.rows) == 3 * 4 + 3 + 3 * 4
-    bound = found.also[0].rows
+    assert [table.name for table in study.also] == [f"gaussian_mixture.{part}" for part in ("bound", "rates", "rules")]
+    assert len(study.rows) == 3 * 4 + 3 + 3 * 4
+    bound = study.also[0].rows
     assert sum(row["hidden"] > 1e-9 for row in bound) == len(bound) - 1
-    assert "27 show less" in found.also[0].sentence
+    assert "27 show less" in study.also[0].sentence
     drawings = {path.name for path in where.glob("*.svg")}
     assert len(drawings) == 7
     for name in drawings:
@@ -276,17 +276,17 @@ def test_the_quick_study_says_what_it_found(quick):
 
 def test_a_stopped_study_goes_on_to_the_same_rows(tmp_path):
     plan = Plan(sizes=(60, 100, 300), bins=(5, 15), drawn_sizes=(60,), drawn_bins=(5,), sets=6, tree_sets=3)
-    whole_run = gaussian_mixture(members=["perfect", "uncalibrated"], plan=plan)
+    full_run = gaussian_mixture(members=["perfect", "uncalibrated"], plan=plan)
     gaussian_mixture(members=["perfect"], plan=plan, out=tmp_path)
-    kept = tmp_path / "gaussian_mixture.cells.jsonl"
-    kept.write_text("\n".join(kept.read_text().splitlines()[:3]) + "\n")
-    seen = []
+    cells_file = tmp_path / "gaussian_mixture.cells.jsonl"
+    cells_file.write_text("\n".join(cells_file.read_text().splitlines()[:3]) + "\n")
+    keys = []
     resumed = gaussian_mixture(
-        members=["perfect", "uncalibrated"], plan=plan, out=tmp_path, progress=lambda _, key: seen.append(key)
+        members=["perfect", "uncalibrated"], plan=plan, out=tmp_path, progress=lambda _, key: keys.append(key)
     )
-    assert resumed.to_dict() == whole_run.to_dict()
-    assert "perfect 60" not in seen
-    assert len(seen) == 4
+    assert resumed.to_dict() == full_run.to_dict()
+    assert "perfect 60" not in keys
+    assert len(keys) == 4
 
 
 def test_another_seed_draws_other_rows():
@@ -302,5 +302,5 @@ def test_an_unknown_model_is_refused_with_its_neighbors():
 
 
 def one(rows, model, n, kind, bins):
-    (found,) = (row for row in rows if (row["model"], row["n"], row["kind"], row["bins"]) == (model, n, kind, bins))
-    return found
+    (match,) = (row for row in rows if (row["model"], row["n"], row["kind"], row["bins"]) == (model, n, kind, bins))
+    return match

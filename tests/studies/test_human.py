@@ -49,8 +49,8 @@ def found(folder, Q):
     return human(members=NLI, data=folder, plan=Plan(resamples=200))
 
 
-def table(found, name):
-    return next(each for each in found.also if each.name == f"human.{name}").rows
+def table(study, name):
+    return next(part for part in study.also if part.name == f"human.{name}").rows
 
 
 # Rows
@@ -83,27 +83,27 @@ def test_an_unknown_model_and_a_missing_file_are_refused(tmp_path):
 
 
 def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
-    whole, some = crowds.asked(NLI[0], str(folder)), crowds.asked(NLI[0], str(folder), 50, 3)
+    full, some = crowds.asked(NLI[0], str(folder)), crowds.asked(NLI[0], str(folder), 50, 3)
     chosen = crowds.sample(N, 50, 3)
     assert len(set(chosen.tolist())) == 50
-    np.testing.assert_array_equal(some.P, whole.P[chosen])
+    np.testing.assert_array_equal(some.P, full.P[chosen])
     np.testing.assert_array_equal(some.votes, crowds.crowd("ChaosNLI", str(folder), 50, 3)[0])
-    np.testing.assert_allclose(whole.P, Q, rtol=1e-12)
+    np.testing.assert_allclose(full.P, Q, rtol=1e-12)
 
 
 # What must come out of a crowd that is known
 
 
-def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_the_majority(found):
+def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_the_majority(study):
     # Q says what a label drawn from it is; but the majority has the largest class nearly always.
-    rows = {row["against"]: row for row in found.rows if row["model"] == NLI[0]}
+    rows = {row["against"]: row for row in study.rows if row["model"] == NLI[0]}
     # A calibrated model's interval ends below its floor but in a fraction of the 5 % that it may miss.
     assert rows["votes"]["ECE low"] <= rows["votes"]["ECE floor"]
     assert rows["gold"]["ECE low"] <= rows["gold"]["ECE floor"]
     assert rows["majority"]["right"] > 0.9
     assert rows["majority"]["ECE low"] > rows["majority"]["ECE floor"]
-    sure = {row["against"]: row for row in found.rows if row["model"] == NLI[1]}
-    assert sure["votes"]["ECE low"] > sure["votes"]["ECE floor"]
+    overconfident = {row["against"]: row for row in study.rows if row["model"] == NLI[1]}
+    assert overconfident["votes"]["ECE low"] > overconfident["votes"]["ECE floor"]
 
 
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
@@ -125,39 +125,39 @@ def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q)
     votes, _ = crowds.crowd("ChaosNLI", str(folder))
     V = votes / 100
     rng = np.random.default_rng(9)
-    again = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
+    expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
     floors = measured.itself(votes, 0)
     # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here, and a seventh of that in the study.
-    assert floors["DistCE"] == pytest.approx(again, abs=4.6 * 0.02 / (20 * N) ** 0.5)
+    assert floors["DistCE"] == pytest.approx(expected, abs=4.6 * 0.02 / (20 * N) ** 0.5)
     assert floors["human_distance"] == 0.0
-    assert set(floors) == {said for said, _, _ in measured.HUMAN}
+    assert set(floors) == {name for name, _, _ in measured.HUMAN}
 
 
-def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(found, folder, Q):
-    sure = [row for row in table(found, "fewer") if row["model"] == NLI[1]]
-    assert [row["votes"] for row in sure] == ["2", "5", "10", "20", "all"]
+def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
+    overconfident = [row for row in table(study, "fewer") if row["model"] == NLI[1]]
+    assert [row["votes"] for row in overconfident] == ["2", "5", "10", "20", "all"]
     d = crowds.asked(NLI[1], str(folder)).P - Q
     truth = np.square(d).sum(axis=1).mean()
     # m of 100 multinomial votes are m multinomial votes. An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the
     # covariance of one vote, and an uncorrelated one of pairs of votes, 2 tr Σ²/(m(m − 1)).
     linear = 4 * ((Q * d**2).sum(axis=1) - (Q * d).sum(axis=1) ** 2).mean()
     pairs = 2 * ((Q**2 - 2 * Q**3).sum(axis=1) + (Q**2).sum(axis=1) ** 2).mean()
-    for row in sure:
+    for row in overconfident:
         m = 100 if row["votes"] == "all" else int(row["votes"])
         error = ((linear / m + pairs / (m * (m - 1))) / N) ** 0.5
         assert abs(row["human_distance"] - truth) < 4.5 * error
         # What is taken off a row lies in [0, (2/3)/(m − 1)] (m = 2: 1/2), so its standard deviation is at most half of that.
         noise = (Q * (1 - Q)).sum(axis=1).mean() / m
         assert row["squared distance"] - row["human_distance"] == pytest.approx(noise, abs=4.5 / 3 / (m - 1) / N**0.5)
-    assert sure[0]["DistCE"] > sure[2]["DistCE"] > sure[-1]["DistCE"]
-    assert sure[0]["squared distance"] - truth > 0.15  # Σ Q(1 − Q)/2 is .25 on average
+    assert overconfident[0]["DistCE"] > overconfident[2]["DistCE"] > overconfident[-1]["DistCE"]
+    assert overconfident[0]["squared distance"] - truth > 0.15  # Σ Q(1 − Q)/2 is .25 on average
 
 
 def test_votes_are_drawn_from_those_there_are():
     votes = np.array([[50, 0, 1], [20, 20, 11]])
-    few = measured.drawn(votes, 20, np.random.default_rng(0))
-    assert few.sum(axis=1).tolist() == [20, 20]
-    assert (few <= votes).all()
+    drawn_votes = measured.drawn(votes, 20, np.random.default_rng(0))
+    assert drawn_votes.sum(axis=1).tolist() == [20, 20]
+    assert (drawn_votes <= votes).all()
     # Mean of the first class over 400 draws: 20 · 50/51 and 20 · 20/51, standard deviations below 2.2: 4.5 of .11.
     many = np.mean([measured.drawn(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
     assert many[:, 0] == pytest.approx([1000 / 51, 400 / 51], abs=0.5)
@@ -168,8 +168,8 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
     # the same entropy; .3, .33, .37 has the same order.
     votes = np.array([[10, 20, 70]] * 3)
     P = np.array([[0.1, 0.2, 0.7], [0.7, 0.1, 0.2], [0.3, 0.33, 0.37]])
-    told = measured.claims(Asked(P, votes, np.array([2, 2, 2])))
-    assert told == pytest.approx(
+    claims = measured.claims(Asked(P, votes, np.array([2, 2, 2])))
+    assert claims == pytest.approx(
         {
             "entropy alike": 2 / 3,
             "far though entropy alike": 1 / 3,
@@ -183,14 +183,14 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
 # The study
 
 
-def test_every_table_is_there_and_told(found):
-    assert [each.name for each in found.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
-    assert [(row["model"], row["against"]) for row in found.rows] == [(m, t) for m in NLI for t in crowds.TARGETS]
-    assert json.loads(json.dumps(found.to_dict()))["study"] == "human"
-    assert found.sentence.startswith("ChaosNLI: ECE ")
-    assert "CIFAR" not in str(found)  # a crowd that was not asked for is not spoken of
-    first = tables.short(found.rows)[0]
-    assert first["ECE"].endswith(f"({found.rows[0]['ECE floor']:.4f})")
+def test_every_table_is_there_and_told(study):
+    assert [table.name for table in study.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
+    assert [(row["model"], row["against"]) for row in study.rows] == [(m, t) for m in NLI for t in crowds.TARGETS]
+    assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
+    assert study.sentence.startswith("ChaosNLI: ECE ")
+    assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
+    first = tables.short(study.rows)[0]
+    assert first["ECE"].endswith(f"({study.rows[0]['ECE floor']:.4f})")
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, Q, tmp_path, monkeypatch):
@@ -202,19 +202,19 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     assert (tmp_path / "human.targets.md").exists()
     before = (tmp_path / "human.csv").read_text()
 
-    def again(*_):
+    def fail(*_):
         raise AssertionError("a model that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.human.told", again)
+    monkeypatch.setattr("trueodds_studies.human.told", fail)
     human(quick=True, members=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "human.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_votes_keeps_no_row_of_the_first(folder, Q, tmp_path):
-    asked = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20), "out": tmp_path / "out"}
-    first = human(data=folder, **asked)
+    settings = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20), "out": tmp_path / "out"}
+    first = human(data=folder, **settings)
     made(tmp_path, seed=1)
-    assert human(data=tmp_path, **asked).rows != first.rows
+    assert human(data=tmp_path, **settings).rows != first.rows
 
 
 @pytest.mark.reference

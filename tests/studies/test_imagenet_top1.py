@@ -26,11 +26,11 @@ def data(tmp_path_factory):
     where, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
     conf = rng.uniform(0.4, 1, N)
     conf[0] = 1.0  # log odds are infinite there
-    held = {}
+    arrays = {}
     for net, power in zip(NETS, (1.0, 2.0, 1.0), strict=True):
-        held |= {f"conf_{net}": conf, f"correct_{net}": (rng.random(N) < conf**power).astype(np.int8)}
-        held[f"label_{net}"] = np.arange(N)
-    np.savez(where / nets.FILE, **held)
+        arrays |= {f"conf_{net}": conf, f"correct_{net}": (rng.random(N) < conf**power).astype(np.int8)}
+        arrays[f"label_{net}"] = np.arange(N)
+    np.savez(where / nets.FILE, **arrays)
     return where
 
 
@@ -44,51 +44,53 @@ def found(data, out):
     return imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out)
 
 
-def rows(found, name):
-    return next(each.rows for each in found.also if each.name == f"imagenet_top1.{name}")
+def rows(study, name):
+    return next(table.rows for table in study.also if table.name == f"imagenet_top1.{name}")
 
 
-def test_every_member_of_every_registry_works_or_says_what_it_needs(found):
-    told = {(row["kind"], row["name"]): row["works"] for row in rows(found, "needs")}
+def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
+    works = {(row["kind"], row["name"]): row["works"] for row in rows(study, "needs")}
     every = {"lens": NAMES, "estimator": ESTIMATORS.names(), "test": TESTS.names()}
     every |= {"calibrator": CALIBRATORS.names(), "diagram": DIAGRAMS.names()}
-    assert list(told) == [(kind, name) for kind, names in every.items() for name in names]
-    assert [name for name in NAMES if told["lens", name] == "yes"] == ["confidence"]
-    assert all(told["lens", name].startswith("TO204: ") for name in NAMES if name != "confidence")
-    assert told["diagram", "simplex"].startswith("TO704: ")
-    assert told["test", "cox"] == "with floor=1e-06 (TO205 without)"
-    assert {told["estimator", name] for name in ESTIMATORS.names()} == {"yes"}
+    assert list(works) == [(kind, name) for kind, names in every.items() for name in names]
+    assert [name for name in NAMES if works["lens", name] == "yes"] == ["confidence"]
+    assert all(works["lens", name].startswith("TO204: ") for name in NAMES if name != "confidence")
+    assert works["diagram", "simplex"].startswith("TO704: ")
+    assert works["test", "cox"] == "with floor=1e-06 (TO205 without)"
+    assert {works["estimator", name] for name in ESTIMATORS.names()} == {"yes"}
 
 
-def test_the_numbers_are_those_of_the_library(found, data):
+def test_the_numbers_are_those_of_the_library(study, data):
     one = nets.said(NETS[0], str(data))
     answer = to.measure(one, "smece", resamples=50)
-    row = next(row for row in found.rows if row["estimator"] == "smece")
+    row = next(row for row in study.rows if row["estimator"] == "smece")
     assert row[NETS[0]].startswith(f"{answer.value:.4f} [{answer.interval.low:.4f}, ")
-    assert [row["estimator"] for row in found.rows] == list(ESTIMATORS.names())
+    assert [row["estimator"] for row in study.rows] == list(ESTIMATORS.names())
 
 
-def test_tests_reject_the_net_that_says_too_much(found):
-    told = {row["test"]: row for row in rows(found, "tests")}
+def test_tests_reject_the_net_that_says_too_much(study):
+    by_test = {row["test"]: row for row in rows(study, "tests")}
     # Mean p − p² over (.4, 1) is .7 − .52 = .18, of a mean whose standard error is below .5/√400 = .025: 7 of them.
     for name in ("consistency", "spiegelhalter", "ks", "cox"):
-        assert told[name][NETS[1]] <= 0.05
-    assert told["cox"]["floor"] == 1e-6
-    assert told["ks"]["floor"] is None
+        assert by_test[name][NETS[1]] <= 0.05
+    assert by_test["cox"]["floor"] == 1e-6
+    assert by_test["ks"]["floor"] is None
 
 
 def test_the_fix_is_judged_on_rows_that_it_has_not_seen(data):
     one = nets.said(NETS[1], str(data))
-    learn, judge = nets.halves(one, 0)
-    assert learn.n == judge.n == N // 2
+    learn, evaluation = nets.halves(one, 0)
+    assert learn.n == evaluation.n == N // 2
     fixed = measured.fixed(one, 50, 0)
-    assert fixed["log loss before"] == pytest.approx(float(to.measure(judge, "log_loss", interval=None)), rel=1e-12)
+    assert fixed["log loss before"] == pytest.approx(
+        float(to.measure(evaluation, "log_loss", interval=None)), rel=1e-12
+    )
     assert fixed["ECE after"] < fixed["ECE before"]
 
 
-def test_nets_of_the_same_images_are_compared_row_by_row(found, data, tmp_path):
+def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
     assert nets.same_images(str(data))
-    pairs = rows(found, "pairs")
+    pairs = rows(study, "pairs")
     assert [row["estimator"] for row in pairs] == list(measured.COMPARED)
     assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in NETS for b in NETS}
     brier = next(row for row in pairs if row["estimator"] == "brier")
@@ -99,12 +101,12 @@ def test_nets_of_the_same_images_are_compared_row_by_row(found, data, tmp_path):
     assert not nets.same_images(str(tmp_path))
 
 
-def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, data, out, monkeypatch):
+def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
     assert ET.parse(out / "imagenet_top1.svg").getroot().tag.endswith("svg")
     for name in ("tests", "fixes", "risk", "pairs", "needs"):
         assert (out / f"imagenet_top1.{name}.md").exists()
     monkeypatch.setattr("trueodds_studies.imagenet_top1.told", None)
-    assert imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out).rows == found.rows
+    assert imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_net_is_refused():
@@ -127,8 +129,8 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
 @pytest.mark.reference
 def test_two_real_nets_are_sure_to_the_last_digit_and_one_of_them_is_wrong_there():
     data = str(reference.path(f"data/{nets.FILE}").parent)
-    sure = {net: (preds := nets.said(net, data)).y[preds.p == 1] for net in NETS}
-    assert {net: len(y) for net, y in sure.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}
-    assert {net: int((y == 0).sum()) for net, y in sure.items()} == {
+    certain = {net: (preds := nets.said(net, data)).y[preds.p == 1] for net in NETS}
+    assert {net: len(y) for net, y in certain.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}
+    assert {net: int((y == 0).sum()) for net, y in certain.items()} == {
         "densenet161": 3, "efficientnet_b7": 0, "resnet152": 0,
     }  # fmt: skip

@@ -55,12 +55,12 @@ def found(folder):
 
 
 def test_a_split_is_eight_tenths_and_the_rest_and_differs_from_the_next():
-    learn, judge = nets.split(10_000, 0, 0)
-    assert (len(learn), len(judge)) == (8000, 2000)
-    assert sorted([*learn, *judge]) == list(range(10_000))
+    learn, evaluation = nets.split(10_000, 0, 0)
+    assert (len(learn), len(evaluation)) == (8000, 2000)
+    assert sorted([*learn, *evaluation]) == list(range(10_000))
     assert np.array_equal(learn, nets.split(10_000, 0, 0)[0])
     # Of 2,000 rows held out a fifth, 400, are held out again: standard deviation 16, five of them 80.
-    assert abs(len(np.intersect1d(judge, nets.split(10_000, 0, 1)[1])) - 400) < 80
+    assert abs(len(np.intersect1d(evaluation, nets.split(10_000, 0, 1)[1])) - 400) < 80
 
 
 # Parameters
@@ -68,8 +68,8 @@ def test_a_split_is_eight_tenths_and_the_rest_and_differs_from_the_next():
 
 def test_the_standard_error_of_delta_is_that_of_the_hessian_in_delta_as_in_the_paper():
     y, P = overconfident(1, 500, 3)
-    told = parameters(to.test(to.Predictions(y, P), "mcllo", floor=1e-9))
-    best = np.array([each[name] for each in told for name in ("delta", "gamma")])
+    rows = parameters(to.test(to.Predictions(y, P), "mcllo", floor=1e-9))
+    estimates = np.array([row[name] for row in rows for name in ("delta", "gamma")])
 
     def loss(theta):
         eta = np.zeros((len(P), 3))
@@ -79,19 +79,23 @@ def test_the_standard_error_of_delta_is_that_of_the_hessian_in_delta_as_in_the_p
     # Second differences with steps of 1e-3: errors of order 1e-6 of the fourth derivatives.
     steps = 1e-3 * np.eye(4)
     hessian = [
-        [(loss(best + a + b) - loss(best + a - b) - loss(best - a + b) + loss(best - a - b)) / 4e-6 for b in steps]
+        [
+            (loss(estimates + a + b) - loss(estimates + a - b) - loss(estimates - a + b) + loss(estimates - a - b))
+            / 4e-6
+            for b in steps
+        ]
         for a in steps
     ]
-    slope = [(loss(best + a) - loss(best - a)) / 2e-3 for a in steps]
+    slope = [(loss(estimates + a) - loss(estimates - a)) / 2e-3 for a in steps]
     assert np.abs(slope).max() < 1e-3
     errors = np.sqrt(np.diag(np.linalg.inv(hessian)))
-    assert [each[f"{name}_se"] for each in told for name in ("delta", "gamma")] == pytest.approx(errors, rel=1e-3)
+    assert [row[f"{name}_se"] for row in rows for name in ("delta", "gamma")] == pytest.approx(errors, rel=1e-3)
 
 
-def test_the_parameters_of_p_to_the_power_are_found(found):
+def test_the_parameters_of_p_to_the_power_are_found(study):
     # Labels follow p^0.6: every γ is 0.6 and every δ is 1. Of the nine pairs of the first net each estimate is within
     # four standard errors but with probability 18 · 6e-5.
-    rows = next(each for each in found.also if each.name == "images.parameters").rows[:9]
+    rows = next(table for table in study.also if table.name == "images.parameters").rows[:9]
     assert [row["class"] for row in rows] == list(nets.CLASSES[:-1])
     for row in rows:
         assert abs(row["γ"] - 0.6) < 4 * row["γ ±"]
@@ -131,8 +135,8 @@ def test_means_and_errors_over_splits_are_worked_by_hand():
     assert (row["gain"], row["gain ±"]) == pytest.approx((0.2, 0.1))
     assert (row["accuracy change"], row["accuracy change ±"]) == pytest.approx((-0.23, 0.23))
     assert (row["median p"], row["rejected"]) == pytest.approx((0.27, 0.5))
-    said = tables.short([row])[0]
-    assert (said["gain"], said["change of accuracy"], said["rejected"]) == (
+    formatted = tables.short([row])[0]
+    assert (formatted["gain"], formatted["change of accuracy"], formatted["rejected"]) == (
         "0.2000 ± 0.1000", "-23.00 ± 23.00", "50%",
     )  # fmt: skip
 
@@ -172,10 +176,10 @@ def test_images_called_airplane_with_94_percent_are_found_and_the_nearest_to_80_
 # The study
 
 
-def test_one_row_per_net_and_method_with_what_must_hold_of_each(found):
-    rows = {(row["net"], row["method"]): row for row in found.rows}
+def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
+    rows = {(row["net"], row["method"]): row for row in study.rows}
     assert list(rows) == [(net, method.said) for net in ("vgg16", "resnet18") for method in EVERY]
-    none, temperature, mcllo = (rows["vgg16", each] for each in ("none", "temperature on log p", "MCLLO"))
+    none, temperature, mcllo = (rows["vgg16", method] for method in ("none", "temperature on log p", "MCLLO"))
     assert (none["gain"], none["changed"], none["n"]) == (0, 0, 200)
     assert temperature["changed"] == temperature["accuracy change"] == 0
     # One temperature is the whole truth here, so that 18 parameters gain no more than it in expectation.
@@ -185,19 +189,19 @@ def test_one_row_per_net_and_method_with_what_must_hold_of_each(found):
     assert rows["resnet18", "MCLLO"] == {**mcllo, "net": "resnet18"}
 
 
-def test_every_further_table_is_there_and_told(found):
-    assert [each.name for each in found.also] == [
+def test_every_further_table_is_there_and_told(study):
+    assert [table.name for table in study.also] == [
         "images.paper", "images.paper.parameters", "images.parameters", "images.left", "images.floors", "images.single",
     ]  # fmt: skip
-    text = str(found)
-    assert all(each.sentence in text for each in found.also)
-    assert [row["method"] for row in found.also[0].rows][:3] == ["none, learning", "none, learning", "none"]
-    assert json.loads(json.dumps(found.to_dict()))["study"] == "images"
+    text = str(study)
+    assert all(table.sentence in text for table in study.also)
+    assert [row["method"] for row in study.also[0].rows][:3] == ["none, learning", "none, learning", "none"]
+    assert json.loads(json.dumps(study.to_dict()))["study"] == "images"
 
 
 def test_without_the_papers_net_no_number_stands_beside_the_papers(folder):
-    found = images(members=["resnet18"], data=folder, plan=Plan(splits=1))
-    assert "images.paper" not in [each.name for each in found.also]
+    study = images(members=["resnet18"], data=folder, plan=Plan(splits=1))
+    assert "images.paper" not in [table.name for table in study.also]
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
@@ -208,35 +212,35 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
         assert ET.parse(tmp_path / f"images.{name}.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "images.methods.md").exists()
 
-    def again(*_):
+    def fail(*_):
         raise AssertionError("a cell that was kept is measured again")
 
     before = (tmp_path / "images.csv").read_text()
-    monkeypatch.setattr("trueodds_studies.images.told", again)
+    monkeypatch.setattr("trueodds_studies.images.told", fail)
     images(quick=True, members=["vgg16"], data=folder, out=tmp_path)
     assert (tmp_path / "images.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_data_keeps_no_row_of_the_first(folder, tmp_path):
     other = made(tmp_path, seed=5)
-    asked = {"members": ["vgg16"], "plan": Plan(splits=1)}
+    settings = {"members": ["vgg16"], "plan": Plan(splits=1)}
     out = tmp_path / "out"
-    first = images(data=folder, out=out, **asked).to_dict()
-    second = images(data=other, out=out, **asked).to_dict()
+    first = images(data=folder, out=out, **settings).to_dict()
+    second = images(data=other, out=out, **settings).to_dict()
     assert first["rows"] != second["rows"]
-    assert second == images(data=other, **asked).to_dict()
+    assert second == images(data=other, **settings).to_dict()
     # In one folder too, where another file takes the place of what was read before.
-    assert images(data=made(other, seed=0), out=out, **asked).to_dict() == first
+    assert images(data=made(other, seed=0), out=out, **settings).to_dict() == first
 
 
 def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch):
-    asked, seen = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
-    images(members=["vgg16"], **asked)
+    settings, measured_nets = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
+    images(members=["vgg16"], **settings)
     monkeypatch.setattr(
-        "trueodds_studies.images.measured", lambda cell, plan: seen.append(cell.net) or measured(cell, plan)
+        "trueodds_studies.images.measured", lambda cell, plan: measured_nets.append(cell.net) or measured(cell, plan)
     )
-    images(members=["vgg16", "resnet18"], **asked)
-    assert seen == ["resnet18"]
+    images(members=["vgg16", "resnet18"], **settings)
+    assert measured_nets == ["resnet18"]
 
 
 def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, tmp_path, monkeypatch):
@@ -265,9 +269,9 @@ def test_the_sentence_follows_the_numbers(gains, errors, words):
         for i, gain in enumerate(gains)
         for method in ("none", "MCLLO", "temperature on log p")
     ]
-    said = tables.sentence(rows)
-    assert said.startswith(words)
-    assert said.endswith(f"MCLLO takes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
+    text = tables.sentence(rows)
+    assert text.startswith(words)
+    assert text.endswith(f"MCLLO takes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
 
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
@@ -289,7 +293,7 @@ def test_the_papers_images_and_numbers_in_the_real_predictions():
     none = row["methods"][0]
     # The whole file's accuracy is 0.9359, of 8,000 and 2,000 rows.
     assert 0.8 * row["learning"]["accuracy"] + 0.2 * none["accuracy"] == pytest.approx(0.9359, abs=1e-9)
-    by_name = {each["method"]: each for each in row["methods"]}
+    by_name = {method["method"]: method for method in row["methods"]}
     # What the paper prints of its own net holds here too: MCLLO is better calibrated than nothing, and Xu's method on
     # the probabilities worse, without a label changed.
     assert by_name["MCLLO"]["ECE"] < none["ECE"] < by_name["evidential (Xu) on p"]["ECE"]

@@ -32,18 +32,18 @@ def test_a_world_is_as_many_floors_off_as_asked(k, lens):
 
 def test_the_quick_form_covers_the_truth():
     # 20 data sets a cell at 91 %: of all hits together at least as many as a binomial with 99.9 %
-    found = intervals(quick=True, members=["ece", "ace", "corp"])
-    hits = sum(round(row["covers"] * QUICK.sets) for row in found.rows)
-    n = QUICK.sets * len(found.rows)
+    study = intervals(quick=True, members=["ece", "ace", "corp"])
+    hits = sum(round(row["covers"] * QUICK.sets) for row in study.rows)
+    n = QUICK.sets * len(study.rows)
     assert hits >= LEAST * n - 3.1 * np.sqrt(n * LEAST * (1 - LEAST))
-    assert {row["half"] for row in found.rows} == {0, 1}
-    assert "wide" in found.sentence
-    assert all(row["without"] == 0 for row in found.rows)
+    assert {row["half"] for row in study.rows} == {0, 1}
+    assert "wide" in study.sentence
+    assert all(row["without"] == 0 for row in study.rows)
 
 
 def test_a_study_of_one_estimator_gives_the_same_rows():
-    few = Plan(sets=3, rows=(100,), binary=(("normal", "waves"),), several=(), floors=(1.0,), resamples=20, redraws=19)
-    one, all_of_them = intervals(members=["ace"], plan=few), intervals(plan=few)
+    plan = Plan(sets=3, rows=(100,), binary=(("normal", "waves"),), several=(), floors=(1.0,), resamples=20, redraws=19)
+    one, all_of_them = intervals(members=["ace"], plan=plan), intervals(plan=plan)
     assert one.rows[0] in all_of_them.rows
 
 

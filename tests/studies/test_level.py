@@ -55,9 +55,9 @@ def test_a_bent_world_has_the_truth_worked_by_hand():
 
 def test_the_whole_world_holds_the_true_probabilities():
     world = next(world for world in WORLDS if world.k == 3).bent("shift", odds=1.5)
-    whole = world.whole(100)
-    assert np.allclose(whole.Y, world.true(whole.P))
-    assert (whole.Y[:, 2] > whole.P[:, 2]).all()
+    population = world.whole(100)
+    assert np.allclose(population.Y, world.true(population.P))
+    assert (population.Y[:, 2] > population.P[:, 2]).all()
 
 
 # Rates
@@ -151,10 +151,10 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
     rows = with_verdicts(
         [ROW, {**ROW, "size5": 0.2, "low5": 0.17, "silent5": 0.2, "n": 100}, {**ROW, "null": "redraw", "test": "r"}]
     )
-    said = sentence(rows)
-    assert "in 0 of 1 cells" in said
-    assert "the test rejects 5.0 % at 5 %, not beyond Monte-Carlo error." in said
-    assert "in 1 of 2 cells" in said
+    text = sentence(rows)
+    assert "in 0 of 1 cells" in text
+    assert "the test rejects 5.0 % at 5 %, not beyond Monte-Carlo error." in text
+    assert "in 1 of 2 cells" in text
     first, second = by_test(rows)
     # 50 + 200 of 2,000.
     assert first["size at 5 %"].startswith("12.5 %")
@@ -164,8 +164,8 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
 
 
 def test_an_undefined_p_value_rejects_nothing():
-    found = Judged(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
-    assert (found.hits(0.05), found.hits(0.05, ~found.doubted), found.rate(0.01)) == (2, 1, 0.25)
+    result = Judged(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
+    assert (result.hits(0.05), result.hits(0.05, ~result.doubted), result.rate(0.01)) == (2, 1, 0.25)
 
 
 # The studies
@@ -183,8 +183,8 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     for world in (world for world in WORLDS if world.k == 2):
         rate, sets = known[f"{designs[world.name]} n=30"][theirs]
         hits = judged(form, world, 30, 400, Plan()).hits(0.05)
-        together = (hits + rate * sets) / (400 + sets)
-        error = (together * (1 - together) * (1 / 400 + 1 / sets)) ** 0.5
+        combined = (hits + rate * sets) / (400 + sets)
+        error = (combined * (1 - combined) * (1 / 400 + 1 / sets)) ** 0.5
         assert abs(hits / 400 - rate) < 4 * error
 
 
@@ -201,16 +201,16 @@ def test_a_row_tells_what_its_cell_gave():
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
-    whole = level(members=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
+    full = level(members=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
     lines = (tmp_path / "whole" / "level.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["power_shift"] = 0.42  # so that it shows that this cell was not measured again
-    kept = tmp_path / "part" / "level.cells.jsonl"
-    kept.parent.mkdir()
-    kept.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
-    again = level(members=["spiegelhalter"], plan=SMALL, out=kept.parent)
-    assert again.rows[0]["power_shift"] == 0.42
-    assert again.rows[1:] == whole.rows[1:]
+    cells_file = tmp_path / "part" / "level.cells.jsonl"
+    cells_file.parent.mkdir()
+    cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
+    resumed = level(members=["spiegelhalter"], plan=SMALL, out=cells_file.parent)
+    assert resumed.rows[0]["power_shift"] == 0.42
+    assert resumed.rows[1:] == full.rows[1:]
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_picture(tmp_path, monkeypatch):

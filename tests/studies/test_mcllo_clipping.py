@@ -66,7 +66,7 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
     rows = {stand: looked(votes, y, Cell(stand, KINDS[0]), SMALL) for stand in stands()}
     for name, stand in OF.items():
         if stand in rows:
-            bases = [each["lrt"] for each in known[name]["by_base"]]
+            bases = [entry["lrt"] for entry in known[name]["by_base"]]
             row = rows[stand]
             assert (row["lrt_low"], row["lrt"], row["lrt_high"]) == pytest.approx(
                 (min(bases), bases[2], max(bases)), rel=1e-6
@@ -74,7 +74,7 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
             assert (row["gamma_1"], row["gamma_2"]) == pytest.approx(
                 tuple(known[name]["by_base"][2]["gamma"]), rel=1e-6
             )
-    verdicts = [rows[Stand("floor", floor)]["verdict"] for floor in (FLOORS[0], 1e-6, 1e-4)]
+    verdicts = [rows[Stand("floor", min_prob)]["verdict"] for min_prob in (FLOORS[0], 1e-6, 1e-4)]
     assert verdicts == ["rejects", "rejects", "does not"]
     # Labels drawn from shares of votes never are what had no votes: an outcome that came so beats every draw.
     assert rows[Stand("floor", 1e-6)]["p_zeros_meant"] == 1 / 100
@@ -120,14 +120,14 @@ def test_votes_and_a_half_are_rejected_at_the_level():
 
 
 def test_the_study_tells_every_stand_in_with_and_without():
-    found = mcllo_clipping(plan=SMALL)
-    assert [(row["rows"], row["stand-in"]) for row in found.rows] == [
+    study = mcllo_clipping(plan=SMALL)
+    assert [(row["rows"], row["stand-in"]) for row in study.rows] == [
         (kind, stand.name) for kind in KINDS for stand in stands()
     ]
-    (many,) = found.also
+    (many,) = study.also
     assert [row["stand-in"] for row in many.rows] == [stand.name for stand in stands()]
     assert [row["verdict"] != "" for row in many.rows].count(True) == 1
-    assert "{" not in found.legend + many.legend
+    assert "{" not in study.legend + many.legend
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_who_decides_is_what_the_verdicts_say(pvalues, words):
         for name, lrt, p in zip(names, ratios, pvalues, strict=True)
     ]
     many = [{"stand-in": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names]
-    said = sentence(rows, many)
-    assert said.startswith(f"One forest: {words}")
-    assert f". Without its rows whose outcome had no votes {words}" in said
+    text = sentence(rows, many)
+    assert text.startswith(f"One forest: {words}")
+    assert f". Without its rows whose outcome had no votes {words}" in text
 
 
 def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
-    (votes, y), (again, _), (other, _) = (replace(SMALL, seed=seed).shown() for seed in (0, 0, 1))
-    assert (votes == again).all()
+    (votes, y), (repeat, _), (other, _) = (replace(SMALL, seed=seed).shown() for seed in (0, 0, 1))
+    assert (votes == repeat).all()
     assert (votes != other).any()
     cell = Cell(Stand("votes", 0.5), KINDS[0])
     assert looked(votes, y, cell, SMALL) == looked(votes, y, cell, SMALL)
@@ -165,6 +165,6 @@ def test_the_command_line_keeps_tables_and_picture(tmp_path, monkeypatch):
         main, ["study", "mcllo_clipping", "--quick", "--out", str(tmp_path)], standalone_mode=False
     )
     assert "as the floor goes from 2.2e-16 to 0.001" in ran.output
-    kept = {file.name for file in tmp_path.iterdir()}
-    assert {"mcllo_clipping.csv", "mcllo_clipping.md", "mcllo_clipping.many.md", "mcllo_clipping.svg"} <= kept
+    files = {file.name for file in tmp_path.iterdir()}
+    assert {"mcllo_clipping.csv", "mcllo_clipping.md", "mcllo_clipping.many.md", "mcllo_clipping.svg"} <= files
     assert ET.parse(tmp_path / "mcllo_clipping.svg").getroot().tag.endswith("svg")

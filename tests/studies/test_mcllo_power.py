@@ -51,15 +51,15 @@ def test_the_divergence_is_that_of_a_plain_integral_and_of_many_vectors():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 100_000)
     q = P * [3, 1, 1]
     q /= q.sum(axis=1, keepdims=True)
-    each = (q * np.log(q / P)).sum(axis=1)
-    assert abs(each.mean() - divergence(3.0)) < 4 * each.std() / 100_000**0.5
+    divergences = (q * np.log(q / P)).sum(axis=1)
+    assert abs(divergences.mean() - divergence(3.0)) < 4 * divergences.std() / 100_000**0.5
 
 
 def test_the_prediction_is_the_tail_of_non_central_chi_square():
     for n, delta, level in ((50, 2.0, 0.05), (500, 1.25, 0.01)):
-        ncp, found = predicted(n, delta, level)
+        ncp, predicted_power = predicted(n, delta, level)
         assert ncp == 2 * n * divergence(delta)
-        assert found == pytest.approx(stats.ncx2.sf(stats.chi2.isf(level, 4), 4, ncp), abs=1e-9)
+        assert predicted_power == pytest.approx(stats.ncx2.sf(stats.chi2.isf(level, 4), 4, ncp), abs=1e-9)
     assert predicted(100, 1.0, 0.01)[1] == pytest.approx(0.01)
 
 
@@ -67,9 +67,9 @@ def test_the_prediction_is_the_tail_of_non_central_chi_square():
 def test_predictions_are_those_of_the_reference_simulation():
     # mc_power.json took the divergence from a sample: some 0.5 % off, which moves a power by 0.003 at most.
     for known in reference.golden("recalibration/mc_power.json").values():
-        ncp, found = predicted(known["n"], known["delta1"], 0.05)
+        ncp, predicted_power = predicted(known["n"], known["delta1"], 0.05)
         assert ncp == pytest.approx(known["ncp"], rel=5e-3, abs=1e-9)
-        assert found == pytest.approx(known["power_ncx2"], abs=3e-3)
+        assert predicted_power == pytest.approx(known["power_ncx2"], abs=3e-3)
 
 
 @pytest.mark.reference
@@ -79,8 +79,8 @@ def test_rejections_are_those_of_the_reference_simulation():
     for n, delta in ((50, 1.0), (50, 2.0), (250, 1.5)):
         row, theirs = power.measured(power.Cell(n, delta), sets(200)), known[f"n{n}_d{delta}"]
         for name in ("5", "1"):
-            together = (200 * row[f"lrt{name}"] + 1000 * theirs[f"rej0{name}"]) / 1200
-            error = (together * (1 - together) * (1 / 200 + 1 / 1000)) ** 0.5
+            combined = (200 * row[f"lrt{name}"] + 1000 * theirs[f"rej0{name}"]) / 1200
+            error = (combined * (1 - combined) * (1 / 200 + 1 / 1000)) ** 0.5
             assert abs(row[f"lrt{name}"] - theirs[f"rej0{name}"]) < 4 * error
             # The prediction errs by 0.03 at most; beyond that is chance, 4 standard errors.
             wide = 4 * (row[f"predicted{name}"] * (1 - row[f"predicted{name}"]) / 200) ** 0.5
@@ -88,22 +88,29 @@ def test_rejections_are_those_of_the_reference_simulation():
 
 
 def test_a_row_tells_what_the_test_and_the_calibrator_say_of_its_data_sets():
-    cell, rejected, scores, off = power.Cell(60, 2.0), [], [], []
+    cell, rejected, scores, deviations = power.Cell(60, 2.0), [], [], []
     for repetition in range(6):
         P, Y = cell.rows(np.random.default_rng([0, 60, 2000, repetition]))
         preds = to.Predictions(Y.argmax(axis=1), P)
         rejected.append(to.test(preds, "mcllo").pvalue <= 0.05)
         scores.append(to.test(preds, "mcllo", form="score").pvalue <= 0.05)
-        fitted = MclloRule().fit(P, Y, np.ones(60))
-        off.append([fitted.gamma[0] - 1, fitted.tau[0] - np.log(2), fitted.gamma[1] - 1, fitted.tau[1]])
+        calibration_map = MclloRule().fit(P, Y, np.ones(60))
+        deviations.append(
+            [
+                calibration_map.gamma[0] - 1,
+                calibration_map.tau[0] - np.log(2),
+                calibration_map.gamma[1] - 1,
+                calibration_map.tau[1],
+            ]
+        )
     row = power.measured(cell, sets(6))
     assert (row["lrt5"], row["score5"], row["finite"]) == (np.mean(rejected), np.mean(scores), 6)
-    assert [row[f"bias_{name}"] for name in PARAMETERS] == pytest.approx(np.mean(off, axis=0), abs=1e-7)
+    assert [row[f"bias_{name}"] for name in PARAMETERS] == pytest.approx(np.mean(deviations, axis=0), abs=1e-7)
 
 
 def test_ece_is_that_of_the_largest_probability_before_and_after():
     cell = power.Cell(60, 2.0)
-    before, after, new, fitted = [], [], [], None
+    before, after, new, calibration_map = [], [], [], None
     for repetition in range(3):
         P, Y = cell.rows(np.random.default_rng([0, 60, 2000, repetition]))
         y = Y.argmax(axis=1)
@@ -112,9 +119,9 @@ def test_ece_is_that_of_the_largest_probability_before_and_after():
             return to.measure(to.Predictions(y, Q), "ece", lens="confidence", bins=8, interval=None).value
 
         before.append(ece(P))  # √60 = 7.7: 8 bins
-        new += [] if fitted is None else [ece(fitted.apply(P))]
-        fitted = MclloRule().fit(P, Y, np.ones(60))
-        after.append(ece(fitted.apply(P)))
+        new += [] if calibration_map is None else [ece(calibration_map.apply(P))]
+        calibration_map = MclloRule().fit(P, Y, np.ones(60))
+        after.append(ece(calibration_map.apply(P)))
     row = power.measured(cell, sets(3))
     assert (row["before"], row["after"], row["new"]) == pytest.approx(
         (np.mean(before), np.mean(after), np.mean(new)), abs=1e-7
@@ -134,15 +141,15 @@ def test_intervals_of_parameters_cover_as_they_say():
 
 
 def test_a_cell_of_sizes_tells_what_the_tests_say():
-    cell, found = size.Cell(FLAT["K3_c0.3"], 60), []
+    cell, pvalues = size.Cell(FLAT["K3_c0.3"], 60), []
     for repetition in range(5):
         rng = np.random.default_rng([0, *cell.world.name.encode(), 60, repetition])
         preds = cell.world.rows(rng, 60)
-        found.append([to.test(preds, "mcllo").pvalue, to.test(preds, "mcllo", form="score").pvalue,
+        pvalues.append([to.test(preds, "mcllo").pvalue, to.test(preds, "mcllo", form="score").pvalue,
                       to.test(preds, "mcllo", null="redraw", resamples=99, rng=rng).pvalue])  # fmt: skip
     rows = size.judged([size.measured(cell, sets(5))])
     assert [row["test"] for row in rows] == list(size.FORMS)
-    assert [row["size5"] for row in rows] == (np.array(found) <= 0.05).mean(axis=0).tolist()
+    assert [row["size5"] for row in rows] == (np.array(pvalues) <= 0.05).mean(axis=0).tolist()
     assert {(row["design"], row["K"], row["n"], row["sets"]) for row in rows} == {("Dirichlet(0.3)", 3, 60, 5)}
     assert rows[2]["doubt"] == 0
 
@@ -152,8 +159,8 @@ def test_sizes_are_those_of_the_reference_simulation():
     # 1,000 data sets of another program, 4 standard errors apart with probability 6e-5.
     known = reference.golden("recalibration/mc_type1.json")["K7_n132_c0.3"]
     row = size.measured(size.Cell(FLAT["K7_c0.3"], 132), sets(150))["forms"][0]
-    together = (150 * row["size5"] + 1000 * known["rej05"]) / 1150
-    assert abs(row["size5"] - known["rej05"]) < 4 * (together * (1 - together) * (1 / 150 + 1 / 1000)) ** 0.5
+    combined = (150 * row["size5"] + 1000 * known["rej05"]) / 1150
+    assert abs(row["size5"] - known["rej05"]) < 4 * (combined * (1 - combined) * (1 / 150 + 1 / 1000)) ** 0.5
 
 
 @pytest.mark.reference
@@ -161,14 +168,14 @@ def test_rows_of_the_network_are_its_own_and_labels_come_from_them():
     folder = reference.path("data/plambda_cifar10_vgg16.npz").parent
     world = size.network(folder)
     P = world.stated(np.random.default_rng(0), 2000)
-    said = np.maximum(reference.data("plambda_cifar10_vgg16.npz")["probs"].astype(float), 1e-6)
-    said = {row.tobytes() for row in said / said.sum(axis=1, keepdims=True)}
-    assert all(row.tobytes() in said for row in P)
+    predicted = np.maximum(reference.data("plambda_cifar10_vgg16.npz")["probs"].astype(float), 1e-6)
+    predicted = {row.tobytes() for row in predicted / predicted.sum(axis=1, keepdims=True)}
+    assert all(row.tobytes() in predicted for row in P)
     preds = world.rows(np.random.default_rng(0), 2000)
-    came = preds.P[np.arange(2000), preds.y]
+    outcome_probs = preds.P[np.arange(2000), preds.y]
     # The mean of the probability of what came is Σp² where labels come from p, within 4 standard errors.
     expected = (preds.P**2).sum(axis=1)
-    assert abs((came - expected).mean()) < 4 * (came - expected).std() / 2000**0.5
+    assert abs((outcome_probs - expected).mean()) < 4 * (outcome_probs - expected).std() / 2000**0.5
 
 
 def test_redrawn_labels_keep_the_level_where_chi_square_does_not():
@@ -181,9 +188,9 @@ def test_redrawn_labels_keep_the_level_where_chi_square_does_not():
 
 def test_without_its_file_the_network_is_left_out_and_the_sentence_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("TRUEODDS_REFERENCE", str(tmp_path))
-    found = mcllo_power(plan=SMALL)
-    assert {row["design"] for row in found.also[2].rows} == {"Dirichlet(1)", "Dirichlet(0.3)", "Dirichlet(0.2)"}
-    assert found.also[2].sentence.endswith("VGG16 is left out: its predictions are not there.")
+    study = mcllo_power(plan=SMALL)
+    assert {row["design"] for row in study.also[2].rows} == {"Dirichlet(1)", "Dirichlet(0.3)", "Dirichlet(0.2)"}
+    assert study.also[2].sentence.endswith("VGG16 is left out: its predictions are not there.")
     with pytest.raises(to.InputError) as refusal:  # where somebody names a folder it has to be there
         mcllo_power(plan=SMALL, data=tmp_path)
     assert refusal.value.code == "TO802"
@@ -191,16 +198,16 @@ def test_without_its_file_the_network_is_left_out_and_the_sentence_says_so(monke
 
 def test_sizes_of_other_predictions_are_measured_again(tmp_path):
     plan = Plan(sets=2, binned=2, rows=(50,), deltas=(1.0,), sized=2, sized_rows=(60,), classes=(10,), resamples=19)
-    kept, where = [], tmp_path / "out"
+    stamps, where = [], tmp_path / "out"
     for seed in (0, 1):
         data = tmp_path / str(seed)
         data.mkdir()
         np.savez(data / size.FILE, probs=np.random.default_rng(seed).dirichlet(np.ones(10), 100).astype(np.float32))
         mcllo_power(plan=plan, data=data, out=where)
         lines = (where / "mcllo_power.size.cells.jsonl").read_text().splitlines()
-        kept.append(json.loads(lines[0])["data"])
-        assert kept[-1] == {size.FILE: stamp(size.FILE, data)}
-    assert kept[0] != kept[1]
+        stamps.append(json.loads(lines[0])["data"])
+        assert stamps[-1] == {size.FILE: stamp(size.FILE, data)}
+    assert stamps[0] != stamps[1]
     np.savez(data / size.FILE, logits=np.ones(3))
     with pytest.raises(to.InputError, match=r"TO803.*no probs in .*which holds logits"):
         mcllo_power(plan=plan, data=data)
@@ -229,10 +236,10 @@ def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeyp
     words = ["study", "mcllo_power", "--quick", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "Non-central χ² foretells the power" in ran.output
-    kept = {file.name for file in tmp_path.iterdir()}
+    files = {file.name for file in tmp_path.iterdir()}
     tables = ("mcllo_power", "mcllo_power.parameters", "mcllo_power.ece", "mcllo_power.size")
-    assert {f"{name}.{kind}" for name in tables for kind in ("csv", "md", "svg")} <= kept
-    assert "mcllo_power.by_design.md" in kept
+    assert {f"{name}.{kind}" for name in tables for kind in ("csv", "md", "svg")} <= files
+    assert "mcllo_power.by_design.md" in files
     for name in tables:
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
         assert "{" not in (tmp_path / f"{name}.md").read_text()

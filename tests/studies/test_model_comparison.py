@@ -51,8 +51,8 @@ def found(folder):
 def told(values, halves, settled, measure="Brier"):
     """What is found of a measure of three nets a, b, c."""
     pairs = [
-        {"pair": list(pair), "difference": values[i] - values[j], "settled": sure}
-        for (i, j), pair, sure in zip(combinations(range(3), 2), combinations("abc", 2), settled, strict=True)
+        {"pair": list(pair), "difference": values[i] - values[j], "settled": is_settled}
+        for (i, j), pair, is_settled in zip(combinations(range(3), 2), combinations("abc", 2), settled, strict=True)
     ]
     models = [
         {"net": net, "value": value, "floor": 0.1, "low": 0, "high": 1}
@@ -137,8 +137,8 @@ def test_nets_of_other_rows_are_refused_before_anything_is_measured(tmp_path, mo
     monkeypatch.setattr("trueodds_studies.model_comparison.measured", None)
     made(tmp_path)
     name, key, labels = FILES["resnet50"]
-    held = dict(np.load(tmp_path / name))
-    np.savez(tmp_path / name, **{key: held[key], labels: np.roll(held[labels], 1)})
+    arrays = dict(np.load(tmp_path / name))
+    np.savez(tmp_path / name, **{key: arrays[key], labels: np.roll(arrays[labels], 1)})
     with pytest.raises(to.InputError, match=r"TO803.* labels of aigen_cifar10_resnet50\.npz differ from .*plambda"):
         model_comparison(members=NETS, data=tmp_path)
 
@@ -153,28 +153,28 @@ def test_an_unknown_net_and_one_alone_are_refused(tmp_path):
 # The study
 
 
-def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_the_score_tells_the_worst(found):
+def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_the_score_tells_the_worst(study):
     # Raw errors may put a sharper net first, as it is less noisy; joint 95 % intervals then leave the pair open.
-    pairs = next(each for each in found.also if each.name == "model_comparison.pairs").rows
+    pairs = next(table for table in study.also if table.name == "model_comparison.pairs").rows
     for row in pairs:
         if row["first"] == "vgg16":
             assert row["settled"].endswith(" to 0")
-    order = next(each for each in found.also if each.name == "model_comparison.orders").rows
+    order = next(table for table in study.also if table.name == "model_comparison.orders").rows
     score = next(row["order"] for row in order if row["measure"] == "Brier")
     assert score.startswith("vgg16 ")
     assert score.endswith("< wide_resnet_focal")
-    last = next(each for each in found.also if each.name == "model_comparison.pvalues").rows[-1]
+    last = next(table for table in study.also if table.name == "model_comparison.pvalues").rows[-1]
     assert last["n"] == N
     assert last["wide_resnet_focal"].endswith("rejects 100%")
 
 
-def test_every_table_is_there_and_told(found):
+def test_every_table_is_there_and_told(study):
     names = ("orders", "nets", "pairs", "tau", "pvalues", "paper")
-    assert [each.name for each in found.also] == [f"model_comparison.{name}" for name in names]
-    assert len(found.rows) == len(measures.FEW) * len(NETS)
-    assert json.loads(json.dumps(found.to_dict()))["study"] == "model_comparison"
-    assert found.sentence.startswith("3 nets, 4 measures: raw errors settle ")
-    assert all(each.sentence for each in found.also)
+    assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
+    assert len(study.rows) == len(measures.FEW) * len(NETS)
+    assert json.loads(json.dumps(study.to_dict()))["study"] == "model_comparison"
+    assert study.sentence.startswith("3 nets, 4 measures: raw errors settle ")
+    assert all(table.sentence for table in study.also)
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
@@ -186,19 +186,19 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     for name in ("ranks", "tau", "lineup"):
         assert ET.parse(tmp_path / f"model_comparison.{name}.svg").getroot().tag.endswith("svg")
 
-    def again(*_):
+    def fail(*_):
         raise AssertionError("a measure that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.model_comparison.measured", again)
+    monkeypatch.setattr("trueodds_studies.model_comparison.measured", fail)
     model_comparison(quick=True, members=NETS[:2], data=folder, out=tmp_path)
     assert (tmp_path / "model_comparison.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
-    asked = {"quick": True, "members": NETS[:2], "plan": Plan(rows=60, draws=2, redraws=9, resamples=20)}
-    first = model_comparison(data=folder, out=tmp_path / "out", **asked)
+    settings = {"quick": True, "members": NETS[:2], "plan": Plan(rows=60, draws=2, redraws=9, resamples=20)}
+    first = model_comparison(data=folder, out=tmp_path / "out", **settings)
     made(tmp_path, seed=1)
-    assert model_comparison(data=tmp_path, out=tmp_path / "out", **asked).rows != first.rows
+    assert model_comparison(data=tmp_path, out=tmp_path / "out", **settings).rows != first.rows
 
 
 @pytest.mark.reference
@@ -207,10 +207,10 @@ def test_seven_real_nets_speak_of_the_same_rows_and_some_pairs_are_not_settled()
     nets = measures.models(tuple(measures.CIFAR10), data)
     assert len(nets) == 7
     assert {preds.n for preds in nets.values()} == {10000}
-    found = orders.told("ECE, 15 bins", nets, 4, 500, 0)
-    place = dict(zip(tables.names(found), tables.places(tables.numbers(found)), strict=True))
+    ranking = orders.told("ECE, 15 bins", nets, 4, 500, 0)
+    place = dict(zip(tables.names(ranking), tables.places(tables.numbers(ranking)), strict=True))
     assert place["wide_resnet_focal"] == 1
     assert place["vgg16_bn"] == 7
-    settled = tables.settled_pairs(found)
+    settled = tables.settled_pairs(ranking)
     assert settled["wide_resnet_focal", "vgg16_bn"]
     assert not settled["vgg16", "densenet121"]

@@ -40,8 +40,8 @@ def found(folder):
     return networks(members=NLI, data=folder, plan=SMALL)
 
 
-def rows(found, net, lens, distance="tv"):
-    return [row for row in found.rows if (row["net"], row["lens"], row["distance"]) == (net, lens, distance)]
+def rows(study, net, lens, distance="tv"):
+    return [row for row in study.rows if (row["net"], row["lens"], row["distance"]) == (net, lens, distance)]
 
 
 # The nets
@@ -49,7 +49,7 @@ def rows(found, net, lens, distance="tv"):
 
 def test_the_groups_of_ten_classes_are_those_of_the_papers_figure_1():
     assert known.groups(10) == "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
-    assert [len(each) for each in known.three(100)] == [33, 33, 34]
+    assert [len(group) for group in known.three(100)] == [33, 33, 34]
     assert sorted(sum(known.three(9), ())) == list(range(9))
 
 
@@ -93,27 +93,27 @@ def test_the_deviation_where_most_predictions_lie_by_hand():
     # total variation .6 there, and 0 in the three fullest cells.
     P = np.vstack([np.repeat(np.eye(3), 20, axis=0), np.tile([0.4, 0.3, 0.3], (10, 1))])
     y = np.repeat([0, 1, 2, 0], [20, 20, 20, 10])
-    told = measured.frequent(known.NETS["roberta_base_0"], to.Predictions(y, P))
-    assert told["there"] == 0
-    assert told["elsewhere"] == pytest.approx(0.6)
-    assert told["cells"] == 4
-    assert told["beyond"] == 1  # 10 of 10 at .4 has p = .0001
-    assert told["beyond there"] == 0
+    summary = measured.frequent(known.NETS["roberta_base_0"], to.Predictions(y, P))
+    assert summary["there"] == 0
+    assert summary["elsewhere"] == pytest.approx(0.6)
+    assert summary["cells"] == 4
+    assert summary["beyond"] == 1  # 10 of 10 at .4 has p = .0001
+    assert summary["beyond there"] == 0
 
 
-def test_the_law_itself_is_near_its_floor_and_one_that_is_too_sure_is_not(found):
+def test_the_law_itself_is_near_its_floor_and_one_that_is_too_sure_is_not(study):
     for lens in ("confidence", "canonical"):
-        for row in rows(found, NLI[0], lens):
+        for row in rows(study, NLI[0], lens):
             # p ≤ .01 comes in one calibrated net of a hundred, the seed is fixed.
             assert row["p"] > 0.01
             assert row["low"] <= row["floor"]
-        for row in rows(found, NLI[1], lens):
+        for row in rows(study, NLI[1], lens):
             assert row["p"] == 0.01  # the floor of 99 redraws
             assert row["value"] > 1.5 * row["floor"]
 
 
-def test_squares_have_no_interval_and_a_floor(found):
-    for row in rows(found, NLI[0], "canonical", "sq-euclidean"):
+def test_squares_have_no_interval_and_a_floor(study):
+    for row in rows(study, NLI[0], "canonical", "sq-euclidean"):
         assert row["low"] is None
         assert row["floor"] > 0
 
@@ -121,12 +121,14 @@ def test_squares_have_no_interval_and_a_floor(found):
 # The study
 
 
-def test_every_table_is_there_and_told(found):
-    assert [each.name for each in found.also] == [f"networks.{name}" for name in ("errors", "squares", "nets", "paper")]
-    assert json.loads(json.dumps(found.to_dict()))["study"] == "networks"
-    assert found.sentence.startswith("Error of 2 nets in total variation, over 3 partitions: confidence ")
-    assert len(found.also[0].rows) == 4
-    assert "groups" not in found.sentence  # three classes have none
+def test_every_table_is_there_and_told(study):
+    assert [table.name for table in study.also] == [
+        f"networks.{name}" for name in ("errors", "squares", "nets", "paper")
+    ]
+    assert json.loads(json.dumps(study.to_dict()))["study"] == "networks"
+    assert study.sentence.startswith("Error of 2 nets in total variation, over 3 partitions: confidence ")
+    assert len(study.also[0].rows) == 4
+    assert "groups" not in study.sentence  # three classes have none
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
@@ -137,19 +139,19 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
         assert (tmp_path / f"networks.{name}.png").read_bytes().startswith(b"\x89PNG")
     before = (tmp_path / "networks.csv").read_text()
 
-    def again(*_):
+    def fail(*_):
         raise AssertionError("a net that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.networks.told", again)
+    monkeypatch.setattr("trueodds_studies.networks.told", fail)
     networks(quick=True, members=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "networks.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
-    asked = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20, redraws=19), "out": tmp_path / "out"}
-    first = networks(data=folder, **asked)
+    settings = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20, redraws=19), "out": tmp_path / "out"}
+    first = networks(data=folder, **settings)
     made(tmp_path, seed=1)
-    assert networks(data=tmp_path, **asked).rows != first.rows
+    assert networks(data=tmp_path, **settings).rows != first.rows
 
 
 @pytest.mark.reference
@@ -179,9 +181,12 @@ def test_the_groups_of_figure_1_in_25_and_100_cells_to_eight_digits():
 @pytest.mark.reference
 def test_on_cifar10_18_of_20_stray_cells_are_the_three_fullest_and_their_arrows_the_shorter():
     data = str(reference.path("data/psr_emotion_final.npz").parent)
-    found = [measured.frequent(net, net.predictions(data)) for net in known.CIFAR10.values()]
-    assert (sum(each["beyond"] for each in found), sum(each["beyond there"] for each in found)) == (20, 18)
-    assert all(each["there"] < each["elsewhere"] for each in found)
+    summaries = [measured.frequent(net, net.predictions(data)) for net in known.CIFAR10.values()]
+    assert (sum(summary["beyond"] for summary in summaries), sum(summary["beyond there"] for summary in summaries)) == (
+        20,
+        18,
+    )
+    assert all(summary["there"] < summary["elsewhere"] for summary in summaries)
 
 
 @pytest.mark.reference

@@ -40,8 +40,8 @@ def quick(tmp_path_factory):
 
 def test_votes_and_recalibrations_are_those_of_the_reference():
     # golden/recalibration/obesity_methods.json: pandas, scikit-learn and scipy, all but Weight, votes floored at 1e-3.
-    seen, floor = voted(People.of("no Weight", folder()), 500, 0), 1e-3
-    learn, judge = (Predictions(part.y, _stood_in(part.P, floor, 500)) for part in (seen.learn, seen.judge))
+    forest, min_prob = voted(People.of("no Weight", folder()), 500, 0), 1e-3
+    learn, evaluation = (Predictions(part.y, _stood_in(part.P, min_prob, 500)) for part in (forest.learn, forest.judge))
     known = {row["m"]: row for row in reference.golden("recalibration/obesity_methods.json") if row["seed"] == 0}
     for name, method, settings in (
         ("identity", "identity", {}),
@@ -51,7 +51,7 @@ def test_votes_and_recalibrations_are_those_of_the_reference():
         ("MCLLO_b6_ridge0.5", "mcllo", {"baseline": 6, "penalty": 0.5}),
         ("VS_ridge0.5", "vector", {"penalty": 0.5}),
     ):
-        after = Predictions(judge.y, to.fit(learn, method, **settings).predict_proba(judge))
+        after = Predictions(evaluation.y, to.fit(learn, method, **settings).predict_proba(evaluation))
         assert float(to.measure(after, "log_loss", interval=None)) == pytest.approx(known[name]["nll"], abs=2e-6)
         assert np.mean(after.P.argmax(axis=1) == after.y) == pytest.approx(known[name]["acc"])
 
@@ -85,12 +85,12 @@ def test_a_forest_grows_in_as_many_threads_as_trueodds_takes_and_is_the_same(mon
             return super().fit(X, y)
 
     monkeypatch.setattr("trueodds_studies.recalibrated.forest.RandomForestClassifier", Watched)
-    found = []
+    predictions = []
     for number in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", number)
-        found.append(voted(people, 10, 0).judge.P)
+        predictions.append(voted(people, 10, 0).judge.P)
     assert grown == [1, 3]
-    assert (found[0] == found[1]).all()
+    assert (predictions[0] == predictions[1]).all()
 
 
 def test_zeros_are_counted():
@@ -112,14 +112,14 @@ def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_shar
         return {"mixed": loss, "log loss": loss, "ECE": 0.1, "p": 0.2, "accuracy": 0.5, "changed": 0.0,
                 "method": method, "chose": chose}  # fmt: skip
 
-    mine, none = [row(0.2), row(0.6, chose="temperature")], [row(0.3, "none"), row(0.5, "none")]
-    found = changes(mine, none, shared=0.5)
+    ours, none = [row(0.2), row(0.6, chose="temperature")], [row(0.3, "none"), row(0.5, "none")]
+    change = changes(ours, none, shared=0.5)
     # Differences −.1 and .1: mean 0, standard deviation .1414, error .1, times √(1 + 2 · ½).
-    assert found["difference"] == pytest.approx(0)
-    assert found["difference se"] == pytest.approx(0.1)
-    assert found["wide"] == pytest.approx(0.1 * np.sqrt(2))
-    assert (found["worse"], found["worst difference"]) == (0.5, pytest.approx(0.1))
-    assert found["chose"] == "1 identity, 1 temperature"
+    assert change["difference"] == pytest.approx(0)
+    assert change["difference se"] == pytest.approx(0.1)
+    assert change["wide"] == pytest.approx(0.1 * np.sqrt(2))
+    assert (change["worse"], change["worst difference"]) == (0.5, pytest.approx(0.1))
+    assert change["chose"] == "1 identity, 1 temperature"
     assert over_splits(none)["loss"] == pytest.approx(0.4)
     assert error(np.array([1.0])) is None
 
@@ -137,20 +137,22 @@ def test_standard_errors_shrink_with_the_root_of_the_splits():
 
 def test_without_a_pull_the_likelihood_is_that_of_an_optimizer_where_it_has_a_maximum():
     rng = np.random.default_rng(1)
-    whole = rng.dirichlet(np.ones(3), 350)
-    labels = (whole.cumsum(axis=1) < rng.random(350)[:, None]).sum(axis=1)
-    P, y = whole[:300], labels[:300]
-    found = unpulled(Voted(Predictions(y, P), Predictions(labels[300:], whole[300:])), 1).fitted
+    probs = rng.dirichlet(np.ones(3), 350)
+    labels = (probs.cumsum(axis=1) < rng.random(350)[:, None]).sum(axis=1)
+    P, y = probs[:300], labels[:300]
+    calibration_map = unpulled(Voted(Predictions(y, P), Predictions(labels[300:], probs[300:])), 1).fitted
     x = np.log(P[:, [0, 2]]) - np.log(P[:, [1]])
 
     def loss(theta):
         eta = np.insert(theta[:2] + theta[2:] * x, 1, 0.0, axis=1)
         return (np.log(np.exp(eta).sum(axis=1)) - eta[np.arange(300), y]).sum()
 
-    best = minimize(loss, [0, 0, 1, 1], method="BFGS", options={"gtol": 1e-6})
-    assert np.allclose([*found.tau, *found.gamma], best.x, atol=1e-4)
-    assert found.converged
-    assert np.allclose(found.apply(P), to.fit(Predictions(y, P), "mcllo", baseline=1).predict_proba(P), atol=1e-6)
+    optimum = minimize(loss, [0, 0, 1, 1], method="BFGS", options={"gtol": 1e-6})
+    assert np.allclose([*calibration_map.tau, *calibration_map.gamma], optimum.x, atol=1e-4)
+    assert calibration_map.converged
+    assert np.allclose(
+        calibration_map.apply(P), to.fit(Predictions(y, P), "mcllo", baseline=1).predict_proba(P), atol=1e-6
+    )
 
 
 def test_what_stands_in_for_no_votes_is_said_and_sums_to_one():
@@ -164,8 +166,8 @@ def test_what_stands_in_for_no_votes_is_said_and_sums_to_one():
 
 
 def test_the_quick_study_tells_every_method_against_both_baselines(quick):
-    found, _ = quick
-    by = {(row["baseline"], row["method"]): row for row in found.rows}
+    study, _ = quick
+    by = {(row["baseline"], row["method"]): row for row in study.rows}
     assert {method for baseline, method in by if baseline == "the last"} == {"none", "MCLLO", "MCLLO, ridge", LIMIT}
     none, warm = by["Normal Weight", "none"], by["Normal Weight", "temperature on log p"]
     assert none["accuracy"] == warm["accuracy"]
@@ -174,33 +176,33 @@ def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     # What a baseline does not change is the same against both.
     assert by["the last", "none"]["loss"] == none["loss"]
     assert by["the last", "MCLLO"]["loss"] != by["Normal Weight", "MCLLO"]["loss"]
-    (auto,) = (row for row in found.also[0].rows if row["method"] == "auto")
+    (auto,) = (row for row in study.also[0].rows if row["method"] == "auto")
     assert auto["difference"] == pytest.approx(by["Normal Weight", "auto"]["loss"] - none["loss"])
-    assert f"{none['loss']:.3f} without recalibration" in found.sentence
+    assert f"{none['loss']:.3f} without recalibration" in study.sentence
     after = by["Normal Weight", "MCLLO"]
-    assert found.sentence.endswith(f"ECE {moved(none['ECE'], after['ECE'])}.")
-    assert "(all; 1 split)" in found.sentence
+    assert study.sentence.endswith(f"ECE {moved(none['ECE'], after['ECE'])}.")
+    assert "(all; 1 split)" in study.sentence
 
 
 def test_printed_numbers_stand_beside_ours(quick):
-    found, _ = quick
-    (paper,) = (each for each in found.also if each.name == "obesity.paper")
+    study, _ = quick
+    (paper,) = (table for table in study.also if table.name == "obesity.paper")
     printed = [row for row in paper.rows if row["features"] == "printed"]
     assert [row["ECE"] for row in printed] == [row["ECE"] for row in TABLE.values()]
     assert len(paper.rows) > len(printed)
 
 
 def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
-    cells, again = [Cell("all", 0, str(folder()))], []
+    cells, remeasured = [Cell("all", 0, str(folder()))], []
 
     def never(cell, plan):
-        again.append(cell)
+        remeasured.append(cell)
         return {}
 
     first = rows_of("obesity", cells, measured, SMALL, tmp_path)
-    kept = rows_of("obesity", cells, never, SMALL, tmp_path)
-    assert not again
-    assert json.dumps(tables.by_method(kept)) == json.dumps(tables.by_method(first))
+    rows = rows_of("obesity", cells, never, SMALL, tmp_path)
+    assert not remeasured
+    assert json.dumps(tables.by_method(rows)) == json.dumps(tables.by_method(first))
 
 
 def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
@@ -212,10 +214,10 @@ def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
 
 def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
     _, where = quick
-    (told,) = (json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text().splitlines()[1:])
-    figure = pictures.obesity([told, told], tmp_path / "two.svg")
-    methods = [row for row in told["rows"] if row["baseline"] == "Normal Weight"]
-    dots = sum(len(each.get_offsets()) for each in figure.axes[0].collections)
+    (record,) = (json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text().splitlines()[1:])
+    figure = pictures.obesity([record, record], tmp_path / "two.svg")
+    methods = [row for row in record["rows"] if row["baseline"] == "Normal Weight"]
+    dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     assert dots == 2 * len(methods)
 
 

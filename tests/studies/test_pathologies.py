@@ -24,7 +24,7 @@ from trueodds_studies.toys.six import EACH, OTHERS, TABLE, six_predictions
 from trueodds_studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "pathologies.md"
-CONFIDENCE = np.array([max(each[:3]) for each in SAMPLES])
+CONFIDENCE = np.array([max(sample[:3]) for sample in SAMPLES])
 RIGHT = np.array([1, 1, 0, 1, 0, 1, 1, 0, 1])  # by eye, from the nine samples
 
 
@@ -34,8 +34,8 @@ def kept(tmp_path_factory):
     return pathologies(out=where), where
 
 
-def ours(found, toy, what):
-    (row,) = [row for row in found.rows if (row["toy"], row["what"]) == (toy, what)]
+def ours(study, toy, what):
+    (row,) = [row for row in study.rows if (row["toy"], row["what"]) == (toy, what)]
     return row["ours"]
 
 
@@ -52,19 +52,19 @@ def test_the_nine_samples_are_those_of_the_reference_file():
 def test_the_terms_of_the_nine_samples_worked_by_hand():
     # (.64 .78 .70 .63): mean .6875, 3 of 4; (.58 .51): .545, 1 of 2; (.92 .85 .83): .86667, 2 of 3.
     *bins, total = nine(0).tables[1].rows
-    assert [each["samples"] for each in bins] == [2, 4, 3]
-    assert [each["gap"] for each in bins] == pytest.approx([0.045, 0.0625, 0.2])
-    assert [each["adds"] for each in bins] == pytest.approx([0.09 / 9, 0.25 / 9, 0.6 / 9])
+    assert [entry["samples"] for entry in bins] == [2, 4, 3]
+    assert [entry["gap"] for entry in bins] == pytest.approx([0.045, 0.0625, 0.2])
+    assert [entry["adds"] for entry in bins] == pytest.approx([0.09 / 9, 0.25 / 9, 0.6 / 9])
     assert total["adds"] == pytest.approx(0.94 / 9)
 
 
-def test_the_printed_ece_is_the_sum_of_rounded_terms_and_ours_is_not(kept):
-    exact = ours(kept[0], "nine samples", "ECE, 5 bins")
+def test_the_printed_ece_is_the_sum_of_rounded_terms_and_ours_is_not(study_run):
+    exact = ours(study_run[0], "nine samples", "ECE, 5 bins")
     assert round(exact, 5) == 0.10444 != PRINTED
-    assert ours(kept[0], "nine samples", "ECE, 5 bins, each bin's term rounded first") == PRINTED
+    assert ours(study_run[0], "nine samples", "ECE, 5 bins, each bin's term rounded first") == PRINTED
 
 
-def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(kept):
+def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(study_run):
     # Every outcome by its probability, in plain loops; 999 draws are within 4 standard errors of it.
     cells = [np.flatnonzero((CONFIDENCE > b / BINS) & (CONFIDENCE <= (b + 1) / BINS)) for b in range(BINS)]
 
@@ -75,12 +75,12 @@ def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(kept
     chance = np.array([np.where(right == 1, CONFIDENCE, 1 - CONFIDENCE).prod() for right in every])
     errors = np.array([error(right) for right in every])
     mean = chance @ errors
-    spread = np.sqrt(chance @ (errors - mean) ** 2)
+    std = np.sqrt(chance @ (errors - mean) ** 2)
     p = chance[errors >= error(RIGHT) - 1e-12].sum()
     what = "ECE of a calibrated model that says the same (noise floor)"
-    assert ours(kept[0], "nine samples", what) == pytest.approx(mean, abs=4 * spread / np.sqrt(999))
+    assert ours(study_run[0], "nine samples", what) == pytest.approx(mean, abs=4 * std / np.sqrt(999))
     what = "p-value: how often chance makes at least as much"
-    assert ours(kept[0], "nine samples", what) == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 999) + 1 / 1000)
+    assert ours(study_run[0], "nine samples", what) == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 999) + 1 / 1000)
 
 
 def test_ten_bins_hold_what_the_eye_counts():
@@ -88,9 +88,9 @@ def test_ten_bins_hold_what_the_eye_counts():
     assert counts(10) == [0, 0, 0, 0, 0, 2, 3, 1, 2, 1]
 
 
-def test_a_hundred_bins_give_the_mean_distance_from_right_and_wrong(kept):
-    assert ours(kept[0], "more bins", "ECE, 100 bins") == pytest.approx(np.abs(CONFIDENCE - RIGHT).mean())
-    assert ours(kept[0], "more bins", "ECE, 1 bin") == pytest.approx(abs(CONFIDENCE.mean() - RIGHT.mean()))
+def test_a_hundred_bins_give_the_mean_distance_from_right_and_wrong(study_run):
+    assert ours(study_run[0], "more bins", "ECE, 100 bins") == pytest.approx(np.abs(CONFIDENCE - RIGHT).mean())
+    assert ours(study_run[0], "more bins", "ECE, 1 bin") == pytest.approx(abs(CONFIDENCE.mean() - RIGHT.mean()))
 
 
 @pytest.mark.parametrize("how", MEASURES)
@@ -98,13 +98,13 @@ def test_no_measure_of_the_nine_samples_sees_the_order_of_rows(how):
     estimator, settings = MEASURES[how]
     tied = samples()[[0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 8]]  # ties with right and wrong among them
     turned = tied[::-1]
-    first, other = (to.measure(each, estimator, interval=None, **settings).value for each in (tied, turned))
+    first, other = (to.measure(preds, estimator, interval=None, **settings).value for preds in (tied, turned))
     assert first == pytest.approx(other, rel=1e-12)
 
 
-def test_equal_mass_bins_worked_by_hand(kept):
+def test_equal_mass_bins_worked_by_hand(study_run):
     # (.51 .58 .63): .57333, 1 of 3; (.64 .70 .78): .70667, 3 of 3; (.83 .85 .92): .86667, 2 of 3. (.24 + .29333 + .2)/3.
-    assert ours(kept[0], "adaptive bins", "ECE, 3 bins of three samples") == pytest.approx((0.72 + 0.88 + 0.6) / 9)
+    assert ours(study_run[0], "adaptive bins", "ECE, 3 bins of three samples") == pytest.approx((0.72 + 0.88 + 0.6) / 9)
 
 
 # Calibrated, and what else
@@ -122,23 +122,23 @@ def test_the_two_models_of_ten_animals_worked_by_hand():
 
 
 def test_every_coarsening_of_the_optimum_is_calibrated_and_knows_no_more():
-    told = {row["sees"]: row for row in coarser().tables[0].rows}
-    assert [told[name]["error"] for name in SEES] == [0.0] * 4
+    by_name = {row["sees"]: row for row in coarser().tables[0].rows}
+    assert [by_name[name]["error"] for name in SEES] == [0.0] * 4
     # Of 20 bright pictures 14 are cats, 3 dogs, 3 toads; of 20 dark ones 4, 10 and 6.
     assert np.unique(seen_through((0,)).P, axis=0) == pytest.approx(np.array([[0.2, 0.5, 0.3], [0.7, 0.15, 0.15]]))
     for name in SEES:
-        assert told[BEST]["log loss"] <= told[name]["log loss"] <= told[NOTHING]["log loss"]
-        assert told[BEST]["resolution"] >= told[name]["resolution"] >= told[NOTHING]["resolution"] == 0
-        assert told[name]["confidence"] == pytest.approx(told[name]["accuracy"])
-    assert len({told[name]["log loss"] for name in SEES}) == 4
+        assert by_name[BEST]["log loss"] <= by_name[name]["log loss"] <= by_name[NOTHING]["log loss"]
+        assert by_name[BEST]["resolution"] >= by_name[name]["resolution"] >= by_name[NOTHING]["resolution"] == 0
+        assert by_name[name]["confidence"] == pytest.approx(by_name[name]["accuracy"])
+    assert len({by_name[name]["log loss"] for name in SEES}) == 4
 
 
 def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
-    told = {row["sees"]: row for row in coarser().tables[0].rows}
-    best, other = told[BEST], told[EXAGGERATED]
-    assert (best["accuracy"], best["resolution"]) == (other["accuracy"], other["resolution"])
+    by_name = {row["sees"]: row for row in coarser().tables[0].rows}
+    optimum, other = by_name[BEST], by_name[EXAGGERATED]
+    assert (optimum["accuracy"], optimum["resolution"]) == (other["accuracy"], other["resolution"])
     assert other["error"] > 0.1
-    assert other["log loss"] > best["log loss"]
+    assert other["log loss"] > optimum["log loss"]
 
 
 def test_resolution_is_what_a_calibrated_model_saves_of_the_score():
@@ -165,8 +165,8 @@ def test_the_rest_on_the_wrong_class_worked_by_hand():
 @pytest.mark.reference
 def test_the_six_predictions_are_those_of_the_reference_files():
     pairs, rows = (reference.frame(f"estimators/a1_table1_{name}.csv") for name in ("pairs", "60"))
-    assert reference.columns(pairs, "g").tolist() == [list(said) for said in TABLE]
-    assert reference.columns(pairs, "r").tolist() == [list(came) for came in TABLE.values()]
+    assert reference.columns(pairs, "g").tolist() == [list(predicted) for predicted in TABLE]
+    assert reference.columns(pairs, "r").tolist() == [list(outcomes) for outcomes in TABLE.values()]
     assert (reference.columns(rows) == six_predictions().P).all()
     assert (rows["y"] == six_predictions().y).all()
     known = reference.estimators()
@@ -188,47 +188,49 @@ def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
 
 
 def test_the_human_measures_of_one_picture_worked_by_hand():
-    told = {name: asked(said) for name, said in SAID.items()}
-    assert [told["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
-    assert [told["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
-    assert [told["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.6])
-    people, surer = (-sum(q * np.log(q) for q in each) for each in ((0.1, 0.2, 0.7), (0.01, 0.04, 0.95)))
-    assert [told["same order, surer"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
+    measures = {name: asked(predicted) for name, predicted in SAID.items()}
+    assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
+    assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
+    assert [measures["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
+        [0, 0, 0.6]
+    )
+    people, surer = (-sum(q * np.log(q) for q in probs) for probs in ((0.1, 0.2, 0.7), (0.01, 0.04, 0.95)))
+    assert [measures["same order, surer"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
         [people - surer, 1, 0.25]
     )
-    assert told["as people"]["against the majority"] == pytest.approx(0.3)
+    assert measures["as people"]["against the majority"] == pytest.approx(0.3)
 
 
 # The study
 
 
-def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(kept):
-    found, _ = kept
-    off = [row["what"] for row in found.rows if row["printed"] is not None and row["printed"] != row["ours"]]
-    assert off == ["ECE, 5 bins", "samples in bin 9, of 10"]
-    assert found.sentence.startswith("17 of 19 numbers of the texts come out to the digit, not so: nine samples, ECE")
+def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_run):
+    study, _ = study_run
+    mismatches = [row["what"] for row in study.rows if row["printed"] is not None and row["printed"] != row["ours"]]
+    assert mismatches == ["ECE, 5 bins", "samples in bin 9, of 10"]
+    assert study.sentence.startswith("17 of 19 numbers of the texts come out to the digit, not so: nine samples, ECE")
 
 
-def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(kept):
-    found, _ = kept
-    assert all(row["says"].endswith(".") and np.isfinite(row["ours"]) for row in found.rows)
+def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_run):
+    study, _ = study_run
+    assert all(row["says"].endswith(".") and np.isfinite(row["ours"]) for row in study.rows)
     toys = [toy() for toy in made(0)]
     assert len(toys) == len({toy.name for toy in toys}) == 8
     for toy in toys:
         assert toy.tables
         assert {row["toy"] for row in toy.rows} == {toy.name}
-        assert len({tuple(told) for told in toy.panel.series.values()}) == 1
-    assert len({table.name for table in found.also}) == len(found.also) == 9
-    assert "{" not in "".join(each.legend + each.sentence for each in (found, *found.also))
+        assert len({tuple(values) for values in toy.panel.series.values()}) == 1
+    assert len({table.name for table in study.also}) == len(study.also) == 9
+    assert "{" not in "".join(table.legend + table.sentence for table in (study, *study.also))
 
 
-def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(kept):
-    found, _ = kept
-    assert pathologies(quick=True).rows == found.rows
+def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(study_run):
+    study, _ = study_run
+    assert pathologies(quick=True).rows == study.rows
     moved = [
         row["what"]
-        for row, again in zip(found.rows, pathologies(rng=1).rows, strict=True)
-        if row["ours"] != again["ours"]
+        for row, other in zip(study.rows, pathologies(rng=1).rows, strict=True)
+        if row["ours"] != other["ours"]
     ]
     assert moved == [
         "ECE of a calibrated model that says the same (noise floor)",
@@ -237,21 +239,21 @@ def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(
     ]
 
 
-def test_the_page_shows_the_tables_of_today(kept):
-    found, where = kept
+def test_the_page_shows_the_tables_of_today(study_run):
+    study, where = study_run
     page = PAGE.read_text(encoding="utf-8")
     drawn = {"pathologies.more_bins", "pathologies.adaptive"}  # noise floors may end in another digit elsewhere
-    for table in found.also:
+    for table in study.also:
         assert f"<!-- {table.name} -->" in page
         if table.name not in drawn:
             assert (where / f"{table.name}.md").read_text(encoding="utf-8") in page
-    assert f"<!-- {found.name} -->" in page
+    assert f"<!-- {study.name} -->" in page
 
 
-def test_the_json_is_strict_though_a_log_loss_is_infinite(kept):
-    found, _ = kept
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    (cases,) = [each for each in told["also"] if each["study"] == "pathologies.vectors"]
+def test_the_json_is_strict_though_a_log_loss_is_infinite(study_run):
+    study, _ = study_run
+    document = json.loads(json.dumps(study.to_dict(), allow_nan=False))
+    (cases,) = [table for table in document["also"] if table["study"] == "pathologies.vectors"]
     assert [row["log loss"] is None for row in cases["rows"]] == [False, True, False, False]
 
 

@@ -10,10 +10,10 @@ from trueodds_studies.powers.worlds import WORLDS
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world.name} {world.k}")
 def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(world):
     P, Q = world.make(np.random.default_rng(0), 400)
-    for each in (P, Q):
-        assert each.shape == (400, world.k)
-        assert each.min() >= 0
-        assert each.sum(axis=1) == pytest.approx(1)
+    for probs in (P, Q):
+        assert probs.shape == (400, world.k)
+        assert probs.min() >= 0
+        assert probs.sum(axis=1) == pytest.approx(1)
     assert np.allclose(P, Q) == world.calibrated
     y = world.rows(np.random.default_rng(0), 400).y
     gap = np.eye(world.k)[y] - Q  # labels come with the true probabilities
@@ -22,7 +22,7 @@ def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(worl
 
 def test_a_row_has_the_audit_and_the_best_single_test():
     plan = Plan(sets=25, calibrated=5, rows=(200,), resamples=99)
-    world = next(each for each in WORLDS if each.name == "temperature .6" and each.k == 2)
+    world = next(candidate for candidate in WORLDS if candidate.name == "temperature .6" and candidate.k == 2)
     (cell,) = cells(plan, [world])
     row = measured(cell, plan)
     assert row["audit"] > row["before"]  # 63 % beside 12 to 15 % at 150 rows
@@ -32,8 +32,8 @@ def test_a_row_has_the_audit_and_the_best_single_test():
 
 
 def test_the_study_runs_in_a_moment_and_sums_up():
-    found = power(plan=Plan(sets=2, calibrated=2, rows=(50,), most_classes=2, resamples=19), worlds=WORLDS[:7])
-    assert {row["K"] for row in found.rows} == {2}
-    assert found.rows[0]["best"] is None
-    assert "the audit rejects" in found.sentence
-    assert sentence([row for row in found.rows if row["best"] is None]) == "Only calibrated worlds were simulated."
+    study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), most_classes=2, resamples=19), worlds=WORLDS[:7])
+    assert {row["K"] for row in study.rows} == {2}
+    assert study.rows[0]["best"] is None
+    assert "the audit rejects" in study.sentence
+    assert sentence([row for row in study.rows if row["best"] is None]) == "Only calibrated worlds were simulated."

@@ -30,14 +30,14 @@ def found(out):
     return table1(members=["confidence", "canonical"], plan=SMALL, out=out)
 
 
-def table(found, name):
-    return {row[name[:-1]]: row for each in found.also if each.name == f"table1.{name}" for row in each.rows}
+def table(study, name):
+    return {row[name[:-1]]: row for part in study.also if part.name == f"table1.{name}" for row in part.rows}
 
 
 def test_labels_come_with_the_laws_of_the_table():
     preds = drawn(30_000, 0, 0)
-    said, came = laws()
-    for p, r in zip(said, came, strict=True):
+    predicted, event_rates = laws()
+    for p, r in zip(predicted, event_rates, strict=True):
         y = preds.y[(preds.P == p).all(axis=1)]
         assert len(y) == 5000
         # Shares of 5,000 rows: standard deviation at most .5/√5000 = .0071; 4.9 of them hold 18 shares once in 50,000 runs.
@@ -50,8 +50,8 @@ def test_the_whole_is_the_toys_rows_over_and_over():
     one, many = six_predictions(), whole()
     assert many.n == one.n * COPIES
     for p in np.unique(one.P, axis=0):
-        mine, its = (np.bincount(x.y[(x.P == p).all(axis=1)], minlength=3) for x in (one, many))
-        assert (mine * COPIES == its).all()
+        ours, its = (np.bincount(x.y[(x.P == p).all(axis=1)], minlength=3) for x in (one, many))
+        assert (ours * COPIES == its).all()
 
 
 def test_only_the_canonical_lens_holds_an_error():
@@ -65,16 +65,16 @@ def test_the_exact_error_is_that_of_the_reference_numbers():
     )
 
 
-def test_every_member_of_the_registries_answers_or_says_what_it_needs(found):
-    assert tuple(table(found, "estimators")) == ESTIMATORS.names()
-    assert tuple(table(found, "tests")) == TESTS.names()
-    taken = [name for name, row in table(found, "estimators").items() if row["sees it"] != "takes no vectors"]
-    assert {"ece", "skce", "dirichlet_kde", "brier"} <= set(taken)
-    assert not {"ks", "smece", "sweep"} & set(taken)
+def test_every_member_of_the_registries_answers_or_says_what_it_needs(study):
+    assert tuple(table(study, "estimators")) == ESTIMATORS.names()
+    assert tuple(table(study, "tests")) == TESTS.names()
+    usable = [name for name, row in table(study, "estimators").items() if row["sees it"] != "takes no vectors"]
+    assert {"ece", "skce", "dirichlet_kde", "brier"} <= set(usable)
+    assert not {"ks", "smece", "sweep"} & set(usable)
 
 
-def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(found):
-    estimators, tests = table(found, "estimators"), table(found, "tests")
+def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
+    estimators, tests = table(study, "estimators"), table(study, "tests")
     assert (estimators["ece"]["exact"], estimators["ece"]["if calibrated"]) == (0.1, 0.0)
     assert tests["consistency"]["sees it"] == "yes"
     # A blind one tells half of 8 · 8 pairs apart, with a standard deviation of √(17/(12 · 64)) = .15.
@@ -96,14 +96,14 @@ def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
 def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_often_and_redraws_do_not():
     # Through top-label all rows of a view say .6: χ² of one degree each, three views. Of 60 data sets a share of .05 has standard deviation .028.
     sets = [drawn(600, 1, number) for number in range(60)]
-    asked = {"lens": "top-label", "rng": 0}
-    normal = np.mean([float(to.test(preds, "debiased_l2", **asked)) <= 0.05 for preds in sets])
-    redrawn = np.mean(
-        [float(to.test(preds, "debiased_l2", null="redraw", resamples=99, **asked)) <= 0.05 for preds in sets]
+    settings = {"lens": "top-label", "rng": 0}
+    normal = np.mean([float(to.test(preds, "debiased_l2", **settings)) <= 0.05 for preds in sets])
+    monte_carlo = np.mean(
+        [float(to.test(preds, "debiased_l2", null="redraw", resamples=99, **settings)) <= 0.05 for preds in sets]
     )
     assert normal > 0.05 + 2 * 0.028
-    assert redrawn < normal
-    assert redrawn < 0.05 + 3 * 0.028
+    assert monte_carlo < normal
+    assert monte_carlo < 0.05 + 3 * 0.028
 
 
 def test_a_blind_estimator_tells_half_of_the_pairs_apart():
@@ -112,15 +112,15 @@ def test_a_blind_estimator_tells_half_of_the_pairs_apart():
     assert tables.sees(row | {"told apart": row["told apart"] + 1e-9}, 8)
 
 
-def test_the_study_keeps_its_tables_and_goes_on_where_it_was(found, out, monkeypatch):
+def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeypatch):
     assert ET.parse(out / "table1.svg").getroot().tag.endswith("svg")
     assert {"table1.csv", "table1.estimators.md", "table1.tests.md", "table1.all.csv"} <= {
         f.name for f in out.iterdir()
     }
-    assert json.loads(json.dumps(found.to_dict()))["study"] == "table1"
-    assert found.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
+    assert json.loads(json.dumps(study.to_dict()))["study"] == "table1"
+    assert study.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
     monkeypatch.setattr("trueodds_studies.table1.told", None)
-    assert table1(members=["confidence", "canonical"], plan=SMALL, out=out).rows == found.rows
+    assert table1(members=["confidence", "canonical"], plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_lens_is_refused():

@@ -40,19 +40,19 @@ def decimal(draw: Any, k: int = 3, weighted: bool | None = None, voted: bool | N
 def numbers(tally: Tally) -> dict[str, np.ndarray]:
     """Everything in a tally that is a number, by name, with every sum written out."""
     cells = tally.cells.full()
-    found = {"n": np.array([tally.n]), "weight": np.array([tally.weight])}
-    found |= {"index": cells.index, "rows": cells.n, "sums": cells.sums}
+    arrays = {"n": np.array([tally.n]), "weight": np.array([tally.weight])}
+    arrays |= {"index": cells.index, "rows": cells.n, "sums": cells.sums}
     if tally.null is not None:
-        found["null"] = tally.null
+        arrays["null"] = tally.null
     for name, sums in tally.scores.items():
-        found[name] = np.array([getattr(sums, each) for each in sums.__slots__])
-    found["counts"] = np.array([getattr(tally.counts, each) for each in tally.counts.__slots__])
+        arrays[name] = np.array([getattr(sums, field) for field in sums.__slots__])
+    arrays["counts"] = np.array([getattr(tally.counts, field) for field in tally.counts.__slots__])
     for name, joint in tally.joint.items():
-        found |= {f"{name}.{each}": getattr(joint, each) for each in ("keys", "n", "w", "ww", "wp", "wy")}
+        arrays |= {f"{name}.{field}": getattr(joint, field) for field in ("keys", "n", "w", "ww", "wp", "wy")}
     for column, values in tally.groups.items():
         for value, part in values.items():
-            found |= {f"{column}.{value}.{key}": array for key, array in numbers(part).items()}
-    return found
+            arrays |= {f"{column}.{value}.{key}": array for key, array in numbers(part).items()}
+    return arrays
 
 
 def same(a: Tally, b: Tally, rtol: float = 1e-12, atol: float = 1e-12) -> None:

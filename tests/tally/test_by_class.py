@@ -53,22 +53,22 @@ def test_a_baseline_is_a_class_that_is_tied_to_nothing():
     P, w = rng.dirichlet(np.ones(3), 60), np.ones(60)
     Y = np.eye(3)[rng.integers(0, 3, 60)]
     ratio = np.log(P / P[:, 2:])[:, :, None]
-    found = by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), ties=np.eye(6, 4))
-    assert found.value == pytest.approx(-np.log(P[Y == 1]).sum())  # (γ, τ) = (1, 0) changes nothing
-    assert found.gradient[1] == pytest.approx((P - Y)[:, 0].sum())
-    assert np.linalg.eigvalsh(found.hessian).min() > 0
+    likelihood = by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), ties=np.eye(6, 4))
+    assert likelihood.value == pytest.approx(-np.log(P[Y == 1]).sum())  # (γ, τ) = (1, 0) changes nothing
+    assert likelihood.gradient[1] == pytest.approx((P - Y)[:, 0].sum())
+    assert np.linalg.eigvalsh(likelihood.hessian).min() > 0
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_parts_add_up_to_the_whole(shared):
     F, Y, w, theta, offset = model(shared=shared)
-    whole = by_class(F, Y, w, theta, offset=offset)
+    full = by_class(F, Y, w, theta, offset=offset)
     parts = [by_class(F[r], Y[r], w[r], theta, offset=offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))]
     total = parts[0] + (parts[1] + parts[2])
-    assert total.n == whole.n
-    assert total.value == pytest.approx(whole.value, rel=1e-13)
-    assert total.gradient == pytest.approx(whole.gradient, abs=1e-12)
-    assert total.hessian == pytest.approx(whole.hessian, abs=1e-12)
+    assert total.n == full.n
+    assert total.value == pytest.approx(full.value, rel=1e-13)
+    assert total.gradient == pytest.approx(full.gradient, abs=1e-12)
+    assert total.hessian == pytest.approx(full.hessian, abs=1e-12)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -31,11 +31,11 @@ def test_there_are_3838_cells_and_21_at_each_end():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("spread", ["uniform", "near 0", "near 1"])
-def test_random_scores_are_placed_as_comparing_places_them(dtype, spread):
+@pytest.mark.parametrize("location", ["uniform", "near 0", "near 1"])
+def test_random_scores_are_placed_as_comparing_places_them(dtype, location):
     u = np.random.default_rng(1).random(200_000)
     tiny = 10 ** (-12 * u)
-    x = {"uniform": u, "near 0": tiny, "near 1": 1 - tiny}[spread].astype(dtype)
+    x = {"uniform": u, "near 0": tiny, "near 1": 1 - tiny}[location].astype(dtype)
     np.testing.assert_array_equal(placed(x), compared(x))
 
 

@@ -62,9 +62,9 @@ def test_groups_counted_together_are_to_the_bit_each_by_itself(kind: str, monkey
     preds = KINDS[kind]()
     monkeypatch.setattr(group_sums, "SMALL", 100)  # "a" is larger
     monkeypatch.setattr(group_sums, "AT_ONCE", 50)
-    together = wire.dumps(Tally.of(preds))
+    joint = wire.dumps(Tally.of(preds))
     monkeypatch.setattr(group_sums, "SMALL", 0)
-    assert together == wire.dumps(Tally.of(preds))
+    assert joint == wire.dumps(Tally.of(preds))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,7 +106,7 @@ def test_a_tally_of_groups_is_the_same_after_saving_and_pickling() -> None:
 
 
 def test_a_group_that_is_not_there_is_a_missing_key() -> None:
-    found = Tally.of(two_classes()).groups["group"]
-    assert ("a" in found, "zz" in found, len(found)) == (True, False, len(set(SITE.tolist())))
+    groups = Tally.of(two_classes()).groups["group"]
+    assert ("a" in groups, "zz" in groups, len(groups)) == (True, False, len(set(SITE.tolist())))
     with pytest.raises(KeyError, match="zz"):
-        found["zz"]
+        groups["zz"]

@@ -30,8 +30,8 @@ def test_adding_is_associative_commutative_and_pure(a, b, c):
     before = numbers(x), numbers(y)
     same((x + y) + z, x + (y + z))
     same(x + y, y + x)
-    for kept, now in zip(before, (numbers(x), numbers(y)), strict=True):
-        for key, array in kept.items():
+    for original, now in zip(before, (numbers(x), numbers(y)), strict=True):
+        for key, array in original.items():
             np.testing.assert_array_equal(array, now[key])
 
 
@@ -47,7 +47,7 @@ def test_any_batching_and_any_order_of_rows_is_one_pass(preds, random):
 
 def test_blocks_and_threads_change_no_bit(monkeypatch):
     preds = softmaxed(5000, 3, 1, group={"site": np.arange(5000) % 3})
-    whole = counted(preds)
+    full = counted(preds)
     monkeypatch.setattr(module, "BLOCK", 300)
     results = []
     for threads in ("1", "2"):
@@ -55,18 +55,18 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
         results.append(counted(preds))
     for key, array in numbers(results[0]).items():
         np.testing.assert_array_equal(array, numbers(results[1])[key])
-    same(results[0], whole, rtol=1e-10)  # 5000 sums of 1e-16 each
+    same(results[0], full, rtol=1e-10)  # 5000 sums of 1e-16 each
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
     preds = softmaxed(200, 70, 1, dtype)
-    whole = Tally.of(preds)
+    full = Tally.of(preds)
     monkeypatch.setattr(counting, "LONG", 70 * 30)
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         for key, array in numbers(Tally.of(preds)).items():
-            np.testing.assert_array_equal(array, numbers(whole)[key], err_msg=key)
+            np.testing.assert_array_equal(array, numbers(full)[key], err_msg=key)
 
 
 @settings(max_examples=30)

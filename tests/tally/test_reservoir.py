@@ -35,13 +35,13 @@ def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reserv
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of_the_sum(size: int, order: int) -> None:
     preds = rows(5_000 if size > 1 else 700)
-    whole = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
-    found = sampled(preds, size, order, seed=3, most=400)
-    assert found.seen == preds.n
-    assert found.keys.tolist() == whole.keys.tolist()
-    np.testing.assert_array_equal(found.rows.p, whole.rows.p)
-    np.testing.assert_array_equal(found.rows.y, whole.rows.y)
-    np.testing.assert_array_equal(found.rows.group["site"], whole.rows.group["site"])
+    full = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
+    reservoir = sampled(preds, size, order, seed=3, most=400)
+    assert reservoir.seen == preds.n
+    assert reservoir.keys.tolist() == full.keys.tolist()
+    np.testing.assert_array_equal(reservoir.rows.p, full.rows.p)
+    np.testing.assert_array_equal(reservoir.rows.y, full.rows.y)
+    np.testing.assert_array_equal(reservoir.rows.group["site"], full.rows.group["site"])
 
 
 def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
@@ -54,21 +54,21 @@ def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
 def test_every_row_is_drawn_with_the_same_probability() -> None:
     # 100 of 500 rows in 400 samples: 80 expected; standard deviation 8; the largest of 500 stays within 4.5.
     preds, ids = rows(500), np.arange(500)
-    seen = np.zeros(500)
+    counts = np.zeros(500)
     for seed in range(400):
         keys = hashed(ids, seed)
         chosen = Reservoir.of(preds, ids, seed=seed, max_probs=400).keys
-        seen[np.isin(keys, chosen)] += 1
-    assert seen.sum() == 400 * 100
-    assert np.abs(seen - 80).max() < 4.5 * 8
+        counts[np.isin(keys, chosen)] += 1
+    assert counts.sum() == 400 * 100
+    assert np.abs(counts - 80).max() < 4.5 * 8
     # Neighbors are no likelier to be drawn together: a correlation of 499 pairs has a standard deviation of .045.
-    assert abs(np.corrcoef(seen[:-1], seen[1:])[0, 1]) < 4 * 0.045
+    assert abs(np.corrcoef(counts[:-1], counts[1:])[0, 1]) < 4 * 0.045
 
 
 def test_a_sample_that_has_room_for_all_rows_is_all_rows() -> None:
     preds = rows(100)
-    found = sampled(preds, 30)
-    assert (found.rows.n, found.note) == (100, None)
+    reservoir = sampled(preds, 30)
+    assert (reservoir.rows.n, reservoir.note) == (100, None)
     short = sampled(preds, 30, most=40).note
     assert short is not None
     assert short.text.startswith("What is fitted rests on a random sample of 10 of 100 rows (10%)")
@@ -82,10 +82,10 @@ def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
     texts = turned | {"id": np.array([f"row {i}" for i in turned["id"]])}
 
     def ps(data: object, size: int) -> list[float]:
-        found = read(data, row_id="id", batch_rows=size).reduce(
+        reservoir = read(data, row_id="id", batch_rows=size).reduce(
             lambda p, ids: Reservoir.of(p, ids, max_probs=100), keyed=True
         )
-        return found.rows.p[:, 0].tolist()
+        return reservoir.rows.p[:, 0].tolist()
 
     assert ps(table, 50) == ps(turned, 37)
     assert ps(texts, 50) == ps(texts, 601)

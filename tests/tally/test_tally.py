@@ -85,21 +85,21 @@ def test_proper_scores_equal_those_of_the_rows(what, k):
     preds = variants(k)[what]
     (view,) = Canonical().views(preds)
     for name, score in (("brier", Brier()), ("log_loss", LogLoss())):
-        found = Tally.of(preds).score(name)
+        tally_score = Tally.of(preds).score(name)
         s, w = score.rows(view), view.w
         mean = (w * s).sum() / w.sum()
-        assert found["mean"] == pytest.approx(mean, abs=1e-12)
-        spread = np.sqrt((w**2 * (s - mean) ** 2).sum()) / w.sum()
-        assert found["standard_error"] == pytest.approx(spread, rel=1e-9)
+        assert tally_score["mean"] == pytest.approx(mean, abs=1e-12)
+        std_error = np.sqrt((w**2 * (s - mean) ** 2).sum()) / w.sum()
+        assert tally_score["standard_error"] == pytest.approx(std_error, rel=1e-9)
 
 
 def test_an_outcome_that_was_impossible_makes_the_log_loss_infinite_and_is_counted():
     preds = Predictions([0, 1, 2], [[0.5, 0.5, 0], [1, 0, 0], [0.2, 0.2, 0.6]])
     tally = Tally.of(preds)
-    found = tally.score("log_loss")
-    assert (found["mean"], found["infinite"], tally.counts.true_zeros) == (np.inf, 1, 1)
-    assert np.isnan(found["standard_error"])
-    assert found["ws"] == pytest.approx(-np.log(0.5) - np.log(0.6))
+    tally_score = tally.score("log_loss")
+    assert (tally_score["mean"], tally_score["infinite"], tally.counts.true_zeros) == (np.inf, 1, 1)
+    assert np.isnan(tally_score["standard_error"])
+    assert tally_score["ws"] == pytest.approx(-np.log(0.5) - np.log(0.6))
     weightless = Tally.of(Predictions(preds.y, preds.p, weight=[1, 0, 1])).score("log_loss")
     assert weightless["mean"] == pytest.approx((-np.log(0.5) - np.log(0.6)) / 2)
 

@@ -67,7 +67,7 @@ def test_a_file_is_written_whole_and_read_back(tmp_path):
     path = tmp_path / "a.tally.json"
     tally.save(path)
     identical(wire.load(path), tally)
-    assert [each.name for each in tmp_path.iterdir()] == ["a.tally.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tally.json"]
     content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
     assert content["schema"] == "trueodds.tally/1"
 

@@ -12,8 +12,8 @@ from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 
 
-def codes(found: to.Comparison | to.Ranking) -> set[str]:
-    return {note.code for note in found.notes}
+def codes(result: to.Comparison | to.Ranking) -> set[str]:
+    return {note.code for note in result.notes}
 
 
 def refused(code: str, *models: object, **settings: object) -> InputError:
@@ -28,27 +28,29 @@ def refused(code: str, *models: object, **settings: object) -> InputError:
 
 def test_the_difference_of_brier_scores_has_the_reference_s_standard_error() -> None:
     known = reference.estimators()["b.paired_brier_z"]["value"]
-    found = to.compare(*golden(), "brier")
-    assert found.difference == pytest.approx(known["diff"], rel=1e-10)
-    assert found.settings["standard_error"] == pytest.approx(known["se"], rel=1e-10)
-    assert found.difference / found.settings["standard_error"] == pytest.approx(known["z"], rel=1e-10)
-    assert found.pvalue == pytest.approx(1.5e-7, rel=0.01)  # t with 999 degrees of freedom beyond 5.2904, two sides
+    comparison = to.compare(*golden(), "brier")
+    assert comparison.difference == pytest.approx(known["diff"], rel=1e-10)
+    assert comparison.settings["standard_error"] == pytest.approx(known["se"], rel=1e-10)
+    assert comparison.difference / comparison.settings["standard_error"] == pytest.approx(known["z"], rel=1e-10)
+    assert comparison.pvalue == pytest.approx(
+        1.5e-7, rel=0.01
+    )  # t with 999 degrees of freedom beyond 5.2904, two sides
 
 
 def test_a_paired_bootstrap_on_request_is_the_reference_s() -> None:
     known = reference.estimators()["b.paired_bootstrap.conf_ece15"]["value"]  # rows default_rng(4).integers(0, n, n)
-    found = to.compare(*golden(), "ece", interval="percentile", resamples=400, rng=4)
-    values = [each.value for each in found.models.values()]
-    assert [*values, found.difference] == pytest.approx([known["A"], known["B"], known["diff"]], rel=1e-10)
-    assert [found.interval.low, found.interval.high] == pytest.approx(known["ci95"], rel=1e-10)
+    comparison = to.compare(*golden(), "ece", interval="percentile", resamples=400, rng=4)
+    values = [estimate.value for estimate in comparison.models.values()]
+    assert [*values, comparison.difference] == pytest.approx([known["A"], known["B"], known["diff"]], rel=1e-10)
+    assert [comparison.interval.low, comparison.interval.high] == pytest.approx(known["ci95"], rel=1e-10)
 
 
 def test_swapped_predictions_give_the_reference_s_p() -> None:
     known = reference.estimators()["b.paired_swap_permutation.conf_ece15"]["value"]  # none of 399 swaps reaches it
-    found = to.compare(*golden(), "ece", null="swap", resamples=known["R"])
-    assert found.pvalue == pytest.approx(known["p_plus1"])
-    assert "exchangeable" in found.null
-    assert "TN229" in codes(found)
+    comparison = to.compare(*golden(), "ece", null="swap", resamples=known["R"])
+    assert comparison.pvalue == pytest.approx(known["p_plus1"])
+    assert "exchangeable" in comparison.null
+    assert "TN229" in codes(comparison)
 
 
 # By hand
@@ -57,61 +59,63 @@ def test_swapped_predictions_give_the_reference_s_p() -> None:
 def test_a_difference_of_scores_by_hand() -> None:
     # (p − y)² is .04 .04 .25 .25 and .25 .25 .25 .25: differences −.21 −.21 0 0, mean −.105, s.e. √(.0147)/2
     y = [1, 0, 1, 0]
-    found = to.compare(to.Predictions(y, [0.8, 0.2, 0.5, 0.5]), to.Predictions(y, [0.5] * 4), "brier")
-    assert found.difference == pytest.approx(-0.105)
-    assert found.settings["standard_error"] == pytest.approx(np.sqrt(0.0147) / 2)
+    comparison = to.compare(to.Predictions(y, [0.8, 0.2, 0.5, 0.5]), to.Predictions(y, [0.5] * 4), "brier")
+    assert comparison.difference == pytest.approx(-0.105)
+    assert comparison.settings["standard_error"] == pytest.approx(np.sqrt(0.0147) / 2)
 
 
 def test_swaps_of_two_rows_by_hand() -> None:
     # Brier: rows differ by −.21 and 0, so every swap gives ± .105: none is farther off, and all tie with what was seen
     y = [1, 1]
-    found = to.compare(to.Predictions(y, [0.8, 0.5]), to.Predictions(y, [0.5, 0.5]), "brier", null="swap", resamples=99)
-    assert found.pvalue == 1.0
+    comparison = to.compare(
+        to.Predictions(y, [0.8, 0.5]), to.Predictions(y, [0.5, 0.5]), "brier", null="swap", resamples=99
+    )
+    assert comparison.pvalue == 1.0
 
 
 def test_clusters_are_one_unit_of_a_mean() -> None:
     # two rows twice over: the standard error is that of the two clusters, (d₁ − d₂)/2 of their means
     y, p, q, cluster = [1, 1, 0, 0], [0.9, 0.9, 0.4, 0.4], [0.5] * 4, [0, 0, 1, 1]
-    a, b = (to.Predictions(y, each, cluster=cluster) for each in (p, q))
+    a, b = (to.Predictions(y, probs, cluster=cluster) for probs in (p, q))
     # differences .01 − .25 = −.24 and .16 − .25 = −.09
     assert to.compare(a, b, "brier").settings["standard_error"] == pytest.approx(0.15 / 2)
 
 
 def test_different_rows_add_their_variances() -> None:
     a, b = sharp_and_over()
-    alone = [np.std((each.p - each.y) ** 2, ddof=1) ** 2 / each.n for each in (a, b)]
-    found = to.compare(a, b, "brier", paired=False)
-    assert found.settings["standard_error"] == pytest.approx(np.sqrt(sum(alone)))
-    assert found.n == 800
-    assert not found.paired
+    alone = [np.std((preds.p - preds.y) ** 2, ddof=1) ** 2 / preds.n for preds in (a, b)]
+    comparison = to.compare(a, b, "brier", paired=False)
+    assert comparison.settings["standard_error"] == pytest.approx(np.sqrt(sum(alone)))
+    assert comparison.n == 800
+    assert not comparison.paired
 
 
 # The same rows?
 
 
 def test_equal_outcomes_are_taken_as_the_same_rows_and_it_is_said() -> None:
-    found = to.compare(*sharp_and_over(), "brier", resamples=200)
-    assert found.paired
-    assert "TN226" in codes(found)
+    comparison = to.compare(*sharp_and_over(), "brier", resamples=200)
+    assert comparison.paired
+    assert "TN226" in codes(comparison)
     assert "TN226" not in codes(to.compare(*sharp_and_over(), "brier", resamples=200, paired=True))
 
 
 def test_rows_in_another_order_are_not_taken_for_the_same_and_it_is_said() -> None:
     a, b = sharp_and_over()
-    found = to.compare(a, b[::-1], "brier", resamples=200)
-    assert not found.paired
-    (said,) = (note.text for note in found.notes if note.code == "TN227")
-    assert "their outcomes differ" in said
-    assert "same order" in said
+    comparison = to.compare(a, b[::-1], "brier", resamples=200)
+    assert not comparison.paired
+    (text,) = (note.text for note in comparison.notes if note.code == "TN227")
+    assert "their outcomes differ" in text
+    assert "same order" in text
     error = refused("TO205", a, b[::-1], estimator="brier", paired=True)
     assert "outcomes differ" in error.got
 
 
-@pytest.mark.parametrize(("what", "said"), [("weight", "weights differ"), ("cluster", "clusters differ")])
-def test_rows_of_other_weights_or_clusters_are_other_rows(what: str, said: str) -> None:
+@pytest.mark.parametrize(("what", "message"), [("weight", "weights differ"), ("cluster", "clusters differ")])
+def test_rows_of_other_weights_or_clusters_are_other_rows(what: str, message: str) -> None:
     a, b = sharp_and_over(60)
     b = to.Predictions(b.y, b.p, **{what: np.arange(60) // 2 + 1})
-    assert said in refused("TO205", a, b, paired=True).got
+    assert message in refused("TO205", a, b, paired=True).got
     assert not to.compare(a, b, "brier", resamples=100).paired
 
 
@@ -155,26 +159,26 @@ def test_the_other_way_round_is_minus_the_same(name: str) -> None:
 def test_p_is_the_level_at_which_the_interval_ends_at_0(name: str) -> None:
     eta, y = rows(600)
     a, b = to.Predictions(y, odds(eta + 1.5)), to.Predictions(y, odds(eta))
-    found = to.compare(a, b, name, resamples=400)
-    assert found.floor <= found.pvalue < 0.05
-    for level, excludes in ((1 - 1.05 * found.pvalue, True), (1 - 0.9 * found.pvalue, False)):
-        again = to.compare(a, b, name, resamples=400, level=level).interval
-        at_the_floor = found.pvalue == found.floor  # farther than resamples reach
-        assert at_the_floor or (again.low > 0 or again.high < 0) == excludes
+    comparison = to.compare(a, b, name, resamples=400)
+    assert comparison.floor <= comparison.pvalue < 0.05
+    for level, excludes in ((1 - 1.05 * comparison.pvalue, True), (1 - 0.9 * comparison.pvalue, False)):
+        interval = to.compare(a, b, name, resamples=400, level=level).interval
+        at_min_pvalue = comparison.pvalue == comparison.floor  # farther than resamples reach
+        assert at_min_pvalue or (interval.low > 0 or interval.high < 0) == excludes
 
 
 def test_equal_models_differ_by_nothing() -> None:
     a, _ = sharp_and_over()
     for name in ("brier", "ece", "rmsce", "skce"):
-        found = to.compare(a, a, name, resamples=200)
-        assert (found.difference, found.pvalue, found.better) == (0.0, 1.0, None)
-        assert found.interval.low <= 0 <= found.interval.high
+        comparison = to.compare(a, a, name, resamples=200)
+        assert (comparison.difference, comparison.pvalue, comparison.better) == (0.0, 1.0, None)
+        assert comparison.interval.low <= 0 <= comparison.interval.high
 
 
 def test_who_is_better_is_said_only_where_the_interval_leaves_no_doubt() -> None:
     a, b = sharp_and_over(2000)
-    found = to.compare(a, b, "debiased_l2")
-    assert (found.better, found.interval.high < 0) == ("a", True)
+    comparison = to.compare(a, b, "debiased_l2")
+    assert (comparison.better, comparison.interval.high < 0) == ("a", True)
     assert to.compare(a, b[::-1], "ece", resamples=200).better in (None, "a")
     assert to.compare(*sharp_and_over(40), "ece", resamples=200).better is None
 
@@ -182,20 +186,20 @@ def test_who_is_better_is_said_only_where_the_interval_leaves_no_doubt() -> None
 def test_where_1_is_best_the_model_nearer_to_1_is_better() -> None:
     eta, y = rows(800)
     high, low = to.Predictions(y, odds(eta + 1)), to.Predictions(y, odds(eta + 0.5))  # both promise too much
-    found = to.compare(high, low, "o_e", resamples=300)
-    assert found.difference < 0
-    assert found.better == "b"
+    comparison = to.compare(high, low, "o_e", resamples=300)
+    assert comparison.difference < 0
+    assert comparison.better == "b"
     under = to.Predictions(y, odds(eta - 1))
     assert to.compare(high, under, "o_e", resamples=300).better is None  # one above 1, one below: who is nearer?
 
 
 def test_the_noise_floors_of_both_are_shown_and_a_gap_between_them_is_said() -> None:
     eta, y = rows(300)
-    found = to.compare(to.Predictions(y, odds(eta)), to.Predictions(y, np.full(300, 0.5)), "ece", resamples=200)
-    floors = [each.noise_floor for each in found.models.values()]
+    comparison = to.compare(to.Predictions(y, odds(eta)), to.Predictions(y, np.full(300, 0.5)), "ece", resamples=200)
+    floors = [estimate.noise_floor for estimate in comparison.models.values()]
     assert floors[0] > 1.5 * floors[1]  # many bins and one
-    assert str(found).count("noise floor") == 2
-    assert "TN228" in codes(found)
+    assert str(comparison).count("noise floor") == 2
+    assert "TN228" in codes(comparison)
     assert "TN228" not in codes(to.compare(*sharp_and_over(300), "brier", resamples=200))
 
 
@@ -212,17 +216,19 @@ def test_without_an_interval_the_difference_stands_alone() -> None:
 
 def test_an_infinite_score_leaves_no_interval() -> None:
     y = [0, 1, 1, 0] * 5
-    found = to.compare(to.Predictions(y, [0.2, 0.7, 0.9, 0.4] * 5), to.Predictions(y, [0, 1, 0, 0] * 5), "log_loss")
-    assert found.difference == -np.inf
-    assert found.to_dict()["difference"] is None
-    assert found.interval is None
-    assert "TN201" in codes(found)
+    comparison = to.compare(
+        to.Predictions(y, [0.2, 0.7, 0.9, 0.4] * 5), to.Predictions(y, [0, 1, 0, 0] * 5), "log_loss"
+    )
+    assert comparison.difference == -np.inf
+    assert comparison.to_dict()["difference"] is None
+    assert comparison.interval is None
+    assert "TN201" in codes(comparison)
 
 
 def test_a_weight_of_two_is_two_rows_if_it_is_said_so() -> None:
     a, b = sharp_and_over(100)
     w = np.arange(100) % 3
-    twice = [np.repeat(each, w) for each in (a.y, a.p, b.p)]
+    twice = [np.repeat(column, w) for column in (a.y, a.p, b.p)]
     one = to.compare(*(to.Predictions(a.y, p, weight=w) for p in (a.p, b.p)), "brier", weight_kind="frequency")
     other = to.compare(to.Predictions(twice[0], twice[1]), to.Predictions(twice[0], twice[2]), "brier")
     assert (one.difference, one.pvalue) == pytest.approx((other.difference, other.pvalue))
@@ -237,21 +243,23 @@ def test_every_estimator_compares() -> None:
         lens = "class:1" if name in ("o_e", "corp", "e50", "e90", "emax", "ici") else None
         settings = {"utility": {"lens": "confidence"}, "decision_regret": {"cost": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}}
         try:
-            found = to.compare(a, b, name, **({"lens": lens} | settings.get(name, {})), resamples=20)
+            comparison = to.compare(a, b, name, **({"lens": lens} | settings.get(name, {})), resamples=20)
         except InputError as problem:  # what cannot be measured cannot be compared
             with pytest.raises(InputError):
                 to.measure(a, name, **({"lens": lens} | settings.get(name, {})), resamples=20)
             assert problem.code.startswith("TO2")  # noqa: PT017 - the refusals of both are held together
             continue
-        assert found.difference == pytest.approx(found.models["a"].value - found.models["b"].value, nan_ok=True), name
+        assert comparison.difference == pytest.approx(
+            comparison.models["a"].value - comparison.models["b"].value, nan_ok=True
+        ), name
 
 
 def test_beyond_200_000_rows_bins_are_drawn_and_rows_tell_how_models_vary_together() -> None:
     a, b = sharp_and_over(210_000)
-    found = to.compare(a, b, "ece", resamples=100)
-    assert found.models["a"].settings["resample"] == "cells"
-    assert found.settings["correlation"] != 0
-    assert found.better == "a"
+    comparison = to.compare(a, b, "ece", resamples=100)
+    assert comparison.models["a"].settings["resample"] == "cells"
+    assert comparison.settings["correlation"] != 0
+    assert comparison.better == "a"
     raw = to.compare(a, b, "ece", resamples=100, interval="percentile")
     assert raw.models["a"].settings["resample"] == "rows"
 
@@ -263,9 +271,9 @@ def test_clusters_are_swapped_whole() -> None:
     # one cluster: every swap gives the difference or minus it, so p is 1 however far apart the models are
     y, cluster = [1, 0] * 20, [0] * 40
     a, b = to.Predictions(y, [0.9, 0.1] * 20, cluster=cluster), to.Predictions(y, [0.5] * 40, cluster=cluster)
-    found = to.compare(a, b, "brier", null="swap", resamples=49)
-    assert found.pvalue == 1.0
-    assert "cluster" in found.null
+    comparison = to.compare(a, b, "brier", null="swap", resamples=49)
+    assert comparison.pvalue == 1.0
+    assert "cluster" in comparison.null
 
 
 def test_swapped_rows_keep_their_size() -> None:
@@ -275,7 +283,7 @@ def test_swapped_rows_keep_their_size() -> None:
     for seed in range(100):
         eta, y = rows(60, seed)
         noise = np.random.default_rng(seed).normal(size=(2, 60))
-        a, b = (to.Predictions(y, odds(eta + each)) for each in noise)
+        a, b = (to.Predictions(y, odds(eta + shift)) for shift in noise)
         rejected += to.compare(a, b, "ece", null="swap", resamples=19, interval=None, rng=seed).pvalue <= 0.1
     assert rejected <= 20
 
@@ -331,11 +339,11 @@ def test_the_default_tells_models_apart_where_ece_does_not_and_shows_brier() -> 
     settled = 0
     for seed in range(8):
         eta, y = rows(500, seed)
-        found = to.compare(to.Predictions(y, odds(2 * eta)), to.Predictions(y, odds(1.4 * eta)), resamples=300)
-        assert found.estimator == "debiased_l2"
-        settled += found.better == "b"
+        comparison = to.compare(to.Predictions(y, odds(2 * eta)), to.Predictions(y, odds(1.4 * eta)), resamples=300)
+        assert comparison.estimator == "debiased_l2"
+        settled += comparison.better == "b"
     assert settled >= 7
-    (note,) = [each for each in found.notes if each.code == "TN239"]
+    (note,) = [note for note in comparison.notes if note.code == "TN239"]
     brier = to.compare(to.Predictions(y, odds(2 * eta)), to.Predictions(y, odds(1.4 * eta)), "brier", resamples=300)
     assert f"{brier.difference:.4f}" in note.text
     assert "TN239" not in codes(to.compare(*sharp_and_over(100), "debiased_l2", resamples=50))
@@ -349,8 +357,10 @@ def test_equal_models_are_seldom_told_apart_by_the_bounds_of_their_biases() -> N
         rng = np.random.default_rng(seed)
         u, v = rng.normal(0, 1.3, (2, 300))
         y = (rng.random(300) < odds(u + v)).astype(int)
-        found = to.compare(to.Predictions(y, odds(1.27 * u)), to.Predictions(y, odds(1.27 * v)), "ece", resamples=100)
-        rejected += found.pvalue <= 0.05
+        comparison = to.compare(
+            to.Predictions(y, odds(1.27 * u)), to.Predictions(y, odds(1.27 * v)), "ece", resamples=100
+        )
+        rejected += comparison.pvalue <= 0.05
     assert rejected <= 13
 
 
@@ -359,15 +369,15 @@ def test_an_interval_of_means_never_excludes_0_beside_a_p_above_alpha() -> None:
         rng = np.random.default_rng(seed)
         p = rng.beta(0.4, 0.4, 25)
         y = (rng.random(25) < p).astype(int)
-        found = to.compare(to.Predictions(y, p), to.Predictions(y, np.clip(p + 0.1, 0, 1)), "brier", resamples=100)
-        if found.interval is not None and found.pvalue > 0.05:
-            assert found.interval.low <= 0 <= found.interval.high
+        comparison = to.compare(to.Predictions(y, p), to.Predictions(y, np.clip(p + 0.1, 0, 1)), "brier", resamples=100)
+        if comparison.interval is not None and comparison.pvalue > 0.05:
+            assert comparison.interval.low <= 0 <= comparison.interval.high
 
 
 @pytest.mark.parametrize("interval", ["debiased", "sun"])
 def test_the_brier_score_beside_the_default_takes_no_interval_that_it_lacks(interval: str) -> None:
     a, b = sharp_and_over(100)
-    asked, named = to.compare(a, b, interval=interval), to.compare(a, b, "debiased_l2", interval=interval)
-    assert str(asked.interval) == str(named.interval)
-    (note,) = [each for each in asked.notes if each.code == "TN239"]
+    default, named = to.compare(a, b, interval=interval), to.compare(a, b, "debiased_l2", interval=interval)
+    assert str(default.interval) == str(named.interval)
+    (note,) = [note for note in default.notes if note.code == "TN239"]
     assert note.text.startswith("Brier score through canonical")

@@ -22,12 +22,12 @@ def models(n: int = 800, seed: int = 0) -> dict[str, to.Predictions]:
 
 
 def test_the_smallest_error_comes_first_and_what_is_open_is_said() -> None:
-    found = to.compare(models(), "brier")
-    assert found.order[2] == "far"
-    assert set(found.settled) == {("exact", "far"), ("near", "far")}
-    assert found.unsettled == (found.order[:2],)
-    line = str(found)
-    assert "not settled: " + " ? ".join(found.order[:2]) in line
+    ranking = to.compare(models(), "brier")
+    assert ranking.order[2] == "far"
+    assert set(ranking.settled) == {("exact", "far"), ("near", "far")}
+    assert ranking.unsettled == (ranking.order[:2],)
+    line = str(ranking)
+    assert "not settled: " + " ? ".join(ranking.order[:2]) in line
     assert "95% jointly" in line
     assert "paired" in line
 
@@ -74,14 +74,14 @@ def test_one_and_the_same_difference_thrice_is_one() -> None:
 def test_independent_differences_are_corrected_like_sidak() -> None:
     # 3 independent ones: (1 − .05)^(1/3) = .98305; and 1 − (1 − .02)³ = .0588. 20,000 draws tell them to about .002
     rng = np.random.default_rng(0)
-    joint = Joint([Drawn(each) for each in rng.normal(size=(3, 20_000))])
+    joint = Joint([Drawn(sample) for sample in rng.normal(size=(3, 20_000))])
     assert joint.level(0.95) == pytest.approx(0.95 ** (1 / 3), abs=0.003)
     assert joint.adjusted(0.02) == pytest.approx(1 - 0.98**3, abs=0.006)
 
 
 def test_the_interval_excludes_0_where_the_adjusted_p_is_small_enough() -> None:
     rng = np.random.default_rng(1)
-    joint = Joint([Drawn(each) for each in rng.normal(size=(3, 999))])
+    joint = Joint([Drawn(sample) for sample in rng.normal(size=(3, 999))])
     alone = 1 - joint.level(0.95)
     assert joint.adjusted(alone * 0.999) <= 0.05 < joint.adjusted(alone * 1.05)
 
@@ -94,17 +94,17 @@ def test_too_few_draws_leave_bonferroni() -> None:
 def test_models_of_other_rows_are_compared_as_such() -> None:
     every = models(300)
     every["elsewhere"] = models(200, seed=5)["exact"]
-    found = to.compare(every, "brier", resamples=200)
-    assert {pair.names for pair in found.pairs if not pair.paired} == {
+    ranking = to.compare(every, "brier", resamples=200)
+    assert {pair.names for pair in ranking.pairs if not pair.paired} == {
         (name, "elsewhere") for name in ("far", "exact", "near")
     }
-    assert found.settings["rows"] == "paired where the rows are the same"
-    assert {"TN226", "TN227"} <= {note.code for note in found.notes}
+    assert ranking.settings["rows"] == "paired where the rows are the same"
+    assert {"TN226", "TN227"} <= {note.code for note in ranking.notes}
 
 
 def test_swaps_of_several_models_are_corrected_for_their_number() -> None:
-    found = to.compare(models(200), "brier", null="swap", resamples=99)
-    assert [pair.pvalue for pair in found.pairs if "far" in pair.names] == pytest.approx([3 / 100] * 2)
+    ranking = to.compare(models(200), "brier", null="swap", resamples=99)
+    assert [pair.pvalue for pair in ranking.pairs if "far" in pair.names] == pytest.approx([3 / 100] * 2)
 
 
 def test_equal_models_are_seldom_put_in_order() -> None:
@@ -114,17 +114,19 @@ def test_equal_models_are_seldom_put_in_order() -> None:
     for seed in range(120):
         eta, y = rows(200, seed)
         noise = np.random.default_rng([seed, 1]).normal(0, 0.5, (4, 200))
-        found = to.compare([to.Predictions(y, odds(eta + each)) for each in noise], "brier", resamples=300, rng=seed)
-        settled += bool(found.settled)
+        ranking = to.compare(
+            [to.Predictions(y, odds(eta + shift)) for shift in noise], "brier", resamples=300, rng=seed
+        )
+        settled += bool(ranking.settled)
     assert settled <= 16
 
 
 def test_results_are_frozen_and_told_as_html() -> None:
-    found = to.compare(models(60), "brier", resamples=50)
+    ranking = to.compare(models(60), "brier", resamples=50)
     one = to.compare(*list(models(60).values())[:2], "brier", resamples=50)
-    for each in (found, one):
+    for answer in (ranking, one):
         with pytest.raises(AttributeError):
-            each.lens = "x"
-        assert each._repr_html_().startswith("<div>")
-        assert "TN226" in each._repr_html_()
+            answer.lens = "x"
+        assert answer._repr_html_().startswith("<div>")
+        assert "TN226" in answer._repr_html_()
     assert float(one) == one.difference

@@ -62,12 +62,12 @@ def test_a_difference_of_few_rows_by_hand() -> None:
     # Brier scores (.2², .4², .6²) = (.04, .16, .36) and (.09, .25): means .56/3 and .17, variances .026133 and .0128.
     a = to.tally(to.Predictions([1, 1, 1], [0.8, 0.6, 0.4]))
     b = to.tally(to.Predictions([1, 1], [0.7, 0.5]))
-    found = to.compare(a, b, "brier")
+    comparison = to.compare(a, b, "brier")
     expected = ttest_ind([0.04, 0.16, 0.36], [0.09, 0.25], equal_var=False)
-    assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
-    assert found.settings["standard_error"] == pytest.approx(np.sqrt(0.02613333 / 3 + 0.0128 / 2), rel=1e-6)
+    assert comparison.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+    assert comparison.settings["standard_error"] == pytest.approx(np.sqrt(0.02613333 / 3 + 0.0128 / 2), rel=1e-6)
     interval = expected.confidence_interval(0.95)
-    assert [found.interval.low, found.interval.high] == pytest.approx([interval.low, interval.high], rel=1e-9)
+    assert [comparison.interval.low, comparison.interval.high] == pytest.approx([interval.low, interval.high], rel=1e-9)
 
 
 def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> None:
@@ -75,9 +75,9 @@ def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> N
     decided = []
     for _ in range(200):
         a, b = few(4, rng), few(9, rng)
-        found = to.compare(a, b, "brier", level=0.7)
-        decided.append(found.pvalue < 0.3)
-        assert decided[-1] == (not found.interval.low <= 0 <= found.interval.high)
+        comparison = to.compare(a, b, "brier", level=0.7)
+        decided.append(comparison.pvalue < 0.3)
+        assert decided[-1] == (not comparison.interval.low <= 0 <= comparison.interval.high)
     assert 0 < sum(decided) < 200
 
 
@@ -95,8 +95,8 @@ def test_scores_of_few_rows_are_told_apart_by_chance_no_more_often_than_said() -
 def test_each_model_s_own_answer_is_the_one_that_measure_gives() -> None:
     a, b = map(to.tally, pair())
     for name in ("ece", "brier"):
-        found = to.compare(a, b, name).models
-        for model, tally in zip(found.values(), (a, b), strict=True):
+        estimates = to.compare(a, b, name).models
+        for model, tally in zip(estimates.values(), (a, b), strict=True):
             own = to.measure(tally, name)
             assert model.value == own.value
             assert model.interval.high == pytest.approx(own.interval.high, rel=0.05)
@@ -108,24 +108,24 @@ def test_the_interval_of_two_calibrated_tallies_covers_their_equal_errors() -> N
     for seed in range(60):
         a, _ = pair(500, seed)
         b, _ = pair(500, 1000 + seed)
-        found = to.compare(to.tally(a), to.tally(b), "ece", resamples=200)
-        missed += not found.interval.low <= 0 <= found.interval.high
+        comparison = to.compare(to.tally(a), to.tally(b), "ece", resamples=200)
+        missed += not comparison.interval.low <= 0 <= comparison.interval.high
     assert missed <= 9
 
 
 def test_an_aggregate_over_classes_has_a_difference_and_says_why_it_has_no_interval() -> None:
-    found = to.compare(*map(to.tally, pair()), "ece", lens="classwise")
-    assert (found.interval, found.pvalue) == (None, None)
-    assert "TN201" in codes(found)
-    assert found.difference == pytest.approx(to.compare(*pair(), "ece", lens="classwise").difference, rel=1e-9)
+    comparison = to.compare(*map(to.tally, pair()), "ece", lens="classwise")
+    assert (comparison.interval, comparison.pvalue) == (None, None)
+    assert "TN201" in codes(comparison)
+    assert comparison.difference == pytest.approx(to.compare(*pair(), "ece", lens="classwise").difference, rel=1e-9)
 
 
 def test_tallies_are_ranked() -> None:
     a, b = map(to.tally, pair(8000))
-    found = to.compare({"raw": a, "sure": b, "again": a}, "brier")
-    assert set(found.order[:2]) == {"raw", "again"}
-    assert ("raw", "again") in found.unsettled or ("again", "raw") in found.unsettled
-    assert found.settings["rows"] == "unpaired"
+    ranking = to.compare({"raw": a, "sure": b, "again": a}, "brier")
+    assert set(ranking.order[:2]) == {"raw", "again"}
+    assert ("raw", "again") in ranking.unsettled or ("again", "raw") in ranking.unsettled
+    assert ranking.settings["rows"] == "unpaired"
 
 
 def test_rows_beside_a_tally_are_counted_too() -> None:
@@ -158,6 +158,6 @@ def test_files_of_tallies_are_compared(tmp_path: Path) -> None:
 def test_infinite_losses_have_no_interval() -> None:
     a = to.tally(to.Predictions([1, 1, 0] * 20, [0.0, 0.5, 0.5] * 20))
     b = to.tally(to.Predictions([1, 1, 0] * 20, [0.5] * 60))
-    found = to.compare(a, b, "log_loss")
-    assert (found.difference, found.interval) == (np.inf, None)
-    assert "TN201" in codes(found)
+    comparison = to.compare(a, b, "log_loss")
+    assert (comparison.difference, comparison.interval) == (np.inf, None)
+    assert "TN201" in codes(comparison)

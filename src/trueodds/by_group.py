@@ -144,7 +144,7 @@ def by_group(
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "least": min_effect, "against": against,
-        "redraws": redraws, "floor": group_tests.floor, "correction": "step-down min-p",
+        "redraws": redraws, "floor": group_tests.min_pvalue, "correction": "step-down min-p",
     }  # fmt: skip
     notes = [*notes_of(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")

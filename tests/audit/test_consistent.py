@@ -146,9 +146,9 @@ def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
         (0.30, 0.01, 0.20, None),
         (0.30, None, 0.30 / 0.95, 0.001 / 0.95),
     ):
-        verdict = replace(TEST, pvalue=pvalue, floor=0.001)
+        verdict = replace(TEST, pvalue=pvalue, min_pvalue=0.001)
         facts = Facts([], [], [verdict], None, None, 999, [])
         family, own = with_fix(facts, gain, 0.05).tests
-        assert (family.pvalue, family.floor) == (pytest.approx(joint), min_pvalue and pytest.approx(min_pvalue))
+        assert (family.pvalue, family.min_pvalue) == (pytest.approx(joint), min_pvalue and pytest.approx(min_pvalue))
         assert own is verdict
         assert (alpha_of_fix(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)

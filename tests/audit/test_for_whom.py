@@ -69,7 +69,7 @@ def test_holm_where_draws_do_not_hang_together():
     # 3 · .01, then 2 · .02, then .5
     adjusted = apart([0.02, 0.5, 0.01], 0.001)
     assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
-    assert (adjusted.seen_from, adjusted.floor, adjusted.together) == ([None] * 3, pytest.approx(0.003), False)
+    assert (adjusted.seen_from, adjusted.min_pvalue, adjusted.together) == ([None] * 3, pytest.approx(0.003), False)
 
 
 def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():

@@ -146,4 +146,4 @@ def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
 @pytest.mark.parametrize("min_prob", [0, 0.5, "x"])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        BiasCorrectedTemperatureRule(floor=min_prob)
+        BiasCorrectedTemperatureRule(min_prob=min_prob)

@@ -60,7 +60,7 @@ def test_its_notes_are_those_of_both_parts():
 
 def test_a_floor_out_of_range_is_refused():
     with pytest.raises(InputError, match="TO203"):
-        IrovaTsRule(floor=0)
+        IrovaTsRule(min_prob=0)
 
 
 def test_meddled_parameters_are_refused():

@@ -185,7 +185,7 @@ def test_three_classes_are_refused():
 @pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        LloRule(floor=min_prob)
+        LloRule(min_prob=min_prob)
 
 
 @pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"passes": -1}, {"more": 1}])

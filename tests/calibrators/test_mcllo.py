@@ -211,7 +211,7 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
     for min_prob in (1e-12, 1e-6, 1e-3):
         name = f"clip_{min_prob:g}"
         for baseline, one in enumerate(want[name]["by_base"]):
-            result = fit(MclloRule(baseline=baseline, floor=min_prob), preds)
+            result = fit(MclloRule(baseline=baseline, min_prob=min_prob), preds)
             assert np.exp(result.map.tau) == pytest.approx(one["delta"], abs=1e-8)
             assert result.map.gamma == pytest.approx(one["gamma"], abs=1e-8)
     (note,) = [note for note in result.notes if note.code == "TN541"]
@@ -277,7 +277,7 @@ def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
         m = MclloMap(np.array([0.3, -0.2, 0.1]), np.array(gamma), 1, 1e-12)
         (term,) = m.terms(4)
         assert softmax(np.log(P) @ term.W.T + term.b) == pytest.approx(m.apply(P), abs=1e-13)
-        assert (term.floor == 0) == (len(set(gamma)) == 1)
+        assert (term.min_prob == 0) == (len(set(gamma)) == 1)
 
 
 def test_it_says_its_ranges_and_baseline():

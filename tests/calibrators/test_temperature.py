@@ -137,4 +137,4 @@ def test_the_map_with_beta_one_changes_nothing():
 @pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        TemperatureRule(floor=min_prob)
+        TemperatureRule(min_prob=min_prob)

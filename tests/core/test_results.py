@@ -31,7 +31,7 @@ ESTIMATE = Estimate(
     settings={"partition": "uniform 15", "distance": "tv", "order": 1.0},
     notes=(Note("TN105", "few <rows>"),),
 )
-VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each label is drawn", floor=0.001)
+VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each label is drawn", min_pvalue=0.001)
 
 
 def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:

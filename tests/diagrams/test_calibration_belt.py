@@ -196,9 +196,9 @@ def test_zeros_and_ones_are_refused_as_the_test_refuses_them_and_taken_with_a_fl
     view = View([0.0, 0.3, 0.6, 0.9, 1.0] * 30, [0, 0, 1, 1, 1] * 30, name="positive")
     with pytest.raises(InputError, match=r"TO205.*calibration_belt.*60 of 150 rows.*floor="):
         CalibrationBelt()([view])
-    diagram = CalibrationBelt(floor=1e-3)([view])
+    diagram = CalibrationBelt(min_prob=1e-3)([view])
     assert codes(diagram).count("TN106") == 1
-    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(floor=1e-3).on(view).statistic, rel=1e-9)
+    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(min_prob=1e-3).on(view).statistic, rel=1e-9)
     assert part(diagram, "curve")["x_low"][0] == 1e-3
 
 

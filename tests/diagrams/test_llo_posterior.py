@@ -215,7 +215,7 @@ def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
 
 def test_a_floor_that_moves_probabilities_is_told():
     view = View([0.0, 0.3, 0.7, 1.0] * 10, [0, 0, 1, 1, 0, 1, 0, 1] * 5, name="positive")
-    assert "TN502" in codes(LloPosterior(resolution=3, floor=1e-4)([view]))
+    assert "TN502" in codes(LloPosterior(resolution=3, min_prob=1e-4)([view]))
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_where_nothing_finite_is_best_the_picture_is_empty_and_says_so(view):
     ids=["binary", "one-hot"],
 )
 def test_perfect_predictions_have_no_finite_parameters(view, min_prob, tmp_path):
-    diagram = MclloParameters(floor=min_prob)([view])
+    diagram = MclloParameters(min_prob=min_prob)([view])
     assert "TN251" in codes(diagram)
     assert len(diagram.table["delta"]) == 0
     assert "no finite" in diagram.finding
@@ -263,7 +263,7 @@ def test_zeros_are_floored_with_a_note():
     P = honest(3, n=120).p.copy()
     P[:5] = [0.0, 0.6, 0.4]
     view = View(P, np.eye(3)[np.arange(120) % 3], name="canonical")
-    assert "TN502" in codes(MclloParameters(floor=1e-3)([view]))
+    assert "TN502" in codes(MclloParameters(min_prob=1e-3)([view]))
 
 
 @pytest.mark.parametrize(

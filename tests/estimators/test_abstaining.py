@@ -87,6 +87,6 @@ def test_more_is_better_for_scorers_and_comparisons() -> None:
 def test_settings_and_lenses_without_meaning_are_refused() -> None:
     for min_prob in (-0.1, 1, "a", True):
         with refused("TO203"):
-            AnswerOrAbstain(floor=min_prob)
+            AnswerOrAbstain(min_prob=min_prob)
     with refused("TO205"):
         to.measure(to.Predictions([0, 1, 2], np.full((3, 3), 1 / 3)), "bas", lens="canonical")

@@ -362,7 +362,7 @@ def test_without_a_decomposition_nothing_changes() -> None:
     for score in (Brier(), LogLoss()):
         assert (score(view).parts, score(view).settings, score(view).notes) == ({}, {}, ())
         assert score.value(view) == type(score)(decomposition=CR).value(view)
-    assert LogLoss(1e-3).floor == 1e-3
+    assert LogLoss(1e-3).min_prob == 1e-3
 
 
 def test_the_decomposition_is_read_back() -> None:

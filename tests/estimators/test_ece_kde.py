@@ -75,7 +75,7 @@ def test_higher_orders_by_hand() -> None:
     # One row said .5 and came: r = 1 within its reach. √∫(1 − s)² K = √(.25 + h²).
     assert KernelDensityError(0.05, order=2).value(View([0.5], [1])) == pytest.approx((0.25 + 0.0025) ** 0.5, abs=1e-6)
     # The worst place is the lowest of [.35, .65] where the density exceeds the floor; it does from .353 on.
-    worst = KernelDensityError(0.05, order=np.inf, floor=0.01).value(View([0.5], [1]))
+    worst = KernelDensityError(0.05, order=np.inf, min_density=0.01).value(View([0.5], [1]))
     low = 0.35
     while 35 / 96 * (1 - ((low - 0.5) / 0.15) ** 2) ** 3 / 0.05 <= 0.01:
         low += 1e-6

@@ -37,7 +37,7 @@ def test_a_family_of_lenses_is_holms_by_law_and_joint_by_redraws():
     assert asymptotic.family_pvalue == pytest.approx(min(4 * min(single), 1.0))
     drawn = to.test(preds, TEST, lens=lenses, null="redraw")
     assert drawn.family_pvalue <= 1
-    assert drawn.floor == 1 / 1000
+    assert drawn.min_pvalue == 1 / 1000
     assert set(drawn.parts) == {"confidence", "classwise"}
 
 
@@ -147,10 +147,10 @@ def test_the_floor_of_a_family_by_holm_counts_its_claims():
     rng = np.random.default_rng(10)
     P = rng.random((200, 3))
     preds = to.Predictions.from_multilabel((rng.random(P.shape) < P).astype(int), P)
-    assert to.test(preds, TEST, null="redraw", resamples=199).floor == 3 / 200
+    assert to.test(preds, TEST, null="redraw", resamples=199).min_pvalue == 3 / 200
     miscalibrated = to.Predictions.from_multilabel(np.ones(P.shape, dtype=int), P / 4)
     verdict = to.test(miscalibrated, TEST, null="redraw", resamples=199)
-    assert verdict.pvalue == verdict.floor == 3 / 200
+    assert verdict.pvalue == verdict.min_pvalue == 3 / 200
     tally = to.tally(calibrated(rng, 100))
     lenses = ["confidence", "class:0"]
-    assert to.test(tally, TEST, lens=lenses, null="redraw", resamples=199).floor == 2 / 200
+    assert to.test(tally, TEST, lens=lenses, null="redraw", resamples=199).min_pvalue == 2 / 200

@@ -151,7 +151,7 @@ def test_redraws_take_the_score_form_unless_told():
     p = rng.uniform(0.05, 0.95, 60)
     preds = to.Predictions((rng.random(60) < p).astype(int), p)
     monte_carlo = to.test(preds, "cox", null="redraw", resamples=99)
-    assert (monte_carlo.settings["form"], monte_carlo.floor) == ("score", 0.01)
+    assert (monte_carlo.settings["form"], monte_carlo.min_pvalue) == ("score", 0.01)
     assert monte_carlo.statistic == to.test(preds, "cox", form="score").statistic
     assert to.test(preds, "cox").settings["form"] == "likelihood-ratio"
     likelihood_ratio = to.test(preds, "cox", null="redraw", form="likelihood-ratio", resamples=99)

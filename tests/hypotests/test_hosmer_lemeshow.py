@@ -303,7 +303,7 @@ def test_what_cannot_be_is_refused(settings, code):
 def test_labels_are_redrawn_unless_the_model_was_fitted_on_these_rows():
     preds = binary("c_binary500")
     usual = to.test(preds, "hosmer_lemeshow", resamples=99)
-    assert (usual.settings["null"], usual.floor) == ("redraw", 0.01)
+    assert (usual.settings["null"], usual.min_pvalue) == ("redraw", 0.01)
     assert to.test(preds, "hosmer_lemeshow", fitted=True).settings["null"] == "asymptotic"
 
 

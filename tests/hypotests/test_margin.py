@@ -25,7 +25,7 @@ def judged(preds, margin, test="consistency", **settings):
 def test_a_model_may_be_significantly_off_and_still_within_the_margin():
     # the truth is off by .033 on average: 20,000 rows reject it, and hold it below .06
     verdict = to.test(binary(20_000, slope=0.8), margin=0.06, resamples=99)
-    assert verdict.pvalue == verdict.floor
+    assert verdict.pvalue == verdict.min_pvalue
     assert verdict.decision == "within"
 
 

@@ -166,7 +166,7 @@ def test_draws_are_judged_by_the_statistic_that_is_shown():
 def test_redraws_take_the_score_and_nothing_else():
     P, y = said_and_came(80, 3, 2.5, 6)
     verdict = to.test(to.Predictions(y, P), "mcllo", null="redraw", resamples=199)
-    assert (verdict.settings["form"], verdict.floor, verdict.pvalue) == ("score", 0.005, 0.005)
+    assert (verdict.settings["form"], verdict.min_pvalue, verdict.pvalue) == ("score", 0.005, 0.005)
     assert verdict.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", form="score").statistic)
     with pytest.raises(to.InputError, match="TO205"):
         Mcllo(null="redraw", form="wald")

@@ -193,7 +193,7 @@ def test_a_shift_of_all_probabilities_is_seen() -> None:
     moved = P * [2.0, 1.0, 1.0] / (P * [2.0, 1.0, 1.0]).sum(axis=1, keepdims=True)
     y = (moved.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
     verdict = to.test(to.Predictions(y, P), "skce")
-    assert verdict.pvalue == verdict.floor == 0.001
+    assert verdict.pvalue == verdict.min_pvalue == 0.001
     assert verdict.lens == "canonical"
     # Residuals are about moved − P, whose mean length the effect is.
     length = np.sqrt(((moved - P).mean(axis=0) ** 2).sum())
@@ -237,10 +237,10 @@ def test_what_was_used_is_told() -> None:
         "null": "redraw", "redraw": "labels", "resamples": 19, "form": "unbiased", "kernel": "gaussian", "bandwidth": 0.3
     }.items()  # fmt: skip
     boot = to.test(preds, "skce", null="bootstrap", resamples=19)
-    assert (boot.settings["resamples"], boot.floor) == (19, 0.05)
+    assert (boot.settings["resamples"], boot.min_pvalue) == (19, 0.05)
     assert set(boot.parts["skce"]) == {"unbiased", "biased"}
     block = to.test(preds, "skce", null="block", block_size=6)
-    assert (block.settings["block_size"], block.floor) == (6, None)
+    assert (block.settings["block_size"], block.min_pvalue) == (6, None)
     assert "redraw" not in block.settings
     free = to.test(preds, "skce", null="distribution-free")
     assert "TN222" in codes(free)

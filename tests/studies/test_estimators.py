@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.inference.floors import less_floor
+from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.view import View
 from trueodds_studies.estimators import Plan, estimators
 from trueodds_studies.trajectories import classes, measured, models
@@ -147,13 +147,15 @@ def test_the_papers_estimators_give_the_numbers_of_its_code(lens):
 
 def test_the_floor_is_taken_off_as_measure_does():
     # √(.05² − .04²) = .03; below the floor nothing is left; beyond twice the floor it stays, which NaN says.
-    np.testing.assert_allclose(less_floor([0.05, 0.03, 0.08], 0.04), [0.03, 0.0, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(subtract_noise_floor([0.05, 0.03, 0.08], 0.04), [0.03, 0.0, np.nan], rtol=1e-12)
     # Of squares: .0025 − .0016.
-    assert less_floor(0.0025, 0.0016, 2.0) == pytest.approx(0.0009, rel=1e-12)
+    assert subtract_noise_floor(0.0025, 0.0016, 2.0) == pytest.approx(0.0009, rel=1e-12)
     rng = np.random.default_rng(0)
     p = rng.random(300)
     estimate = to.measure(to.Predictions((rng.random(300) < p).astype(int), p), "ece", resamples=20, rng=0)
-    assert estimate.debiased == pytest.approx(float(less_floor(estimate.value, estimate.noise_floor)), abs=1e-15)
+    assert estimate.debiased == pytest.approx(
+        float(subtract_noise_floor(estimate.value, estimate.noise_floor)), abs=1e-15
+    )
 
 
 # The truth

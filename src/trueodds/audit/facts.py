@@ -104,7 +104,7 @@ def of_rows(
         return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
 
     tests = tested(Omnibus(resamples=resamples))  # without a number it draws more where p is near a usual level
-    if resamples is None and drawn > RESAMPLES and _at_floor(tests):
+    if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
     progress(0.25, "resampling rows")
     scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
@@ -128,7 +128,7 @@ def of_rows(
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
         )
-        tests = [with_groups(tests[0], group_tests.joint, group_tests.floor), *tests[len(tests) > 1 :]]
+        tests = [with_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
     errors = consistent(answered[2:], tests, preds.k, alpha)
     standard = measures_of(preds, level, rng)
     gap, z = _gap(preds)
@@ -154,7 +154,7 @@ def _family_first(tests: Sequence[Verdict], estimands: Sequence[Asked]) -> list[
     return [family, only]
 
 
-def _at_floor(tests: Sequence[Verdict]) -> bool:
+def _at_min_pvalue(tests: Sequence[Verdict]) -> bool:
     """Whether more draws could name a single view that these cannot."""
     threshold = 2 / (1 + RESAMPLES)
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
@@ -231,7 +231,7 @@ def with_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> V
     """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
     p = min([family.pvalue / (1 - GROUPS), *(joint_p / GROUPS for joint_p in joint if not np.isnan(joint_p))])
     family_min_pvalue = max(
-        (family.floor or 0.0) / (1 - GROUPS), min_pvalue / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0
+        (family.min_pvalue or 0.0) / (1 - GROUPS), min_pvalue / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0
     )
     return _as_family(family, p, family_min_pvalue)
 
@@ -252,7 +252,7 @@ def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
     if alpha < joint and gain < joint:
         combined = _as_family(family, gain, None)
     else:
-        combined = _as_family(family, joint, None if family.floor is None else family.floor / (1 - FIX))
+        combined = _as_family(family, joint, None if family.min_pvalue is None else family.min_pvalue / (1 - FIX))
     return replace(facts, tests=[combined, *facts.tests[len(facts.tests) > 1 :]])
 
 
@@ -260,7 +260,7 @@ def _as_family(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Ver
     """The verdict on all claims, with their joint p-value; single lenses keep their own."""
     joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
     parts = verdict.parts if verdict.lens == "family" else {}
-    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, floor=joint_min_pvalue, parts=parts)
+    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:

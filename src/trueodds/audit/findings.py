@@ -162,7 +162,7 @@ def _tested(audit: Audit, lens: str) -> _Tested:
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
     p = own.get("pvalue", part.get("pvalue"))
-    min_pvalue = own.get("floor", _floor(audit))
+    min_pvalue = own.get("floor", _min_pvalue(audit))
     return _Tested(pvalue(p, min_pvalue), _holm(p, part.get("holm"), min_pvalue), part.get("noise_floor"))
 
 
@@ -172,7 +172,7 @@ def _holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
     return pvalue(holm, holm if bound else None)
 
 
-def _floor(audit: Audit) -> float | None:
+def _min_pvalue(audit: Audit) -> float | None:
     """The smallest p of a single claim that so many redraws can give."""
     resamples = (audit.get("settings") or {}).get("resamples")
     return None if resamples is None else 1 / (1 + resamples)
@@ -193,7 +193,7 @@ def classes(audit: Audit) -> Table:
         entries.append((name, measured["parts"].get(name, part.get("statistic")), part))
     entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
     columns = (Column("class", NAMES), Column("error"), Column("noise floor"), Column("p"), Column("Holm p"))
-    min_pvalue = _floor(audit)
+    min_pvalue = _min_pvalue(audit)
     rows = zip(
         (class_of(name) for name, _, _ in entries),
         aligned([value for _, value, _ in entries]),
@@ -208,7 +208,7 @@ def classes(audit: Audit) -> Table:
         tuple(rows),
         "Each class against all others, worst first. Holm's p allows for looking at many classes.",
         tuple(class_of(name) for name, _, _ in entries),
-        tuple(Mark(value, floor=part.get("noise_floor")) for _, value, part in entries),
+        tuple(Mark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
     ).filled()
 
 
@@ -247,7 +247,7 @@ def groups(audit: Audit) -> Table:
         aligned([group.get("error") for group in subgroups]),
         spans([group.get("interval") for group in subgroups]),
         aligned([group.get("noise_floor") for group in subgroups]),
-        (pvalue(group.get("pvalue"), _floor(audit)) for group in subgroups),
+        (pvalue(group.get("pvalue"), _min_pvalue(audit)) for group in subgroups),
         (pvalue(group.get("joint"), min_pvalue) for group in subgroups),
         aligned([group.get("seen_from") for group in subgroups]),
         (group["standing"] for group in subgroups),
@@ -290,7 +290,7 @@ def between(audit: Audit) -> Table:
             )
         )
     if error := among_groups.get("multicalibration"):
-        text = f"{figure(error['value'])}, p {_said(error['pvalue'], _floor(audit))}; noise floor {figure(error['noise_floor'])}"
+        text = f"{figure(error['value'])}, p {_said(error['pvalue'], _min_pvalue(audit))}; noise floor {figure(error['noise_floor'])}"
         worst = f"worst: {error['worst']}, {figure(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (

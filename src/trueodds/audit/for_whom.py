@@ -66,7 +66,7 @@ class Groups:
 
     told: tuple[Group, ...] = ()
     right: tuple[float | None, ...] = ()  # the share of right answers of each
-    floor: float = 0.0  # the smallest joint p there can be
+    min_pvalue: float = 0.0  # the smallest joint p there can be
     correction: str = JOINT
     least: float = 0.05
     level: float = 0.95
@@ -90,7 +90,7 @@ class Groups:
             "pvalue": strict(
                 min((group.joint for group in self.told if group.joint == group.joint), default=float("nan"))
             ),
-            "floor": self.floor,
+            "floor": self.min_pvalue,
             "correction": self.correction,
             "least": self.least,
             "level": self.level,
@@ -119,7 +119,7 @@ def among_rows(
     group_results = answered(question, preds, whom.partitions, group_tests, whom.least, alpha, progress=progress)
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return Groups(
-        group_results.groups, right, group_tests.floor, JOINT if group_tests.together else HOLM, whom.least, question.sure.level, alpha, group_results.widest,
+        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.together else HOLM, whom.least, question.sure.level, alpha, group_results.widest,
         group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
     )  # fmt: skip
 

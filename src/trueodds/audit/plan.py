@@ -196,7 +196,7 @@ def audit(
             "rejected": None if state == "not tested" else state != "no evidence",
             "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
             "pvalue": family.pvalue,
-            "floor": family.floor,
+            "floor": family.min_pvalue,
             "gap": facts.gap,
             "gap_z": facts.gap_z,
             "alpha": alpha,
@@ -228,7 +228,7 @@ def audit(
 def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
     """What the verdict rests on."""
     if state == "not tested":
-        return f"no p-value below {figure(family.floor)} was possible"
+        return f"no p-value below {figure(family.min_pvalue)} was possible"
     if family.pvalue > alpha and impossible:
         return "an outcome came that was called impossible"
     return f"family p {figure(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {figure(alpha)}"

@@ -30,7 +30,7 @@ def state_of(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
-        return "not tested" if family.floor is not None and family.floor > alpha else "no evidence"
+        return "not tested" if family.min_pvalue is not None and family.min_pvalue > alpha else "no evidence"
     word, _ = direction(facts, family, alpha, data)
     return word
 
@@ -155,15 +155,13 @@ def _impossible(data: Mapping[str, Any]) -> str:
 
 
 def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    p = chance(family.pvalue, family.floor)
+    p = chance(family.pvalue, family.min_pvalue)
     if state == "not tested":
-        scarce = facts.headline.floor is not None and facts.headline.floor > 2 / (1 + facts.resamples)
+        scarce = facts.headline.min_pvalue is not None and facts.headline.min_pvalue > 2 / (1 + facts.resamples)
         if scarce:
-            return (
-                f"Too few rows to say anything: with {few(data)} no test can give less than p = {figure(family.floor)}."
-            )
+            return f"Too few rows to say anything: with {few(data)} no test can give less than p = {figure(family.min_pvalue)}."
         draws = count(facts.resamples, "redraw")
-        return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.floor)}."
+        return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.min_pvalue)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
     if state != "no evidence":

@@ -29,12 +29,12 @@ class Mark:
     value: float | None
     low: float | None = None
     high: float | None = None
-    floor: float | None = None
+    noise_floor: float | None = None
 
     @property
     def reach(self) -> float:
         """The largest of them."""
-        return max((x for x in (self.value, self.high, self.floor) if x is not None), default=0.0)
+        return max((x for x in (self.value, self.high, self.noise_floor) if x is not None), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,14 +53,17 @@ def of_tally(
     if len(tests) > 1:
         strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
         joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
-        min_pvalue = min(1.0, len(tests) * min(test.floor or 0.0 for test in tests))
+        min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
         tests.insert(
-            0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, floor=min_pvalue, parts={})
+            0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
         )
     level_of_groups = alpha_of_groups(tests[0], alpha)
     groups = _groups(tally, first, Consistency(resamples=drawn), level, min_effect, level_of_groups, rng)
     if groups.told:
-        tests = [with_groups(tests[0], [group.joint for group in groups.told], groups.floor), *tests[len(tests) > 1 :]]
+        tests = [
+            with_groups(tests[0], [group.joint for group in groups.told], groups.min_pvalue),
+            *tests[len(tests) > 1 :],
+        ]
     errors = consistent(errors, tests, tally.k, alpha)
     gap, z = _gap(tally, first)
     return Facts(scores, errors, tests, gap, z, drawn, [*notes, *groups.notes], groups)
@@ -95,7 +98,7 @@ def _groups(
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
     notes = (note, *notes_on(groups, alpha, joint=False))
-    return Groups(tuple(groups), right, group_tests.floor, HOLM, min_effect, level, alpha, notes=notes)
+    return Groups(tuple(groups), right, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
 
 
 def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, OF_LOGITS, Probabilities, probabilities
+from trueodds.calibrators.likelihood.logs import MIN_PROB, OF_LOGITS, Probabilities, probabilities
 from trueodds.calibrators.likelihood.passes import Here, Passes
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
@@ -25,7 +25,7 @@ class Term(NamedTuple):
     weight: float
     W: Array  # (K, K)
     b: Array  # (K,)
-    floor: float = 0.0  # what stands for a smaller p; with 0 an exact zero has the log −∞
+    min_prob: float = 0.0  # what stands for a smaller p; with 0 an exact zero has the log −∞
 
 
 class Map(ABC):
@@ -144,7 +144,7 @@ class SummedRule(Rule):
 
     def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> Given:
         """The rows as `over` takes them."""
-        return Given.of(P, Y, w, cluster, getattr(self, "floor", FLOOR), bool(getattr(self, "logits", False)))
+        return Given.of(P, Y, w, cluster, getattr(self, "floor", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """The map of these rows, in memory."""
@@ -178,7 +178,7 @@ def here(data: Given) -> Here:
 
 def for_logs(spec: Rule) -> Rule:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
-    if spec.takes_logs and getattr(spec, "floor", None) == FLOOR:
+    if spec.takes_logs and getattr(spec, "floor", None) == MIN_PROB:
         return dataclasses.replace(spec, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 

@@ -14,7 +14,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, of_score, sides
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
@@ -111,7 +111,7 @@ class BetaRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = BetaMap
     parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def over(self, data: Passes) -> BetaMap:
         """The curves of these rows."""

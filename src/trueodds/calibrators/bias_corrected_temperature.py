@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
 
@@ -54,7 +54,7 @@ class BiasCorrectedTemperatureRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = BiasCorrectedTemperatureMap
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def suits(self, n: int, k: int) -> bool:
         """For more than two classes: for two it is `llo`."""
@@ -67,12 +67,12 @@ class BiasCorrectedTemperatureRule(SummedRule):
         ties[:, 0, 0] = 1.0
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
-        target[0], start[0] = 1.0, sureness(data, self.floor)
+        target[0], start[0] = 1.0, sureness(data, self.min_prob)
         prepared = data.prepared(partial(laid_out, relative=True))
         optimum = fitted(prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
-            np.full(k, beta), bias - bias.mean(), self.floor, optimum.passes, optimum.converged
+            np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.passes, optimum.converged
         )
 
     def told(self, calibration_map: Map, data: Passes) -> list[Note]:

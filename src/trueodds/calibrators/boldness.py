@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, log_ratio, touched
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -66,7 +66,7 @@ class BoldnessRule(Rule):
     }
     posterior: Probability = 0.95
     prior: Probability = 0.5
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def slack(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
@@ -84,7 +84,7 @@ class BoldnessRule(Rule):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
-        tolerance, x, y = self.slack(float(w.sum())), log_ratio(P, self.floor), Y[:, 1]
+        tolerance, x, y = self.slack(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = best(line(x), y, w, UNCHANGED)
         converged = optimum.converged
         if not converged:
@@ -97,10 +97,10 @@ class BoldnessRule(Rule):
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
         assert isinstance(calibration_map, BoldnessMap)
-        fit_notes = touched(P, Y, self.floor)
+        fit_notes = touched(P, Y, self.min_prob)
         if not calibration_map.converged:
             fit_notes.append(separated())
-        rows = cells(log_ratio(P, self.floor), Y[:, 1], w)
+        rows = cells(log_ratio(P, self.min_prob), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         spreads = [
             figure(_spread(rows, theta))

@@ -14,8 +14,8 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule, Term
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.likelihood.logs import (
-    FLOOR,
-    Floor,
+    MIN_PROB,
+    MinProb,
     Probabilities,
     logs_of,
     probabilities,
@@ -121,11 +121,11 @@ class EnsembleTemperatureRule(Rule):
     map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
     as_given: ClassVar[bool] = True
     loss: Annotated[str, OneOf(tuple(_LOSSES))] = "log"
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""
-        temperature_map = TemperatureRule(self.floor).fit(P, Y, w)
+        temperature_map = TemperatureRule(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.passes
         if self.loss == "brier":
             beta, more = valley(partial(_slopes, P, Y, w), beta)
@@ -139,7 +139,7 @@ class EnsembleTemperatureRule(Rule):
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
-        fit_notes = touched(P, Y, self.floor) if self.loss == "log" else []
+        fit_notes = touched(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares[2] == 1 - _KEPT:
             fit_notes.append(
                 Note(

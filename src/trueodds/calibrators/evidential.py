@@ -16,8 +16,8 @@ from trueodds.calibrators.beliefs.line_beliefs import Line
 from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
 from trueodds.calibrators.likelihood.binary_logistic import held, line, tame
 from trueodds.calibrators.likelihood.logs import (
-    FLOOR,
-    Floor,
+    MIN_PROB,
+    MinProb,
     Probabilities,
     floored,
     log_ratio,
@@ -151,7 +151,7 @@ class EvidentialRule(Rule):
     on: Annotated[str, OneOf(_ON)] = "log p"
     output: Annotated[str, OneOf(_OUTPUT)] = "pignistic"
     parameters: Literal[1, 2] | None = None
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EvidentialMap:
         """The parameters that fit these rows nearly as well as the best."""
@@ -162,7 +162,7 @@ class EvidentialRule(Rule):
         return EvidentialMap(contour, self.on, self.output, n_passes)
 
     def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[OneSlope, int]:
-        S = floored(P, self.floor) if self.on == "log p" else probabilities(P).astype(np.float64)
+        S = floored(P, self.min_prob) if self.on == "log p" else probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
         shares, cube = Y @ _held(w @ Y), S[:, :, None]
 
@@ -176,14 +176,14 @@ class EvidentialRule(Rule):
         return contour, n_passes + optimum.passes
 
     def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[Line, int]:
-        x = log_ratio(P, self.floor) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
+        x = log_ratio(P, self.min_prob) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
         optimum = tame(line(x), y, w, np.zeros(2))
         return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), optimum.theta)), optimum.passes
 
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
         assert isinstance(calibration_map, EvidentialMap)
-        fit_notes = touched(P, Y, self.floor) if self.on == "log p" else []
+        fit_notes = touched(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
         flat = (
             contour.theta <= 0 or contour.low[-1] == contour.theta

@@ -14,9 +14,9 @@ from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
 from trueodds.calibrators.likelihood.logs import (
-    FLOOR,
-    Floor,
+    MIN_PROB,
     LogProbabilities,
+    MinProb,
     Probabilities,
     logs_of,
     touched,
@@ -89,18 +89,18 @@ class IrovaTsRule(Rule):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = IrovaTsMap
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """The temperature of these rows, then the curves of the tempered ones."""
-        tempered = TemperatureRule(self.floor).fit(P, Y, w)
+        tempered = TemperatureRule(self.min_prob).fit(P, Y, w)
         return IrovaTsMap(tempered, IsotonicRule().fit(scores(tempered, P), Y, w))
 
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
         zeros = IsotonicRule().notes(calibration_map.curves, scores(calibration_map.tempered, P), Y, w)
-        return [*touched(P, Y, self.floor), *ends(calibration_map.tempered.beta), *zeros]
+        return [*touched(P, Y, self.min_prob), *ends(calibration_map.tempered.beta), *zeros]
 
 
 def scores(tempered: TemperatureMap, P: Probabilities) -> Array:

@@ -18,8 +18,8 @@ from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
 from trueodds.calibrators.curves.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
 from trueodds.calibrators.likelihood.logs import (
-    FLOOR,
-    Floor,
+    MIN_PROB,
+    MinProb,
     Probabilities,
     of_score,
     probabilities,
@@ -153,7 +153,7 @@ class KernelRule(Rule):
     bandwidth: float | Annotated[str, OneOf(tuple(RULES))] = "silverman"
     scale: Annotated[str, OneOf(tuple(NARROWEST))] = "logit"
     monotone: bool = True
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,12 +165,12 @@ class KernelRule(Rule):
         """The curves of these rows."""
         if self.scale == "probability":
             return KernelMap(each_class(partial(_curve, spec=self), probabilities(P), Y, w))
-        return KernelMap(each_class_logs(partial(_curve, spec=self), P, Y, w, self.floor))
+        return KernelMap(each_class_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
         assert isinstance(calibration_map, KernelMap)
-        fit_notes = touched(P, Y, self.floor) if self.scale == "logit" else []
+        fit_notes = touched(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = NARROWEST[self.scale]
         narrow = (
             sum(curve.bandwidth == min_bandwidth for curve in calibration_map.curves)
@@ -191,7 +191,7 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelRule) -> Smoothed:
         s, mass, events = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
     else:
         s, mass, events = by_log_odds(x[:, 1] - x[:, 0], y, as_rows(w)[1])
-    h = width(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.floor))
+    h = width(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.min_prob))
     low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
     if not low < high:
         low, high = low - h, high + h

@@ -18,7 +18,7 @@ from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, l
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, log_ratio, logs_of
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
@@ -112,7 +112,7 @@ class LloRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     map: ClassVar[type[Map] | None] = LloMap
     two_classes: ClassVar[bool] = True
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def over(self, data: Passes) -> LloMap:
         """Shift and slope of these rows."""
@@ -132,7 +132,7 @@ class LloRule(SummedRule):
 
 def _lines(data: Given) -> Lines:
     """The log odds of the second class."""
-    return Lines(line(log_ratio(data.P, data.floor)), data.Y[:, 1], data.w)
+    return Lines(line(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

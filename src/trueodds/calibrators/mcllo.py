@@ -18,7 +18,7 @@ from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out
 from trueodds.calibrators.likelihood.contrasts import contrasts
 from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, logs_of, softmax
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, logs_of, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
@@ -42,7 +42,7 @@ class MclloMap(Map):
     tau: Array  # (K - 1,) log δ of the other classes in their order
     gamma: Array  # (K - 1,)
     baseline: int
-    floor: float
+    min_prob: float
     passes: int = 0
     converged: bool = True
     certainty: Certainty | None = None  # of τ and γ, on the rows of the fit
@@ -55,7 +55,7 @@ class MclloMap(Map):
             if (slopes != slopes[0]).any():
                 slopes[self.baseline] = 0.0
                 c = logs[:, [self.baseline]]
-                base = np.where(np.isneginf(c), np.log(self.floor), c)
+                base = np.where(np.isneginf(c), np.log(self.min_prob), c)
             return softmax(np.where(slopes == 0, 0.0, slopes * (logs - base)) + self._whole(self.tau, 0.0))
 
     def _whole(self, others: Array, own: float) -> Array:
@@ -69,7 +69,7 @@ class MclloMap(Map):
         slopes = self._whole(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        return (Term(1.0, W, self._whole(self.tau, 0.0), self.floor),)
+        return (Term(1.0, W, self._whole(self.tau, 0.0), self.min_prob),)
 
     def said(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
@@ -86,7 +86,7 @@ class MclloMap(Map):
             "tau": self.tau.tolist(),
             "gamma": self.gamma.tolist(),
             "baseline": self.baseline,
-            "floor": self.floor,
+            "floor": self.min_prob,
             "passes": self.passes,
             "converged": self.converged,
             **saved(self.certainty),
@@ -157,7 +157,7 @@ class MclloRule(SummedRule):
     }
     baseline: Integer | str | None = None
     penalty: NonNegative = 0.0
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,7 +183,7 @@ class MclloRule(SummedRule):
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
         certainty = contrast_fit.certainty() if complete else Certainty("absent")
         done = contrast_fit.found.converged and complete
-        return MclloMap(tau, gamma, c, self.floor, contrast_fit.found.passes, done, certainty)
+        return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.found.passes, done, certainty)
 
     def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""

@@ -77,9 +77,9 @@ def _term(i: str, term: Term, input_name: str, on_logits: bool, constant: Any, n
     """The nodes of one part; its output's name."""
     logs = input_name
     if not on_logits:
-        threshold = constant(f"least_{i}", term.floor or np.finfo(np.float64).tiny)
+        threshold = constant(f"least_{i}", term.min_prob or np.finfo(np.float64).tiny)
         logs = node("Log", [node("Max", [input_name, threshold], f"floored_{i}")], f"log_{i}")
-        if not term.floor:
+        if not term.min_prob:
             zero = node("Less", [input_name, threshold], f"is_zero_{i}")
             logs = node("Where", [zero, constant(f"nothing_{i}", NOTHING), logs], f"logs_{i}")
     turned = node("MatMul", [logs, constant(f"W_{i}", term.W.T)], f"turned_{i}")

@@ -15,7 +15,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, of_score, sides
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.llo import WIDE, doubtful
@@ -153,7 +153,7 @@ class PlattRule(SummedRule):
     map: ClassVar[type[Map] | None] = PlattMap
     on: Annotated[str, OneOf(_ON)] = "logit"
     smooth: bool = True
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def over(self, data: Passes) -> PlattMap:
         """The sigmoids of these rows."""

@@ -14,7 +14,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, each_class_logs, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, LogProbabilities, Probabilities, touched
+from trueodds.calibrators.likelihood.logs import MIN_PROB, LogProbabilities, MinProb, Probabilities, touched
 from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
 from trueodds.core.errors import Note
@@ -109,7 +109,7 @@ class ScalingBinningRule(Rule):
         "two classes swapped": "where rows do not divide by bins the lower bins are the larger ones"
     }
     bins: BinCount | BinRule = 15
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """The binned sigmoids of these rows."""
@@ -118,7 +118,7 @@ class ScalingBinningRule(Rule):
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
-        fit_notes = touched(P, Y, self.floor)
+        fit_notes = touched(P, Y, self.min_prob)
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
@@ -130,7 +130,7 @@ class ScalingBinningRule(Rule):
 def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningRule) -> BinnedSigmoid:
     """From the logarithms of both sides (n, 2)."""
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattRule(smooth=False, floor=spec.floor).fit(*two, w).curves[0]
+    sigmoid: Sigmoid = PlattRule(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
     g = sigmoid.of_logs(logs)[:, 1]
     bins = EqualMass(spec.bins).freeze(View(g, y, w))
     assert isinstance(bins, Bins)

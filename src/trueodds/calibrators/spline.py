@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, Rule
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class_logs
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities, probabilities, touched
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, probabilities, touched
 from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note
@@ -97,7 +97,7 @@ class SplineRule(Rule):
     kind: Annotated[str, OneOf(tuple(_KNOTS))] = "natural"
     knots: Annotated[int, Range(3, 100)] | None = None
     penalty: Positive | Literal["auto"] = "auto"
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,15 +117,15 @@ class SplineRule(Rule):
         if self.kind == "gupta":
             return confidence.fitted(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.floor)
-        return SplineMap(each_class_logs(fit_curve, P, Y, w, self.floor))
+        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
+        return SplineMap(each_class_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
         if isinstance(calibration_map, confidence.ConfidenceMap):
             return _adjusted(calibration_map, probabilities(P))
         assert isinstance(calibration_map, SplineMap)
-        fit_notes = touched(P, Y, self.floor)
+        fit_notes = touched(P, Y, self.min_prob)
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
             which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)

@@ -15,7 +15,7 @@ from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.likeliest import fitted, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, Probabilities
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
@@ -114,12 +114,12 @@ class StructuredRule(SummedRule):
     map: ClassVar[type[Map] | None] = StructuredMap
     form: Literal["auto", "vector", "matrix"] = "auto"
     penalty: NonNegative = 1.0
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def over(self, data: Passes) -> StructuredMap:
         """The temperature of these rows, and what is left."""
         k, mass = data.facts.k, data.facts.mass
-        first = TemperatureRule(floor=self.floor).over(data)
+        first = TemperatureRule(min_prob=self.min_prob).over(data)
         share = 1 / (mass + 1)
         prepared = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
@@ -138,13 +138,13 @@ class StructuredRule(SummedRule):
         """Those of the temperature, and no finite best fit."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
-        notes = TemperatureRule(floor=self.floor).told(first, data)
+        notes = TemperatureRule(min_prob=self.min_prob).told(first, data)
         return notes + (unfinished(calibration_map) if first.converged else [])
 
 
 def _eased(data: Given, beta: float, share: float) -> Given:
     """The rows as the linear map gets them, in which nothing is 0."""
-    return replace(data, P=tempered(data.P, beta, share), floor=float(np.finfo(np.float64).tiny))
+    return replace(data, P=tempered(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 
 
 def tempered(P: Probabilities, beta: float, share: float) -> Array:

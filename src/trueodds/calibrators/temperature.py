@@ -14,9 +14,9 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import Map, SummedRule, Term
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.logs import (
-    FLOOR,
-    Floor,
+    MIN_PROB,
     LogProbabilities,
+    MinProb,
     Probabilities,
     floored,
     softmax,
@@ -96,13 +96,13 @@ class TemperatureRule(SummedRule):
     takes_logs: ClassVar[bool] = True
     map: ClassVar[type[Map] | None] = TemperatureMap
     as_given: ClassVar[bool] = True
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def over(self, data: Passes) -> TemperatureMap:
         """The temperature of these rows."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
-            likelihood: Likelihood = data.sum(partial(_sums, beta=beta, min_prob=self.floor, every=every))
+            likelihood: Likelihood = data.sum(partial(_sums, beta=beta, min_prob=self.min_prob, every=every))
             return likelihood
 
         start = 1.0

@@ -162,7 +162,7 @@ class TopVsAllRule(Rule):
         """The map of the largest of these rows."""
         spec = self._rule_for(P)
         if isinstance(spec, TemperatureRule):
-            loss = partial(slopes, P, Y, w, spec.floor)
+            loss = partial(slopes, P, Y, w, spec.min_prob)
             start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
             return TopVsAllMap(TemperatureMap(*valley(loss, start)))
         two, right = _as_two(P, Y)
@@ -174,7 +174,7 @@ class TopVsAllRule(Rule):
         spec = self._rule_for(P)
         if isinstance(spec, TemperatureRule):
             assert isinstance(calibration_map.inner, TemperatureMap)
-            return touched(P, Y, spec.floor) + ends(calibration_map.inner.beta)
+            return touched(P, Y, spec.min_prob) + ends(calibration_map.inner.beta)
         # What is certain for the largest alone may have been raised.
         two, right = _as_two(P, Y)
         fit_notes = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
@@ -55,7 +55,7 @@ class VectorRule(SummedRule):
     map: ClassVar[type[Map] | None] = VectorMap
     logits: bool = False
     penalty: NonNegative = 0.5
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def suits(self, n: int, k: int) -> bool:
         """Where there are few classes."""
@@ -65,13 +65,13 @@ class VectorRule(SummedRule):
         """The slopes and biases of these rows."""
         k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
-        start = target * sureness(data, self.floor, self.logits)
+        start = target * sureness(data, self.min_prob, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
         optimum = fitted(data.prepared(laid_out), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
-        return VectorMap(slopes.copy(), bias.copy(), self.floor, optimum.passes, optimum.converged, self.logits)
+        return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.passes, optimum.converged, self.logits)
 
     def told(self, calibration_map: Map, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""

@@ -93,7 +93,7 @@ class OfVerdict:
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The p-value, the statistic or the effect."""
         if gate.name == "pvalue":
-            _reaches(gate, self.verdict.floor, gate.limit)
+            _reaches(gate, self.verdict.min_pvalue, gate.limit)
         number: float | None = getattr(self.verdict, gate.name)
         return number, gate.name
 
@@ -104,7 +104,7 @@ class OfVerdict:
             if decision is None:
                 raise gate.unknown("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _rejected(gate, self.verdict.pvalue, self.verdict.floor, ALPHA)
+        return _rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class OfComparison:
         """The difference, an end of its interval, or its p-value."""
         comparison = self.comparison
         if gate.name == "pvalue":
-            _reaches(gate, comparison.floor, gate.limit)
+            _reaches(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
         name = f"{_called(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
         return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Whether the models are told apart at 5 %."""
-        return _rejected(gate, self.comparison.pvalue, self.comparison.floor, ALPHA)
+        return _rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
 
 
 @dataclass(frozen=True)
@@ -305,9 +305,9 @@ def _estimate(report: Mapping[str, Any]) -> Estimate:
 
 def _of_group(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
-    from trueodds.inference.floors import less_floor
+    from trueodds.inference.floors import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")
-    less = math.nan if error is None or noise_floor is None else float(less_floor(error, noise_floor))
+    less = math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
     debiased = None if math.isnan(less) else less
     return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

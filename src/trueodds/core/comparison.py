@@ -27,7 +27,7 @@ class Comparison(Result):
     null: str
     interval: Interval | None = None
     pvalue: float | None = None
-    floor: float | None = None
+    min_pvalue: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
@@ -64,7 +64,7 @@ class Comparison(Result):
         if self.interval is not None:
             pieces[0] += f" {self.interval}"
         if self.pvalue is not None:
-            min_pvalue = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+            min_pvalue = f" (floor {figure(self.min_pvalue)})" if self.min_pvalue is not None else ""
             pieces.append(f"p={figure(self.pvalue)}{min_pvalue}")
         pieces.append(", ".join(_beside(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
@@ -89,7 +89,7 @@ class Comparison(Result):
             "estimator": self.estimator,
             "lens": self.lens,
             **self.pair(),
-            "floor": strict(self.floor),
+            "floor": strict(self.min_pvalue),
             "null": self.null,
             "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
             "n": self.n,

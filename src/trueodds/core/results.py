@@ -128,7 +128,7 @@ class Verdict(Result):
     pvalue: float
     n: int
     null: str
-    floor: float | None = None
+    min_pvalue: float | None = None
     family_pvalue: float | None = None
     effect: float | None = None
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Verdict(Result):
 
     def describe(self) -> str:
         """The p-value, the statistic and the null hypothesis, in one line."""
-        min_pvalue = f" (floor {figure(self.floor)})" if self.floor is not None else ""
+        min_pvalue = f" (floor {figure(self.min_pvalue)})" if self.min_pvalue is not None else ""
         family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
             f"{self.test} p={figure(self.pvalue)}{min_pvalue}{family} · statistic {figure(self.statistic)}"
@@ -175,7 +175,7 @@ class Verdict(Result):
             "lens": self.lens,
             "statistic": strict(self.statistic),
             "pvalue": strict(self.pvalue),
-            "floor": strict(self.floor),
+            "floor": strict(self.min_pvalue),
             "family_pvalue": strict(self.family_pvalue),
             "effect": strict(self.effect),
             "parts": strict(self.parts),

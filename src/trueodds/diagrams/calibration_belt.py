@@ -20,7 +20,7 @@ from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import Belt, belt
-from trueodds.hypotests.likelihood.logits import Floor, Logits
+from trueodds.hypotests.likelihood.logits import Logits, MinProb
 from trueodds.hypotests.statistics import Found
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
@@ -81,7 +81,7 @@ class CalibrationBelt(Recipe):
     levels: Annotated[Sequence[Level], ONE] = (0.8, 0.95)
     fitted: bool = False
     max_degree: Integer = 4
-    floor: Floor = 0.0
+    min_prob: MinProb = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,11 +108,11 @@ class CalibrationBelt(Recipe):
         return cls(**settings)
 
     def _test(self) -> GiViTI:
-        return GiViTI(fitted=self.fitted, max_degree=self.max_degree, floor=self.floor)
+        return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The belts of binary views."""
-        all_logits = [Logits.of(view, self.floor, self.name) for view in views]
+        all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condensed(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().on(view) for view in condensed_views]
         order = np.lexsort(([-one.statistic for one in results], [one.pvalue for one in results]))
@@ -120,7 +120,7 @@ class CalibrationBelt(Recipe):
         for place, i in enumerate(order):
             view, made = views[i], None
             doubts = [Note("TN260", doubt) for doubt in results[i].doubts]
-            notes_by_view.append((view.name, [*all_logits[i].notes(view, self.floor), *results[i].notes, *doubts]))
+            notes_by_view.append((view.name, [*all_logits[i].notes(view, self.min_prob), *results[i].notes, *doubts]))
             if place < layout.PANELS:
                 made = self._belt(condensed_views[i], POINTS if len(views) == 1 else FEWER)
                 strip = Binned(view, Uniform(STRIP)).columns

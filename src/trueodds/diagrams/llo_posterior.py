@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, floor_of, touched
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, min_prob_for, touched
 from trueodds.core.errors import Note
 from trueodds.core.settings import ONE, Probability, Range
 from trueodds.diagrams.base import Array, Diagram
@@ -68,7 +68,7 @@ class LloPosterior(Recipe):
     posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
     prior: Probability = 0.5
     resolution: Annotated[int, Range(2, 1000)] = 61
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +76,7 @@ class LloPosterior(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least believable first."""
-        planes = [Plane.of(view, self.floor, self.prior) for view in views]
+        planes = [Plane.of(view, self.min_prob, self.prior) for view in views]
         rises = np.array([float(plane.rise(_UNCHANGED)) for plane in planes])
         order = np.lexsort([-rises, np.array([not plane.finite for plane in planes])])
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
@@ -90,7 +90,7 @@ class LloPosterior(Recipe):
         tables, notes = [], list[Note]()
         for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = counted(view)
-            notes += touched(P, Y, floor_of(view, self.floor))
+            notes += touched(P, Y, min_prob_for(view, self.min_prob))
             tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.PANELS))
         rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
@@ -107,7 +107,7 @@ class LloPosterior(Recipe):
                 "posteriors": self.posteriors,
                 "prior": self.prior,
                 "resolution": self.resolution,
-                "floor": self.floor,
+                "floor": self.min_prob,
             },
             notes=tuple(dict.fromkeys(notes)),
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor, floor_of, touched
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, min_prob_for, touched
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level
 from trueodds.diagrams.base import Array, Diagram
@@ -66,7 +66,7 @@ class MclloParameters(Named):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     exempt: ClassVar[dict[str, str]] = IMPORTANCE
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
     level: Level = 0.95
     ellipses: bool = True
 
@@ -93,7 +93,7 @@ class MclloParameters(Named):
             panels=stacked([{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]),
             settings={
                 "baseline": baseline_of(base, views[0].p.shape[1]) if views[0].joint else None,
-                "floor": self.floor,
+                "floor": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,
             },
@@ -103,7 +103,7 @@ class MclloParameters(Named):
     def _found(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and how far it is from changing nothing."""
         P, Y, _ = counted(view)
-        min_prob = floor_of(view, self.floor)
+        min_prob = min_prob_for(view, self.min_prob)
         notes += touched(P, Y, min_prob)
         odds = Odds.of(view, self.against(view), min_prob, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))

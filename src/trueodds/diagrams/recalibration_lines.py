@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.core.errors import Note
 from trueodds.core.settings import ONE, Probability
 from trueodds.diagrams.base import Diagram
@@ -74,7 +74,7 @@ class RecalibrationLines(Named):
     vectors: ClassVar[bool] = True
     posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
     prior: Probability = 0.5
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,11 +100,11 @@ class RecalibrationLines(Named):
             notes.append(Note("TN245", text))
         rows = [_panel(way, len(ways)) for way in ways]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
-        settings = {"posteriors": self.posteriors, "prior": self.prior, "floor": self.floor}
+        settings = {"posteriors": self.posteriors, "prior": self.prior, "floor": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
             against = baseline_of(self.against(view), view.p.shape[1])
-            settings = {"baseline": against, "prior": self.prior, "floor": self.floor}
+            settings = {"baseline": against, "prior": self.prior, "floor": self.min_prob}
         return LinePlot(
             name=self.name,
             lens=lens_of(views),
@@ -118,9 +118,9 @@ class RecalibrationLines(Named):
         """What was said and the fit, by which panels are ordered, and what makes all stations of it."""
         if view.joint:
             names = self.names(view.p.shape[1])
-            ways = stations.joint(view, names, self.against(view), self.prior, self.floor, notes)
+            ways = stations.joint(view, names, self.against(view), self.prior, self.min_prob, notes)
             return [(way, lambda _, way=way: way) for way in ways]  # type: ignore[misc]
-        return [stations.binary(view, self.posteriors, self.prior, self.floor)]
+        return [stations.binary(view, self.posteriors, self.prior, self.min_prob)]
 
 
 def _panel(way: Stations, panels: int) -> dict[str, Any]:

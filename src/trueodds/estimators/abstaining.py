@@ -49,7 +49,7 @@ class AnswerOrAbstain(ProperScore):
     lens: ClassVar[str | None] = "confidence"
     needs_rows: ClassVar[bool] = True
     best: ClassVar[float] = 1.0
-    floor: Annotated[float, Range(0, 1, closed="left")] = 0.0
+    min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:
         """The utility of each row."""
@@ -63,7 +63,7 @@ class AnswerOrAbstain(ProperScore):
 
     def said(self, view: View) -> dict[str, Any]:
         """The floor, where one was asked for."""
-        return {"floor": self.floor} if self.floor else {}
+        return {"floor": self.min_prob} if self.min_prob else {}
 
     def notes(self, view: View) -> list[Note]:
         """Certain answers that were wrong, and rows that the floor touched."""
@@ -73,17 +73,17 @@ class AnswerOrAbstain(ProperScore):
         note_list = []
         if n_wrong:
             text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
-            more = "" if self.floor else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
+            more = "" if self.min_prob else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
             note_list.append(Note("TN104", text + more))
-        if self.floor and (touched := int(((doubt < np.log(self.floor)) & counted).sum())):
-            note_list.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
+        if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
+            note_list.append(Note("TN106", f"The floor {self.min_prob:g} touched {touched:,} rows."))
         return note_list
 
     def _lost(self, wrong: Array, view: View) -> Array:
         """wrong · log(1 − c), which is 0 where nothing was wrong, however sure the answer."""
         doubt = view.log_P[:, 0]
-        if self.floor:
-            doubt = np.maximum(doubt, np.log(self.floor))
+        if self.min_prob:
+            doubt = np.maximum(doubt, np.log(self.min_prob))
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(wrong > 0, wrong * doubt, 0.0))
 

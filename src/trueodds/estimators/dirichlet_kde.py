@@ -67,7 +67,7 @@ class DirichletError(Estimator):
     }
     order: FiniteOrder = 1.0
     bandwidth: Annotated[float, Range(1e-12, closed="left")] | Literal["auto"] = "auto"
-    floor: Annotated[float, Range(0, 1e-3, closed="right")] = 1e-12
+    min_prob: Annotated[float, Range(0, 1e-3, closed="right")] = 1e-12
 
     @property
     def power(self) -> float:  # type: ignore[override]
@@ -91,7 +91,7 @@ class DirichletError(Estimator):
         """Order, bandwidth and floor as used."""
         rows = self.linear(view)
         used = {} if rows.lonely else {"bandwidth": rows.bandwidth}
-        return {"order": self.order, **used, "floor": self.floor}
+        return {"order": self.order, **used, "floor": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
         """A word where there is no neighbor, where zeros were floored, and where a sample was taken."""
@@ -102,7 +102,7 @@ class DirichletError(Estimator):
         if rows.sampled:
             text = f"{rows.sampled:,} rows were compared with each other in place of {len(view.w):,}: a fixed sample."
             note_list.append(Note("TN119", text))
-        if touched := below(rows.P, self.floor):
-            text = f"The floor {self.floor:g} of the kernels stood in for smaller probabilities in {touched:,} rows."
+        if touched := below(rows.P, self.min_prob):
+            text = f"The floor {self.min_prob:g} of the kernels stood in for smaller probabilities in {touched:,} rows."
             note_list.append(Note("TN120", text))
         return note_list

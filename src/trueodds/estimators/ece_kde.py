@@ -78,7 +78,7 @@ class KernelDensityError(ScoredError):
     kernel: Annotated[str, OneOf((*KERNELS, "beta"))] = "triweight"
     range: Literal["1/K"] | None = None
     order: Order = 1.0
-    floor: Probability = 1e-3
+    min_density: Probability = 1e-3
 
     def span(self, view: View) -> tuple[float, float]:
         """The interval in which the view's scores lie."""
@@ -178,7 +178,7 @@ class KernelDensityError(ScoredError):
         """The norm of order q of gap/here, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))
-        dense = mass > self.floor * cell
+        dense = mass > self.min_density * cell
         ratio = gap[..., dense] / mass[dense]
         worst = np.asarray(ratio.max(axis=-1))
         if np.isinf(self.order):
@@ -195,7 +195,7 @@ class KernelDensityError(ScoredError):
             "kernel": self.kernel,
             "range": f"[{low:.6g}, {high:g}]",
             "order": "inf" if np.isinf(self.order) else self.order,
-            **({"floor": self.floor} if self.order > 1 else {}),
+            **({"floor": self.min_density} if self.order > 1 else {}),
         }
 
     def parts(self, view: View) -> dict[str, float]:

@@ -124,11 +124,11 @@ class LogLoss(Decomposed):
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)
-    floor: Annotated[float, Range(0, 1, closed="left")] = 0.0
+    min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
-        return scores.log_score(view.log_P, view.Y, self.floor) if self.floor else _log_scores(view)
+        return scores.log_score(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
@@ -137,7 +137,7 @@ class LogLoss(Decomposed):
 
     def expected(self, view: View) -> float:
         """The mean entropy: what even a calibrated model pays."""
-        return float(view.w @ scores.log_score(view.log_P, view.P, self.floor) / view.total)
+        return float(view.w @ scores.log_score(view.log_P, view.P, self.min_prob) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and what varies inside the cells."""
@@ -145,13 +145,13 @@ class LogLoss(Decomposed):
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
         logs = _log_means(view.log_P, index, view.w)
-        mean = scores.log_score(logs[index], rows.y, self.floor)
-        surplus = scores.log_score(logs, cells.y, self.floor) - scores.log_loss(cells.y, cells.y)
+        mean = scores.log_score(logs[index], rows.y, self.min_prob)
+        surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
         return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
 
     def said(self, view: View) -> dict[str, Any]:
         """The floor and the decomposition, where they were asked for."""
-        return super().said(view) | ({"floor": self.floor} if self.floor else {})
+        return super().said(view) | ({"floor": self.min_prob} if self.min_prob else {})
 
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""
@@ -167,9 +167,9 @@ class LogLoss(Decomposed):
             if impossible
             else []
         )
-        touched = scores.below(view.log_P[counted], self.floor) if self.floor else 0
+        touched = scores.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
-            note_list.append(Note("TN106", f"The floor {self.floor:g} touched {touched:,} rows."))
+            note_list.append(Note("TN106", f"The floor {self.min_prob:g} touched {touched:,} rows."))
         return [*note_list, *super().notes(view)]
 
 

@@ -33,11 +33,11 @@ class Judged:
     pvalues: list[float]  # of each by itself
     joint: list[float]  # step-down, over all
     seen_from: list[float | None]
-    floor: float  # the smallest p there can be
+    min_pvalue: float  # the smallest p there can be
     multicalibration: MulticalibrationError | None
     null: str  # nothing where the subgroups were drawn apart
     notes: list[Note]
-    floors: Sequence[float] = ()  # the mean error of each among the same draws
+    noise_floors: Sequence[float] = ()  # the mean error of each among the same draws
 
     @property
     def together(self) -> bool:

@@ -14,7 +14,7 @@ from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
-from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
+from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
@@ -78,7 +78,7 @@ class Cox(ViewTest):
 
     part: Annotated[str, OneOf(PARTS)] = "joint"
     form: Form | None = None
-    floor: Floor = 0.0
+    min_prob: MinProb = 0.0
 
     @property
     def _form(self) -> str:
@@ -86,7 +86,7 @@ class Cox(ViewTest):
 
     def on(self, view: View) -> Found:
         """The statistics of all three parts, and what the regression finds."""
-        line = _Line.of(view, self.floor)
+        line = _Line.of(view, self.min_prob)
         parts = line.parts(self._form)
         tested = parts[self.part]
         effect = {
@@ -94,10 +94,10 @@ class Cox(ViewTest):
             "in-the-large": line.mean(view.y - view.p),
             "slope": line.mean(np.abs(line.fitted - line.shifted)),
         }
-        settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.floor}
+        settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.min_prob}
         return Found(
             tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
-            (*line.logits.notes(view, self.floor), *line.notes), line.doubts(self.part, self._form),
+            (*line.logits.notes(view, self.min_prob), *line.notes), line.doubts(self.part, self._form),
             _summary(parts),
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ class Cox(ViewTest):
         Standard errors are by the variance of labels drawn from the fitted probabilities, with squared weights; of
         shares of votes, and of rows in clusters (`cluster`, (n,)), by the sandwich of their residuals.
         """
-        line = _Line.of(view, self.floor)
+        line = _Line.of(view, self.min_prob)
         if cluster is None and are_shares(view):
             cluster = np.arange(len(view))
         (intercept, slope), (intercept_se, slope_se) = line.estimates(line.both, cluster)
@@ -127,7 +127,7 @@ class Cox(ViewTest):
 
     def cells(self, view: View) -> Cells:
         """The statistic of the part that is tested, each row by itself."""
-        line = _Line.of(view, self.floor)
+        line = _Line.of(view, self.min_prob)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return line.statistic(self.part, self._form, wy)

@@ -13,7 +13,7 @@ from trueodds.core.settings import Integer, Range, check
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.hypotests.likelihood.logistic import Form, highest
-from trueodds.hypotests.likelihood.logits import Floor, Logits, Powers
+from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.likelihood.stepwise import Law, climbed, law
 from trueodds.hypotests.statistics import Cells, Found
 from trueodds.problem.view import View
@@ -84,7 +84,7 @@ class GiViTI(ViewTest):
     fitted: bool = False
     max_degree: Integer = 4
     form: Form | None = None
-    floor: Floor = 0.0
+    min_prob: MinProb = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +101,7 @@ class GiViTI(ViewTest):
 
     def curve(self, view: View) -> Curve:
         """The curve that forward selection stops at."""
-        logits = Logits.of(view, self.floor, self.name)
+        logits = Logits.of(view, self.min_prob, self.name)
         powers, wy = Powers.of(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
         (degree,), (reached,) = climbed(logits, powers, wy, start, self._form)
@@ -122,13 +122,13 @@ class GiViTI(ViewTest):
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {
-            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "floor": self.floor
+            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "floor": self.min_prob
         }  # fmt: skip
         return Found(statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve))
 
     def cells(self, view: View) -> Cells:
         """How small the p-value is of the degree that each draw selects, each row by itself: −log p."""
-        logits = Logits.of(view, self.floor, self.name)
+        logits = Logits.of(view, self.min_prob, self.name)
         powers = Powers.of(logits, self.max_degree)
         start = min(self.start, powers.degree)
 
@@ -144,7 +144,7 @@ class GiViTI(ViewTest):
         return Cells.of_rows(view, reader)
 
     def _notes(self, view: View, curve: Curve) -> tuple[Note, ...]:
-        notes = [*curve.logits.notes(view, self.floor), *curve.fit.notes]
+        notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
             text = f"The predictions take too few values for a curve of degree {self.max_degree}: degree {curve.powers.degree} was the highest tried."
             notes.append(Note("TN218", text))

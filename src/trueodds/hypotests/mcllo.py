@@ -18,8 +18,8 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.likelihood.baselines import over_baselines, over_floors
-from trueodds.hypotests.likelihood.logits import Floor
+from trueodds.hypotests.likelihood.baselines import compare_min_probs, over_baselines
+from trueodds.hypotests.likelihood.logits import MinProb
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.likelihood.odds_notes import doubts, notes, with_degrees
 from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, statistics, subtests, tail, units_of
@@ -117,7 +117,7 @@ class Mcllo(ViewTest):
 
     form: Annotated[str, OneOf(FORMS)] | None = None
     baseline: Integer | str | None = None
-    floor: Floor = 0.0
+    min_prob: MinProb = 0.0
     variance: Annotated[str, OneOf(VARIANCES)] | None = None
     baselines: bool = False
     prior: Probability = EVEN
@@ -187,11 +187,11 @@ class Mcllo(ViewTest):
         """Two for each class but the baseline, less what cannot be told; None in the other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
-        return Odds.of(view, self.baseline, self.floor, self.name).identified or None
+        return Odds.of(view, self.baseline, self.min_prob, self.name).identified or None
 
     def cells(self, view: View) -> Cells:
         """The score statistic, each row by itself."""
-        odds = Odds.of(view, self.baseline, self.floor, self.name)
+        odds = Odds.of(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             return odds.score(wy if view.joint else np.stack([w - wy, wy], axis=-1))
@@ -199,7 +199,7 @@ class Mcllo(ViewTest):
         return Cells.of_rows(view, reader)
 
     def _judged(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> Found:
-        odds = Odds.of(view, self.baseline, self.floor, self.name, units)
+        odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
         refuse_own_outcomes(odds, view, self.name)
         if self.prior != EVEN and not (odds.even and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
@@ -216,25 +216,25 @@ class Mcllo(ViewTest):
         if odds.even and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        against = partial(Odds.of, view, min_prob=self.floor, name=self.name, units=units)
+        against = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
         at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
         by_baseline, range_of_p = over_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
         parts = {
             "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
-            **over_floors(odds, at, self.floor, form), **by_baseline,
+            **compare_min_probs(odds, at, self.min_prob, form), **by_baseline,
         }  # fmt: skip
         effect = float(odds.w @ np.abs(odds.fitted - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
         fit_notes = too_good(odds, every[form], df, units_of(odds, form))
         settings = {
             "form": form,
             "baseline": odds.baseline,
-            "floor": self.floor,
+            "floor": self.min_prob,
             **variance_settings,
             "prior": self.prior,
         }
         return Found(
             joint["statistic"], joint["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*notes(odds, view, self.floor, form), *fit_notes, *range_of_p), doubts(odds, form),
+            (*notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), doubts(odds, form),
         )  # fmt: skip
 
     def _form(self, odds: Odds) -> str:

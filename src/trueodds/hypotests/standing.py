@@ -68,7 +68,7 @@ def answered(
     ):
         side = question.side(preds, group, number)
         status = _standing(side, joint, min_effect, alpha)
-        estimate = _on_the_same_draws(side, group_pvalues.floors[number] if group_pvalues.floors else None)
+        estimate = _on_the_same_draws(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
         group_results.append(
             Group(group.column, group.value, group.label, estimate, p, joint, min_detectable, status, *_direction(side))
         )

@@ -18,7 +18,7 @@ from trueodds.inference import intervals
 from trueodds.inference.asked import Asked
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
-from trueodds.inference.floors import less_floor
+from trueodds.inference.floors import subtract_noise_floor
 from trueodds.inference.folded import bias_of, folded_normal, gaps_of, has_gaps, reach_of
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
@@ -196,7 +196,7 @@ def answer(
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
         settings["aggregate"] = estimand.aggregate
-    noise_floor = None if bare else _floor(estimand, null)
+    noise_floor = None if bare else _noise_floor(estimand, null)
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
@@ -233,7 +233,7 @@ def parts_of(estimand: Asked) -> dict[str, float]:
     return parts
 
 
-def _floor(estimand: Asked, null: Array | None) -> float | None:
+def _noise_floor(estimand: Asked, null: Array | None) -> float | None:
     """The mean statistic of a calibrated model: the mean of the draws, or what is known without them."""
     if null is not None:
         return float(estimand.combined(null).mean())
@@ -255,7 +255,7 @@ def _debiased(estimand: Asked, value: float, noise_floor: float | None, *, clust
     settled = estimand.estimator.interval in ("bca", "debiased")
     if settled or noise_floor is None or not 0 <= value:
         return None
-    less = float(less_floor(value, noise_floor, estimand.estimator.power))
+    less = float(subtract_noise_floor(value, noise_floor, estimand.estimator.power))
     return None if np.isnan(less) else less
 
 
@@ -336,7 +336,9 @@ def _made(
             for view, one in zip(estimand.views, null_means, strict=True)
         ]
         noise_floor = estimand.combined(np.array(parts))
-        return intervals.floor_bounds(value, draws, float(noise_floor), estimand.combined(null), interval_spec.level, n)
+        return intervals.noise_floor_bounds(
+            value, draws, float(noise_floor), estimand.combined(null), interval_spec.level, n
+        )
     if method == "folded-normal":
         drawn = estimand.combined(null)
         bias = bias_of(gaps_of(estimand, preds), float(drawn.mean()), float(draws.mean()) - value)

@@ -48,7 +48,7 @@ def floors(
     return [by_id.get(id(estimand)) for estimand in estimands]
 
 
-def less_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
+def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
     """√max(0, e² − floor²) where the error e is within twice its floor, and NaN where it is not, or below 0.
 
     Of errors that are the `power` of a norm the root is taken first.

@@ -17,7 +17,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 NEAR = (1.15, 1.3)  # upper quantiles of the null between which a value stops being that of many a calibrated model
-FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most
+NOISE_FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most
 
 
 def percentile(draws: Array, level: float) -> Interval:
@@ -94,7 +94,7 @@ def noise_floor(value: float, draws: Array, null: Array, level: float, n: float,
     return Interval(interval.low**power, interval.high**power, level, "noise-floor")
 
 
-def floor_bounds(value: float, draws: Array, noise_floor: float, null: Array, level: float, n: float) -> Interval:
+def noise_floor_bounds(value: float, draws: Array, noise_floor: float, null: Array, level: float, n: float) -> Interval:
     r"""[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V whose refitted curve follows noise worth φ.
 
     What the refit gains from noise is at most about the noise floor, and falls where the outcomes vary less than the
@@ -105,8 +105,8 @@ def floor_bounds(value: float, draws: Array, noise_floor: float, null: Array, le
     z = float(ndtri((1 + level) / 2))
     sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
     extra *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
-    high = value - FLOOR_SHARES[0] * noise_floor + extra + math.hypot(z * sd, extra)
-    low = near_null(max(0.0, value - FLOOR_SHARES[1] * noise_floor - z * sd), value, null, level)
+    high = value - NOISE_FLOOR_SHARES[0] * noise_floor + extra + math.hypot(z * sd, extra)
+    low = near_null(max(0.0, value - NOISE_FLOOR_SHARES[1] * noise_floor - z * sd), value, null, level)
     return Interval(low, max(high, value), level, "floor-bounds")
 
 

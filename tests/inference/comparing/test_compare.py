@@ -160,10 +160,10 @@ def test_p_is_the_level_at_which_the_interval_ends_at_0(name: str) -> None:
     eta, y = rows(600)
     a, b = to.Predictions(y, odds(eta + 1.5)), to.Predictions(y, odds(eta))
     comparison = to.compare(a, b, name, resamples=400)
-    assert comparison.floor <= comparison.pvalue < 0.05
+    assert comparison.min_pvalue <= comparison.pvalue < 0.05
     for level, excludes in ((1 - 1.05 * comparison.pvalue, True), (1 - 0.9 * comparison.pvalue, False)):
         interval = to.compare(a, b, name, resamples=400, level=level).interval
-        at_min_pvalue = comparison.pvalue == comparison.floor  # farther than resamples reach
+        at_min_pvalue = comparison.pvalue == comparison.min_pvalue  # farther than resamples reach
         assert at_min_pvalue or (interval.low > 0 or interval.high < 0) == excludes
 
 

@@ -149,8 +149,8 @@ def _strip(mark: Mark, scale: float) -> dict[str, str] | None:
     if mark.value is None:
         return None
     place = {"value": _at(mark.value * scale)}
-    if mark.floor is not None:
-        place["floor"] = _at(mark.floor * scale)
+    if mark.noise_floor is not None:
+        place["floor"] = _at(mark.noise_floor * scale)
     if mark.low is not None and mark.high is not None:
         place |= {"low": _at(mark.low * scale), "high": _at(mark.high * scale)}
     return place

@@ -23,7 +23,7 @@ class Recalibration:
     summary: str  # that map in a few words
     fit_rows: int
     confirm_rows: int  # on which the candidates were compared and the gain was confirmed, each by fits without it
-    floor: float | None  # of the fits that take logs
+    min_prob: float | None  # of the fits that take logs
     notes: tuple[Note, ...] = ()
 
     @property
@@ -76,7 +76,7 @@ class Recalibration:
             "label_flips": used.label_flips if used else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": c.mixing if c else None,
-            "floor": self.floor,
+            "floor": self.min_prob,
             "summary": self.summary,
             "notes": [note.to_dict() for note in self.notes],
         }

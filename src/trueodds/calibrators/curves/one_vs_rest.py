@@ -109,7 +109,7 @@ class Score(NamedTuple):
 
 
 def _score(data: Given, c: int) -> Score:
-    return Score(log_pair(data.P, c, data.floor), probabilities(data.P)[:, c], data.Y[:, c], data.w)
+    return Score(log_pair(data.P, c, data.min_prob), probabilities(data.P)[:, c], data.Y[:, c], data.w)
 
 
 def as_rows(w: Array) -> tuple[float, Array]:

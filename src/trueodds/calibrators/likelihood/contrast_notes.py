@@ -60,4 +60,4 @@ def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
 def _tiny(data: Given, baseline: int, slope_range: float) -> int:
     logs = logs_of(data.P)
     small = log_sum(logs) - logs[:, baseline]
-    return int((slope_range * np.minimum(small, -np.log(data.floor)) > np.log(_TURNED)).sum())
+    return int((slope_range * np.minimum(small, -np.log(data.min_prob)) > np.log(_TURNED)).sum())

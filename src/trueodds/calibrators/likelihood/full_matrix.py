@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import Map, SummedRule
 from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, laid_out, sureness, unfinished
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import FLOOR, Floor
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.newton import Minimum
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import odir, ridge, scaled
@@ -40,7 +40,7 @@ class FullMatrixRule(SummedRule):
     bias_penalty: NonNegative | None = None
     shrink: Literal["odir", "l2"] = "odir"
     target: Literal["identity", "zero"] = "identity"
-    floor: Floor = FLOOR
+    min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +76,7 @@ class FullMatrixRule(SummedRule):
         k = data.facts.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
-        start = np.eye(k, k + 1) * sureness(data, self.floor, self._takes_logits)
+        start = np.eye(k, k + 1) * sureness(data, self.min_prob, self._takes_logits)
         prepared = data.prepared(laid_out)
         if self.penalty == "auto":
             optimum, chosen = _least_criterion(prepared, target, start)
@@ -88,7 +88,7 @@ class FullMatrixRule(SummedRule):
             bias -= bias.mean()
         made: Any = self.map
         logits = self._takes_logits
-        return made(weights, bias, self.floor, optimum.passes, optimum.converged, logits, chosen)
+        return made(weights, bias, self.min_prob, optimum.passes, optimum.converged, logits, chosen)
 
     def _strength(self, k: int, mass: float) -> Array:
         if isinstance(self.penalty, str):

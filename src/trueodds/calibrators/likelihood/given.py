@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.logs import FLOOR, Floored, Probabilities
+from trueodds.calibrators.likelihood.logs import MIN_PROB, Floored, Probabilities
 
 Array = NDArray[Any]
 
@@ -24,7 +24,7 @@ class Given:
     Y: Array  # (n, K) shares, or class numbers (n,)
     w: Array  # (n,) above 0
     cluster: Array | None = None
-    floor: float = FLOOR
+    min_prob: float = MIN_PROB
     logits: bool = False
 
     @classmethod
@@ -59,7 +59,7 @@ class Given:
     def floored(self) -> Floored:
         """What the floor of the fit moves; of logits, those of exact zeros."""
         P = np.where(np.isneginf(self.P), 0.0, 1.0) if self.logits else self.P
-        return Floored.of(P, self.Y, self.floor)
+        return Floored.of(P, self.Y, self.min_prob)
 
     @cached_property
     def errors(self) -> str:

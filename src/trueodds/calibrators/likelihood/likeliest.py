@@ -42,7 +42,7 @@ class Rows:
 
 def laid_out(data: Given, *, relative: bool = False) -> Rows:
     """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
-    x = levels(data.P, data.floor) if data.logits else floored(data.P, data.floor)
+    x = levels(data.P, data.min_prob) if data.logits else floored(data.P, data.min_prob)
     if relative:
         x -= x.max(axis=1, keepdims=True)
     Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)
@@ -51,7 +51,7 @@ def laid_out(data: Given, *, relative: bool = False) -> Rows:
 
 def sureness(data: Passes, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
-    beta = TemperatureRule(floor=min_prob).over(data.prepared(_as_stated) if logits else data).beta
+    beta = TemperatureRule(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 

@@ -31,7 +31,7 @@ class LogLinearMap(Map):
     takes_logs: ClassVar[bool] = True
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,) summing to 0 where no penalty says otherwise
-    floor: float
+    min_prob: float
     passes: int = 0
     converged: bool = True
     logits: bool = False
@@ -40,7 +40,7 @@ class LogLinearMap(Map):
         """The softmax of the weighted logs."""
         if self.weights.ndim == 2:
             return softmax(
-                (levels(P, self.floor) if self.logits else floored(P, self.floor)) @ self.weights.T + self.bias
+                (levels(P, self.min_prob) if self.logits else floored(P, self.min_prob)) @ self.weights.T + self.bias
             )
         x: Any = P if self.logits else normalized(P)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -49,7 +49,7 @@ class LogLinearMap(Map):
     def terms(self, k: int) -> tuple[Term, ...]:
         """W and b."""
         if self.weights.ndim == 2:
-            return (Term(1.0, self.weights, self.bias, self.floor),)
+            return (Term(1.0, self.weights, self.bias, self.min_prob),)
         return (Term(1.0, np.diag(self.weights), self.bias),)
 
     def said(self) -> str:
@@ -66,7 +66,7 @@ class LogLinearMap(Map):
         return {
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
-            "floor": self.floor,
+            "floor": self.min_prob,
             "logits": self.logits,
             "passes": self.passes,
             "converged": self.converged,

@@ -16,9 +16,9 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FLOOR = 1e-12  # what fits take for a smaller probability, if nothing else is said
+MIN_PROB = 1e-12  # what fits take for a smaller probability, if nothing else is said
 OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
-Floor = Annotated[float, Range(0, 0.5, closed="neither")]
+MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
 _VALUES = 2**16  # compared at a time
 
 
@@ -161,7 +161,7 @@ def softmax(eta: Array) -> Array:
 class Floored:
     """Which probabilities the floor of a fit moved, in a form that adds."""
 
-    floor: float
+    min_prob: float
     size: int = 0  # probabilities in all
     moved: int = 0
     came: int = 0  # of those
@@ -191,7 +191,7 @@ class Floored:
 
     def __add__(self, other: Floored) -> Floored:
         return Floored(
-            self.floor,
+            self.min_prob,
             self.size + other.size,
             self.moved + other.moved,
             self.came + other.came,
@@ -202,14 +202,14 @@ class Floored:
         """How many were moved, and how many of those came."""
         if not self.moved:
             return []
-        text = f"The fit's floor {self.floor:g} touched {self.moved:,} of {self.size:,} probabilities, {self.came:,} of which came"
+        text = f"The fit's floor {self.min_prob:g} touched {self.moved:,} of {self.size:,} probabilities, {self.came:,} of which came"
         more = ": those weigh heavily, and by how much the floor decides." * (self.came > 0) or "."
         return [Note("TN502", text + more)]
 
 
-def floor_of(view: View, min_prob: float) -> float:
+def min_prob_for(view: View, min_prob: float) -> float:
     """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
-    return OF_LOGITS if min_prob == FLOOR and view.has_logs else min_prob
+    return OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
 
 
 def touched(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:

@@ -35,7 +35,7 @@ class LogOdds:
     freedom: float = 2.0  # effective degrees of freedom
     settled: bool = True  # whether it is the minimum, and that is finite
     passes: int = 0
-    floor: float = 0.0  # 0 is none
+    min_prob: float = 0.0  # 0 is none
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -43,8 +43,8 @@ class LogOdds:
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
-        if self.floor > 0:
-            logs = raised(logs, self.floor)
+        if self.min_prob > 0:
+            logs = raised(logs, self.min_prob)
         return sides(self.spline(logs[:, 1] - logs[:, 0]))
 
     def falls(self) -> float:
@@ -61,7 +61,7 @@ class LogOdds:
             "freedom": self.freedom,
             "settled": self.settled,
             "passes": self.passes,
-            "floor": self.floor,
+            "floor": self.min_prob,
         }
 
     @classmethod

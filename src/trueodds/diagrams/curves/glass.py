@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators.curves.reliability_curve import NARROWEST, seen_at, smoothed, width
-from trueodds.calibrators.likelihood.logs import FLOOR, log_odds
+from trueodds.calibrators.likelihood.logs import MIN_PROB, log_odds
 from trueodds.diagrams.monotone.scores import Scores, scores_of
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.problem.view import View
@@ -51,7 +51,7 @@ class Glass:
         """Where probabilities lie, those mirrored from 0 to 1."""
         if self.mirrored:
             return (np.clip(p, self.low, 1.0, dtype=np.float64) - self.low) / (1 - self.low)
-        return log_odds(p, FLOOR)
+        return log_odds(p, MIN_PROB)
 
     def places(self, s: Array) -> tuple[Array, Array]:
         """Where the curve is read: rising probabilities within a bandwidth of some stated score, and their piece.
@@ -63,7 +63,7 @@ class Glass:
             per = COARSEST * 2 ** max(0, math.ceil(math.log2(FINE / (COARSEST * self.bandwidth)) - 1e-9))
             x, step = np.clip(s, self.low, 1.0, dtype=np.float64), 1 / per
         else:
-            x, step = log_odds(s, FLOOR), self.bandwidth / FINE
+            x, step = log_odds(s, MIN_PROB), self.bandwidth / FINE
         radius = math.floor(self.bandwidth / step + 1e-9)
         number = _around(np.unique(np.rint(x / step).astype(np.int64)), radius)
         if self.mirrored:
@@ -74,10 +74,10 @@ class Glass:
             at = np.maximum(number / per, self.low)
         else:
             full = np.arange(1, 100) / 100
-            where = log_odds(full, FLOOR) / step
+            where = log_odds(full, MIN_PROB) / step
             among = np.isin(np.rint(where), number)
             at = np.concatenate([expit(number * step), full[among]])
-            at[at <= FLOOR], at[1 - at <= FLOOR] = 0.0, 1.0
+            at[at <= MIN_PROB], at[1 - at <= MIN_PROB] = 0.0, 1.0
             number = np.concatenate([number, where[among]])
         order = np.argsort(number, kind="stable")
         piece = np.cumsum(np.diff(number[order], prepend=number[order[0]]) > 1 + 1e-9)
@@ -97,7 +97,7 @@ def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, ra
     low = _low(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
         return Glass(scale, low, width(scores.at, w, bandwidth, scale))
-    return Glass(scale, low, width(log_odds(scores.at, FLOOR), w, bandwidth, scale, -math.log(FLOOR)))
+    return Glass(scale, low, width(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB)))
 
 
 def seen(view: View, bandwidth: float | str, scale: str, range: Span | None) -> tuple[Scores, Glass, dict[str, Array]]:

@@ -54,7 +54,7 @@ class TrainingPlot(Diagram):
         if self.has("best"):
             entries.append((Line2D([], [], linestyle="none", **_BEST), "lowest log loss"))
         if self.has("floor"):
-            entries.append((Line2D([], [], **_FLOOR), "ECE if calibrated"))
+            entries.append((Line2D([], [], **_NOISE_FLOOR), "ECE if calibrated"))
         level = self.settings["level"]
         if self.has("threshold"):
             entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
@@ -116,7 +116,9 @@ class TrainingPlot(Diagram):
             ]
             ax.fill_between(own["epoch"], *ends, color=style["color"], alpha=0.15, linewidth=0, label="interval")
         if self.has("floor") and column == "ece":
-            ax.plot(own["epoch"], own["ece_floor"], zorder=2, label="floor", **(_FLOOR | {"color": style["color"]}))
+            ax.plot(
+                own["epoch"], own["ece_floor"], zorder=2, label="floor", **(_NOISE_FLOOR | {"color": style["color"]})
+            )
         if self.has("best"):
             ax.plot(
                 own["epoch"][own["best"]],
@@ -132,7 +134,7 @@ class TrainingPlot(Diagram):
 _BEST: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
-_FLOOR: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_NOISE_FLOOR: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
 _THRESHOLD: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 

@@ -48,7 +48,7 @@ def listed(names: Sequence[str]) -> str:
 def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str:
     """Which model is off by less, and where that is more than chance."""
     if len(names) == 1:
-        return f"{unit} {number(results[0].error)}{_floor(results[0])}."
+        return f"{unit} {number(results[0].error)}{_noise_floor(results[0])}."
     if len(names) == 2:
         return _of_two(names, results, unit)
     order = sorted(range(len(names)), key=lambda i: (math.isnan(results[i].error), results[i].error, names[i]))
@@ -56,7 +56,7 @@ def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
     leaders = [order[0], *(i for i in tied([one.error for one in results], leader.error) if i != order[0])]
     names_text, value_text = (
         listed(sorted(names[i] for i in leaders)),
-        f"{number(leader.error)}{_floors([results[i] for i in leaders])}",
+        f"{number(leader.error)}{_tied_noise_floor([results[i] for i in leaders])}",
     )
     text = f"{names_text} {'has' if len(leaders) == 1 else 'have'} the {_extent(leaders, names)} {unit}: {value_text}."
     if all(math.isnan(one.difference_low) for one in results):
@@ -94,10 +94,10 @@ def _of_two(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
     first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
     a, b = results[better], results[worse]
-    text = f"{names[better]}: {unit} {number(a.error)}{_floor(a)}; {names[worse]}: {number(b.error)}{_floor(b)}."
+    text = f"{names[better]}: {unit} {number(a.error)}{_noise_floor(a)}; {names[worse]}: {number(b.error)}{_noise_floor(b)}."
     same = len(tied([first.error, second.error], first.error)) == 2
     if same:
-        text = f"{listed(sorted(names))} have the same {unit}: {number(a.error)}{_floors(results)}."
+        text = f"{listed(sorted(names))} have the same {unit}: {number(a.error)}{_tied_noise_floor(results)}."
     if math.isnan(second.difference) or (same and second.difference_low == second.difference_high):
         return text
     sign = 1 if second.difference >= 0 else -1
@@ -108,11 +108,11 @@ def _of_two(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
     return f"{text} The difference, {number(abs(second.difference))}{range_of(low, high)}, {settled}."
 
 
-def _floor(result: Standing) -> str:
+def _noise_floor(result: Standing) -> str:
     return "" if math.isnan(result.noise_floor) else f" (noise\u00a0floor\u00a0{number(result.noise_floor)})"
 
 
-def _floors(results: Sequence[Standing]) -> str:
+def _tied_noise_floor(results: Sequence[Standing]) -> str:
     """The floor of models that tie, which their draws may tell apart: then none is said."""
-    texts = {_floor(one) for one in results}
+    texts = {_noise_floor(one) for one in results}
     return texts.pop() if len(texts) == 1 else ""

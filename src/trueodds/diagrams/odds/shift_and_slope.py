@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
 from trueodds.calibrators.likelihood.binary_logistic import best, line, logistic
-from trueodds.calibrators.likelihood.logs import LogProbabilities, floor_of, log_ratio, sides
+from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
 from trueodds.diagrams.drawing import ink
 from trueodds.problem.by_score import grouped
@@ -70,7 +70,7 @@ class Plane:
     def of(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> Plane:
         """Around the best fit of a view."""
         P, Y, w = counted(view)
-        rows = cells(log_ratio(P, floor_of(view, min_prob)), Y[:, 1], w)
+        rows = cells(log_ratio(P, min_prob_for(view, min_prob)), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         return cls(rows, top.theta, top.value, top.told, top.converged, prior)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
-from trueodds.calibrators.likelihood.logs import floor_of, floored, log_ratio, softmax
+from trueodds.calibrators.likelihood.logs import floored, log_ratio, min_prob_for, softmax
 from trueodds.calibrators.llo import LloRule
 from trueodds.calibrators.mcllo import MclloMap, MclloRule
 from trueodds.core.errors import InputError, Note
@@ -104,7 +104,7 @@ def binary(
 ) -> tuple[Stations, Callable[[list[Note]], Stations]]:
     """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
     P, Y, w = counted(view)
-    plane, min_prob = Plane.of(view, min_prob, prior), floor_of(view, min_prob)
+    plane, min_prob = Plane.of(view, min_prob, prior), min_prob_for(view, min_prob)
     spec = LloRule(min_prob)
     calibration_map = spec.fit(P, Y, w)
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
@@ -152,8 +152,8 @@ def joint(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[Stations]:
     """As said and the best shifts and slopes against the baseline, for each class."""
-    (P, Y, w), stated, min_prob = counted(view), view.P[view.w > 0], floor_of(view, min_prob)
-    spec = MclloRule(baseline=baseline, floor=min_prob)
+    (P, Y, w), stated, min_prob = counted(view), view.P[view.w > 0], min_prob_for(view, min_prob)
+    spec = MclloRule(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
     assert isinstance(calibration_map, MclloMap)
     notes += spec.notes(calibration_map, P, Y, w)

@@ -49,13 +49,13 @@ class Neighbors:
     def bandwidth(self) -> float:
         """The bandwidth given, or the likeliest."""
         if isinstance(self.error.bandwidth, str):
-            return likeliest(self.P, self.w, self.error.floor)
+            return likeliest(self.P, self.w, self.error.min_prob)
         return float(self.error.bandwidth)
 
     @cached_property
     def kernel(self) -> DirichletKernel:
         """The kernels around the rows."""
-        return DirichletKernel(self.P, self.bandwidth, self.error.floor)
+        return DirichletKernel(self.P, self.bandwidth, self.error.min_prob)
 
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:

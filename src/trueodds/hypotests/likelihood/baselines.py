@@ -34,7 +34,7 @@ def over_baselines(
     return parts, (Note("TN236", _said(parts, odds.baseline)),)
 
 
-def over_floors(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
+def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
     """Statistic and p-value at a tenth and at ten times the floor, where this one moved anything."""
     parts: dict[str, dict[str, float]] = {}
     for other in (min_prob / 10, min_prob * 10):

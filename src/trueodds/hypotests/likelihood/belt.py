@@ -77,7 +77,7 @@ def belt(
     (1, [0.12, 0.35, 0.79], 'below')
     """
     levels = tuple(_inside("level", np.atleast_1d(levels)).tolist())
-    test = GiViTI(fitted=fitted, max_degree=max_degree, floor=min_prob)
+    test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
     curve, result = test.curve(view), test.on(view)
     if curve.law is None:
         raise InputError(

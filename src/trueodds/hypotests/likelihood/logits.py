@@ -14,7 +14,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-Floor = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
+MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
 
 CERTAIN = 1e-20  # of the information that each row has beside its own
 LEAST = 1e-100  # of a row's weight: the information by which columns are scaled, so that their powers are finite

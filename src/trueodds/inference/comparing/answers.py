@@ -113,14 +113,14 @@ class Contest(Settings):
     ) -> Comparison:
         a, b, bare = pair.a, pair.b, self.sure.interval is None
         interval = None if bare else pair.interval(self.sure.level if level is None else level)
-        p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.floor)
+        p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.min_pvalue)
         notes = [*notes, *_own_notes(a, b)]
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
         if min_pvalue is not None and self.sure.resamples < FEW:
             text = f"{self.sure.resamples} resamples do not tell the ends of an interval; give more."
             notes.append(Note("TN211", text))
-        if not bare and (note := _floors_apart(pair, self.estimator)):
+        if not bare and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
         if self.null == "swap":
             p, min_pvalue = self._swapped(pair, seed)
@@ -219,7 +219,7 @@ def _rows(pair: Pair) -> int:
     return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
-def _floors_apart(pair: Pair, estimator: Estimator) -> Note | None:
+def _noise_floor_note(pair: Pair, estimator: Estimator) -> Note | None:
     """A word where two calibrated models with these predictions would differ, too."""
     floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
     if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):

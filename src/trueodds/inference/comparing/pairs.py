@@ -154,7 +154,7 @@ class Pair:
         if self.interval(self.a.sure.level) is None:
             return None
         if not self.by_error:
-            return max(inverted(self.interval), self.floor or 0.0)
+            return max(inverted(self.interval), self.min_pvalue or 0.0)
         return None if np.isnan(self._t_test) else self._t_test
 
     @cached_property
@@ -166,7 +166,7 @@ class Pair:
         return float(2 * stdtr(freedom, -abs(self.value) / error))
 
     @cached_property
-    def floor(self) -> float | None:
+    def min_pvalue(self) -> float | None:
         """The smallest p-value that so many resamples can give."""
         return None if self.method is None or self.by_error or self.draws is None else 1 / (1 + len(self.draws))
 

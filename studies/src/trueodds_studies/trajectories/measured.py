@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.estimators.binned import BinnedError
-from trueodds.inference.floors import less_floor
+from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.partition import EqualMass, Uniform
 from trueodds.problem.view import View
 from trueodds_studies.trajectories.members import COUNTS, LENSES, Member, chosen
@@ -84,7 +84,7 @@ def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
     for number, name in enumerate(plan.models or MODELS):
         P = _predictions(name, cell, holdout)
         rng = np.random.default_rng([*holdout.key, 4, number])
-        labels = [redrawn(P, rng) for _ in range(plan.floors + 1)]
+        labels = [redrawn(P, rng) for _ in range(plan.noise_floors + 1)]
         lenses, truths, every = {}, {}, {}
         for lens in LENSES:
             lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, members, plan)
@@ -125,7 +125,7 @@ def _through(
                 base = next(each for each in members if each.label == member.of)
                 floors = np.mean([base.values(selections(view, rows), lens) for view in null[1:]], axis=0)
                 for each in (real, calibrated) if tested else (real,):
-                    less = less_floor(each[member.of], floors)
+                    less = subtract_noise_floor(each[member.of], floors)
                     each[member.label] = np.where(
                         np.isnan(less), each[member.of], less
                     )  # as a reader of `measure` would

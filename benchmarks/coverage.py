@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
@@ -54,9 +54,9 @@ def show(sets: int) -> None:
                 for _ in range(sets):
                     score = rng.normal(0, 1.3, n)
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
-                    estimands = [Asked.of(estimator, as_lens("positive"), preds)]
+                    estimands = [Estimand.of(estimator, as_lens("positive"), preds)]
                     drawn = partial(floors, preds, rng=rng, redraws=199)
-                    (estimate,) = estimates(preds, estimands, Sureness(resamples=400), rng, drawn)
+                    (estimate,) = estimates(preds, estimands, IntervalSpec(resamples=400), rng, drawn)
                     low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else (0.0, 1.0)
                     hits += low <= true <= high
                     above += true > high

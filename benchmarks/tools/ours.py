@@ -11,9 +11,9 @@ import trueodds as to
 from benchmarks.data import Arrays
 from benchmarks.timed import Timed
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap, from_cells
-from trueodds.inference.tallied import asked_of, cell_draws
+from trueodds.inference.tallied import cell_draws, estimand_of
 from trueodds.problem.lens import as_lens
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
@@ -44,7 +44,7 @@ def resampled(arrays: Arrays) -> dict[str, Timed]:
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
 
     def alone(preds: to.Predictions) -> list[float]:
-        (result,) = bootstrap(preds, [Asked.of(error, lens, preds)], 1000, np.random.default_rng(0))
+        (result,) = bootstrap(preds, [Estimand.of(error, lens, preds)], 1000, np.random.default_rng(0))
         return np.percentile(result.values[0], [2.5, 97.5])
 
     def measure_interval(preds: to.Predictions) -> list[float]:
@@ -138,11 +138,11 @@ def draws(arrays: Arrays) -> dict[str, Timed]:
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
     tally = to.tally(to.Predictions(arrays["y"], arrays["P"]))
 
-    def small_estimand() -> Asked:
-        return asked_of(tally, error, lens)
+    def small_estimand() -> Estimand:
+        return estimand_of(tally, error, lens)
 
-    def large_estimand() -> Asked:
-        return Asked(error, lens, tuple(times(view, 100) for view in tally.views(lens)))
+    def large_estimand() -> Estimand:
+        return Estimand(error, lens, tuple(times(view, 100) for view in tally.views(lens)))
 
     rng = np.random.default_rng(0)
     return {

@@ -22,9 +22,9 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.margin import Margin, error_of, judged_by
-from trueodds.hypotests.planning.power import PLANS, Plan, check_asked, power_of, redraws_for
+from trueodds.hypotests.planning.power import PLANS, Plan, check_question, power_of, redraws_for
 from trueodds.hypotests.planning.width import rows_for
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded, seeded_test
 from trueodds.problem.hypothesis import under
@@ -90,7 +90,7 @@ def measure(
     >>> print(round(measure(preds, "brier").value, 4))
     0.0925
     """
-    interval_spec = Sureness(
+    interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
     aggregate = check("aggregate", aggregate, Aggregate | None)
@@ -237,7 +237,7 @@ def power(
     check("progress", progress, Callable[..., Any] | None)
     generator, rows = as_generator(rng), looked_at(resolved(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLANS if name in settings}
-    check_asked(test, estimator, width, {"n": n, "effect": effect} | own)
+    check_question(test, estimator, width, {"n": n, "effect": effect} | own)
     plan = Plan(n, power, effect, alpha, **own)
     if width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)

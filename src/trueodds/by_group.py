@@ -16,7 +16,7 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.among_groups import judge
 from trueodds.hypotests.standing import answered, taken
 from trueodds.inference.comparing import gaps
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.meant import lens_for, member_of, notes_of, said_of, seeded
 from trueodds.problem.predictions import Predictions
@@ -114,7 +114,7 @@ def by_group(
     against = check("against", against, Literal["pairs", "rest"], "pairs")
     check("progress", progress, Callable[..., Any] | None)
     level = check("level", level, Level, 0.95)
-    interval_spec = Sureness(interval, level, 2000 if resamples is None else resamples)
+    interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
     method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))

@@ -17,7 +17,7 @@ from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.meant import lens_for, member_of, said_of, seeded
 from trueodds.problem.lens import Canonical, Classwise, Lens
 from trueodds.problem.plausibility import doubts
@@ -123,7 +123,7 @@ def compare(
         estimator = b
     elif is_pair(a) and is_array(b):
         b = (a[0], b)  # of the same outcomes
-    interval_spec = Sureness(
+    interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
     aggregate = check("aggregate", aggregate, Aggregate | None)
@@ -157,8 +157,10 @@ def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: i
     one, other = models
     score = member_of(ESTIMATORS, Estimator, "brier", {})
     lens = lens_for(models[one], None, score)
-    interval_spec = replace(contest.sure, interval="auto")
-    brier = replace(contest, estimator=score, lens=lens, aggregate=lens.aggregate, sure=interval_spec, null="auto")
+    interval_spec = replace(contest.interval_spec, interval="auto")
+    brier = replace(
+        contest, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
+    )
     comparison = brier.between(models[one], models[other], (one, other), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (

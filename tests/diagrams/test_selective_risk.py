@@ -31,7 +31,7 @@ def at(diagram, coverage):
 def test_the_curve_by_hand():
     """Surest four: one wrong; the other four: three. Asked were 16, so all answers are half of the questions."""
     view = View(p=[0.9] * 4 + [0.6] * 4, y=[1, 1, 1, 0, 0, 0, 0, 1], name="confidence")
-    diagram = RiskOverCoverage(asked=16, resamples=99)([view])
+    diagram = RiskOverCoverage(n_queries=16, resamples=99)([view])
     assert diagram.table["coverage"][-1] == 0.5
     for coverage, risk, threshold in (
         (0.125, 1 / 4, 0.9),

@@ -19,7 +19,7 @@ from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement, VoteMean
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -189,7 +189,7 @@ def test_a_perfect_model_scores_its_noise_floor(estimator: VoteMean) -> None:
     # The votes came from P, so the value is one more draw of the floor's own law: 4.5 of its standard deviations.
     for k in (2, 4):
         preds = voted(500, k, 15, seed=k)
-        estimand = Asked.of(estimator, as_lens("canonical"), preds)
+        estimand = Estimand.of(estimator, as_lens("canonical"), preds)
         draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
         assert estimand.values[0] == pytest.approx(draws.mean(), abs=4.5 * draws.std() * (1 + 1 / 200) ** 0.5)
 
@@ -210,7 +210,7 @@ def test_the_noise_floor_of_distce_is_de_moivres(k: int, votes: int) -> None:
     preds = voted(200, k, votes)
     exact = np.mean([sum(de_moivre(votes, p) for p in row) / 2 / votes for row in preds.P])
     draws = null_draws(
-        preds, [Asked.of(DistributionError(), as_lens("canonical"), preds)], 400, np.random.default_rng(1)
+        preds, [Estimand.of(DistributionError(), as_lens("canonical"), preds)], 400, np.random.default_rng(1)
     )
     assert draws[0].mean() == pytest.approx(exact, abs=4.5 * draws[0].std() / 400**0.5)
     # and the rule of thumb of the docstring is of the right size

@@ -17,7 +17,7 @@ from tests.problem.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance, falling, out_of_order
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -217,7 +217,7 @@ def test_the_floor_known_without_draws_is_the_mean_over_redrawn_votes(votes: int
     rng = np.random.default_rng(votes)
     P = rng.dirichlet(np.ones(3), 300)
     preds = Predictions(rng.multinomial(votes, P), P)
-    estimand = Asked.of(HumanDistance(), as_lens("canonical"), preds)
+    estimand = Estimand.of(HumanDistance(), as_lens("canonical"), preds)
     draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
     expected = HumanDistance().expected(canonical(preds))
     assert expected == pytest.approx(1 - np.square(P).sum(axis=1).mean() if votes == 1 else 0.0, abs=1e-12)

@@ -14,7 +14,7 @@ from tests.problem.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.instance import InstanceError, MacroError
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.jackknife import jackknife
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
@@ -156,7 +156,7 @@ def test_cells_of_any_width_give_the_number_of_the_rows(error: InstanceError) ->
         cells = view.pool(grid.index(view.at), grid.size)
         assert error.value(cells) == pytest.approx(error.value(view), rel=1e-12)
         assert error.parts(cells) == pytest.approx(error.parts(view), rel=1e-12)
-        assert Asked(error, as_lens("positive"), (cells,)).values[0] == pytest.approx(error.value(view), rel=1e-12)
+        assert Estimand(error, as_lens("positive"), (cells,)).values[0] == pytest.approx(error.value(view), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ice", "macroce"])
@@ -192,7 +192,9 @@ def test_the_mean_of_a_calibrated_model_is_known() -> None:
 
 def test_the_noise_floor_of_ice_is_the_mean_of_twice_the_variance() -> None:
     preds = calibrated(300, 7)
-    draws = null_draws(preds, [Asked.of(InstanceError(), as_lens("positive"), preds)], 999, np.random.default_rng(0))[0]
+    draws = null_draws(
+        preds, [Estimand.of(InstanceError(), as_lens("positive"), preds)], 999, np.random.default_rng(0)
+    )[0]
     assert draws.mean() == pytest.approx((2 * preds.p * (1 - preds.p)).mean(), abs=4.5 * draws.std() / 999**0.5)
 
 
@@ -200,7 +202,7 @@ def test_the_noise_floor_of_ice_is_the_mean_of_twice_the_variance() -> None:
 def test_draws_by_groups_equal_whole_views_draw_by_draw(lens: str) -> None:
     preds = calibrated(200, 1, decimals=2)
     views = [
-        null_draws(preds, [Asked.of(error, as_lens(lens), preds)], 30, np.random.default_rng(3))[0]
+        null_draws(preds, [Estimand.of(error, as_lens(lens), preds)], 30, np.random.default_rng(3))[0]
         for error in (MacroError(), ViewByView())
     ]
     np.testing.assert_allclose(views[0], views[1], rtol=1e-10)
@@ -211,7 +213,7 @@ def test_groups_of_many_scores_keep_the_mean_of_the_draws() -> None:
     # of size (1/256)/√12 each with a mean of 0: below 4.5 · (1/256)/√12 / √n, of the same size for each side.
     n = 66_000
     preds = calibrated(n, 2)
-    estimands = [Asked.of(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
+    estimands = [Estimand.of(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
     assert estimands[0].linear is not None
     assert estimands[0].linear[0].size == 256
     grouped, ungrouped = (null_draws(preds, [estimand], 10, np.random.default_rng(3))[0] for estimand in estimands)
@@ -222,7 +224,7 @@ def test_groups_of_many_scores_keep_the_mean_of_the_draws() -> None:
 @BOTH
 def test_the_jackknife_equals_leaving_rows_out(error: InstanceError) -> None:
     preds = calibrated(40, 4)
-    estimand = Asked.of(error, as_lens("positive"), preds)
+    estimand = Estimand.of(error, as_lens("positive"), preds)
     (view,) = estimand.views
     expected = [error.value(view.take(np.delete(np.arange(40), i))) for i in range(40)]
     np.testing.assert_allclose(jackknife(preds, estimand)[0], expected, rtol=1e-9)

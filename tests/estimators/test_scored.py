@@ -7,7 +7,7 @@ from trueodds import Predictions
 from trueodds import test as verdict_of
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.scored import DISTINCT, ScoredError
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -35,7 +35,7 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     # at most the three residuals of one group, 3/n, on either side.
     p, y = many()
     preds = Predictions(y.astype(int), p)
-    estimand = Asked.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
+    estimand = Estimand.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
     (grouped,) = null_draws(preds, [estimand], 49, np.random.default_rng(1))
     key = np.random.default_rng(1)
     from trueodds.core.kernels import draws

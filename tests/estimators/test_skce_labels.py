@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import trueodds as to
 from trueodds.core.kernels.labels import by_row
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -71,7 +71,7 @@ def test_one_set_of_labels_serves_every_way_of_reading_it(lens: str) -> None:
     y, P = table(80)
     preds = to.Predictions(y, P)
     estimator = SquaredKernelError()
-    estimand = Asked(estimator, as_lens(lens), as_lens(lens).views(preds))
+    estimand = Estimand(estimator, as_lens(lens), as_lens(lens).views(preds))
     (view,) = estimand.views
     (fast,) = null_draws(preds, [estimand], 7, np.random.default_rng(3))
     # A kernel given as a function is read from sums.
@@ -80,7 +80,7 @@ def test_one_set_of_labels_serves_every_way_of_reading_it(lens: str) -> None:
         kernel=lambda A, B: np.exp(-np.sqrt(((A[:, None] - B[None]) ** 2).sum(axis=2)) / width)
     )
     assert callable_kernel.linear(view).of_labels is None
-    (slow,) = null_draws(preds, [Asked(callable_kernel, estimand.lens, estimand.views)], 7, np.random.default_rng(3))
+    (slow,) = null_draws(preds, [Estimand(callable_kernel, estimand.lens, estimand.views)], 7, np.random.default_rng(3))
     np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=ROUNDED)
 
 
@@ -93,7 +93,7 @@ def test_fractional_outcomes_and_scores_are_read_from_sums() -> None:
 def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     y, P = table(50)
     preds, lens = to.Predictions(y, P), as_lens("canonical")
-    estimand = Asked(SquaredKernelError(), lens, lens.views(preds))
+    estimand = Estimand(SquaredKernelError(), lens, lens.views(preds))
     fractions: list[float] = []
     (full,) = null_draws(preds, [estimand], 10, np.random.default_rng(0))
     monkeypatch.setattr("trueodds.inference.redraw.LABELS_HELD", 50 * 4)

@@ -28,7 +28,7 @@ from trueodds.core.registry import settings_of
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem import lens, mass, partition
 
 Rng = np.random.Generator
@@ -212,7 +212,7 @@ def instance(rng: Rng, data: Rows) -> Any:
         partition.Given,
         partition.MedianVariance,
         mass.Mass,
-        Sureness,
+        IntervalSpec,
     ]
     kinds += [partition.Sweep, partition.SimplexGrid, lens.Class, lens.Groups, lens.TopK, lens.Rank]
     kind = kinds[rng.integers(len(kinds))]

@@ -142,7 +142,7 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
 
 def test_the_effect_that_is_found_has_the_power_that_was_wanted():
     plan = to.power(binary(), n=300, simulations=400)
-    assert plan.asked == "effect"
+    assert plan.question == "effect"
     assert plan.n == 300
     back = to.power(binary(), n=300, effect=plan.effect, simulations=400)
     assert back.power == pytest.approx(0.8, abs=0.006)  # the same data sets and the same luck
@@ -160,7 +160,7 @@ def test_the_rows_are_those_at_hand_if_not_said():
 
 def test_a_width_is_that_of_intervals_on_new_rows():
     plan = to.power(binary(2000), width=0.03, estimator="brier")
-    assert plan.asked == "width"
+    assert plan.question == "width"
     fresh = [to.measure(binary(plan.needed, seed), "brier").interval for seed in range(20, 28)]
     # the 2000 rows stand for the population: their spread of squared errors is known to about 3 %
     assert np.mean([interval.high - interval.low for interval in fresh]) == pytest.approx(0.03, rel=0.1)

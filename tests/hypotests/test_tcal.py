@@ -10,7 +10,7 @@ from tests import reference
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.several import family
 from trueodds.hypotests.tcal import TCal, scales
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import SimplexGrid, Uniform
@@ -109,7 +109,7 @@ def test_all_scales_share_their_draws_and_the_smallest_p_is_judged_among_them():
     levels = TCal().levels(view)
     # each scale as a question of its own, on the same draws: signed, so that the tails are the same
     scales = [_Signed(Uniform(m), form="dpe") for m in levels]
-    estimands = [Asked(one, as_lens("positive"), (view,)) for one in scales]
+    estimands = [Estimand(one, as_lens("positive"), (view,)) for one in scales]
     draws = null_draws(preds, estimands, 99, np.random.default_rng(5))
     values = np.array([one.value(view) for one in scales])
     assert verdict.pvalue == family(values, np.concatenate(draws))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 
@@ -16,4 +16,4 @@ def simulated(n=3000, k=3, seed=0, alpha=1.0, **extra):
 
 
 def asked(preds, name="ece", lens="confidence", **settings):
-    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)

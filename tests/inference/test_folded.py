@@ -6,15 +6,15 @@ import pytest
 import trueodds as to
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import folded
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 
 
 def asked(preds, name="ece", lens="positive", **settings):
-    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 def few(gap, s):
@@ -120,7 +120,7 @@ def test_one_bad_bin_beside_good_ones_is_covered():
         preds = Predictions(y, x)
         question = asked(preds)
         null = null_draws(preds, [question], 99, rng)
-        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda _every, null=null: null)
+        (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 49
 

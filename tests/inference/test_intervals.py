@@ -9,9 +9,9 @@ from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import intervals
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.jackknife import jackknife
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
@@ -31,14 +31,14 @@ def answered(preds, question, interval_spec, rng):
 
 
 def asked(preds, name="ece", lens="positive", **settings):
-    return Asked.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
 def test_row_bootstrap_equals_the_reference(method):
     # golden c.bootstrap95.ece_ew10: B=400, indices default_rng(0).integers(0, n, (B, n)); scipy agrees to 1e-12
     preds = binary500()
-    interval_spec = Sureness(method, 0.95, 400)
+    interval_spec = IntervalSpec(method, 0.95, 400)
     estimate = answered(preds, asked(preds, bins=10), interval_spec, np.random.default_rng(0))
     known = reference.estimators()["c.bootstrap95.ece_ew10"]["value"][method]
     np.testing.assert_allclose([estimate.interval.low, estimate.interval.high], known, rtol=1e-10)
@@ -106,9 +106,9 @@ def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
     for _ in range(60):
         P = rng.dirichlet(np.ones(4), n)
         y = (rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 3)
-        question = Asked.of(ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P))
+        question = Estimand.of(ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P))
         null = null_draws(preds, [question], 99, rng)
-        (estimate,) = estimates(preds, [question], Sureness(resamples=100), rng, lambda _every, null=null: null)
+        (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         missed += estimate.interval is not None and estimate.interval.low > 0
     assert missed <= 10
 
@@ -118,7 +118,9 @@ def test_rare_outcomes_that_no_resample_shows_still_widen_the_interval():
     preds = Predictions([1] * 10, np.linspace(0.89, 0.91, 10))
     question = asked(preds)
     null = null_draws(preds, [question], 199, np.random.default_rng(0))
-    (estimate,) = estimates(preds, [question], Sureness(resamples=100), np.random.default_rng(0), lambda _every: null)
+    (estimate,) = estimates(
+        preds, [question], IntervalSpec(resamples=100), np.random.default_rng(0), lambda _every: null
+    )
     assert estimate.interval.high > 0.3
     assert estimate.interval.low == 0.0
 
@@ -129,13 +131,13 @@ def test_methods_that_take_rows_as_independent_refuse_clusters(method, resample)
     preds = Predictions(rng.integers(0, 2, 60), rng.random(60), cluster=np.arange(60) // 3)
     name = "ece" if resample == "cells" else "rmsce"
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, name), Sureness(method, resample=resample, resamples=20), rng)
+        answered(preds, asked(preds, name), IntervalSpec(method, resample=resample, resamples=20), rng)
 
 
 def test_classes_are_not_resampled_apart():
     preds = Predictions([0, 1, 2] * 20, np.random.default_rng(0).dirichlet([1, 1, 1], 60))
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, "ece", "classwise"), Sureness(resample="cells"), np.random.default_rng(0))
+        answered(preds, asked(preds, "ece", "classwise"), IntervalSpec(resample="cells"), np.random.default_rng(0))
 
 
 def test_the_jackknife_by_bins_equals_leaving_rows_out():
@@ -150,7 +152,7 @@ def test_the_jackknife_by_bins_equals_leaving_rows_out():
         if estimand.linear is None:
             continue
         by_hand = [
-            Asked(error, estimand.lens, (estimand.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)
+            Estimand(error, estimand.lens, (estimand.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)
         ]
         if error.name == "brier":
             expected = [one.values[0] for one in by_hand]
@@ -213,7 +215,7 @@ def test_auto_means_what_the_coverage_studies_chose():
     preds = binary500()
 
     def method(*args, **kwargs):
-        estimate = answered(preds, asked(preds, *args, **kwargs), Sureness(resamples=50), np.random.default_rng(0))
+        estimate = answered(preds, asked(preds, *args, **kwargs), IntervalSpec(resamples=50), np.random.default_rng(0))
         return estimate.interval and estimate.interval.method
 
     assert method("ece") == method("ece", "classwise") == method("ace") == method("tace") == "folded-normal"
@@ -228,7 +230,7 @@ def test_auto_means_what_the_coverage_studies_chose():
 
 def test_an_interval_without_measured_coverage_is_said_to_be_missing():
     preds = binary500()
-    estimate = answered(preds, asked(preds, distance="kl"), Sureness(resamples=50), np.random.default_rng(0))
+    estimate = answered(preds, asked(preds, distance="kl"), IntervalSpec(resamples=50), np.random.default_rng(0))
     assert "TN201" in [note.code for note in estimate.notes]
 
 
@@ -236,7 +238,7 @@ def test_an_interval_without_measured_coverage_is_said_to_be_missing():
 def test_intervals_for_the_squared_error_are_refused_elsewhere(method):
     preds = binary500()
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, "ece"), Sureness(method), np.random.default_rng(0))
+        answered(preds, asked(preds, "ece"), IntervalSpec(method), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +246,7 @@ def test_intervals_for_the_squared_error_are_refused_elsewhere(method):
 )
 def test_settings_of_an_interval_are_checked(settings):
     with pytest.raises(InputError, match="TO203"):
-        Sureness(**settings)
+        IntervalSpec(**settings)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +274,8 @@ def test_intervals_cover_the_truth(name, settings, slope):
     for _ in range(200):
         p, q = rows(400)
         preds = Predictions((rng.random(400) < q).astype(int), p)
-        question = Asked.of(estimator, as_lens("positive"), preds)
-        estimate = answered(preds, question, Sureness(resamples=200), rng)
+        question = Estimand.of(estimator, as_lens("positive"), preds)
+        estimate = answered(preds, question, IntervalSpec(resamples=200), rng)
         hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 178
 

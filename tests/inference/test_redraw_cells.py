@@ -7,7 +7,7 @@ import trueodds as to
 from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.cells import from_cells
 from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws
@@ -101,7 +101,7 @@ def test_which_questions_are_drawn_by_bins(many):
     assert not by_bins(crowd, [asked(crowd)])
     small = simulated(100)
     assert not by_bins(small, [asked(small)])
-    inside = Asked.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
+    inside = Estimand.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
     assert by_bins(simulated(), [inside], joint=False)
 
 

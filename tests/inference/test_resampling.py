@@ -5,7 +5,7 @@ import pytest
 
 from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap
 from trueodds.inference.cells import pooled_of
 from trueodds.inference.jackknife import squared_error_draws
@@ -71,7 +71,7 @@ def test_a_predicted_class_is_resampled_with_its_own_rows():
     question = asked(preds, "ece", "top-label")
     (joint,) = bootstrap(preds, [question], 50, np.random.default_rng(1), "rows")
     for v, view in enumerate(question.views):
-        alone = Asked(question.estimator, question.lens, (view,))
+        alone = Estimand(question.estimator, question.lens, (view,))
         (resampled,) = bootstrap(preds, [alone], 50, np.random.default_rng(1), "rows")
         np.testing.assert_allclose(joint.values[v], resampled.values[0], rtol=1e-12)
         np.testing.assert_allclose(joint.spread[v], resampled.spread[0], rtol=1e-12)
@@ -187,7 +187,7 @@ def test_reference_numbers_and_these_tests_lie_on_either_side_of_the_constant():
 def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    estimand = Asked.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
+    estimand = Estimand.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
     size = estimand.linear[0].size * 3
     monkeypatch.setattr("trueodds.inference.cells.NUMBERS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
@@ -200,7 +200,7 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
 def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    estimands = [Asked.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
+    estimands = [Estimand.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
     monkeypatch.setattr("trueodds.inference.bootstrap.ROWS_AT_MOST", 100)
     assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
     monkeypatch.setattr("trueodds.inference.bootstrap.CELLS_AT_MOST", 20)

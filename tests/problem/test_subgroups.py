@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import VALUES_UP_TO, Subgroup, partitions
@@ -55,6 +55,6 @@ def test_what_is_left_out_is_said():
 def test_an_estimator_sees_in_place_what_it_sees_of_the_rows_alone(name):
     preds, lens, estimator = rows(), as_lens("positive"), ESTIMATORS.make(name, {})
     for group in partitions(preds)[0].groups:
-        within = Asked.of(estimator, group.of(lens), preds).values[0]
-        alone = Asked.of(estimator, lens, preds[group.rows(preds)]).values[0]
+        within = Estimand.of(estimator, group.of(lens), preds).values[0]
+        alone = Estimand.of(estimator, lens, preds[group.rows(preds)]).values[0]
         assert within == pytest.approx(alone, abs=1e-9, nan_ok=True)

@@ -51,7 +51,7 @@ def test_equally_many_options_give_whole_vectors(write: Write) -> None:
         np.testing.assert_allclose(result.predictions.p, [[0.25, 0.75], [0.5, 0.5]], rtol=1e-14)
         assert result.predictions.y.tolist() == [1, 0]
         assert result.predictions.logits.tolist()[1] == [-1.0, -1.0]
-        assert (result.asked, result.abstained, result.coverage, result.notes) == (2, 0, 1.0, ())
+        assert (result.n_queries, result.abstained, result.coverage, result.notes) == (2, 0, 1.0, ())
 
 
 def test_numbers_in_quotes_are_numbers_as_later_versions_of_the_harness_write_them(write: Write) -> None:
@@ -187,7 +187,7 @@ def test_abstentions_are_counted_and_nothing_else_of_them_is_read(write: Write) 
         {"refused": 1},
     ])  # fmt: skip
     result = answers(file, confidence="confidence", abstained="refused")
-    assert (result.predictions.n, result.asked, result.abstained, result.coverage) == (2, 4, 2, 0.5)
+    assert (result.predictions.n, result.n_queries, result.abstained, result.coverage) == (2, 4, 2, 0.5)
     assert [note.code for note in result.notes] == ["TN146"]
     assert "2 of 4 questions got no answer (coverage 50%)" in result.notes[0].text
     assert "coverage 50%" in str(result)
@@ -209,7 +209,7 @@ def test_an_empty_confidence_is_no_answer_where_that_is_said() -> None:
         {"c": 0, "correct": 0},
     ]
     result = answers(rows, confidence="c", abstained="c")
-    assert (result.asked, result.abstained, result.predictions.p.tolist()) == (5, 3, [0.9, 0.0])
+    assert (result.n_queries, result.abstained, result.predictions.p.tolist()) == (5, 3, [0.9, 0.0])
     with refused("TO308", "row 1", fix="abstained='c'"):  # it is never taken for one unasked
         answers(rows, confidence="c")
     with refused("TO304", "'confidence'"):  # a field that no row has is a mistake
@@ -260,7 +260,7 @@ def test_one_record_per_sample_says_the_same_as_lists(write: Write) -> None:
     assert result.predictions.p.tolist() == [2 / 3, 1 / 3]
     assert result.predictions.y.tolist() == [1, 0]  # three that differ: the first, 7, which was wrong
     assert result.predictions.cluster is None
-    assert (result.asked, result.abstained) == (3, 1)
+    assert (result.n_queries, result.abstained) == (3, 1)
     listed = [{"text": ["4", "5", "4"], "ok": [1, 0, 1]}, {"text": ["7", "8", "9"], "ok": [0, 1, 0]}]
     same = answers(listed, samples="text", correct="ok").predictions
     assert (same.p.tolist(), same.y.tolist()) == (result.predictions.p.tolist(), result.predictions.y.tolist())
@@ -345,7 +345,7 @@ def test_a_table_is_read_as_records_empty_cells_and_all(tmp_path: Path) -> None:
     assert result.predictions.p.tolist() == [0.7, 0.4]
     assert result.predictions.y.tolist() == [1, 0]
     assert result.predictions.cluster.tolist() == [0, 0]  # 007 twice; 7 is another question, which got no answer
-    assert (result.asked, result.abstained) == (3, 1)
+    assert (result.n_queries, result.abstained) == (3, 1)
     with refused("TO308", "row 1 of", "a.csv"):
         answers(file, confidence="c", correct="ok", percent=True)
 
@@ -458,7 +458,7 @@ def test_texts_in_the_place_of_log_probabilities_are_samples() -> None:
 def test_rows_that_abstain_need_name_no_question() -> None:
     rows = [{"c": 0.9, "correct": 1, "q": "a"}, {"c": 0.8, "correct": 0, "q": "a"}, {"c": None, "q": None, "skip": 1}]
     result = answers([{"skip": 0} | row for row in rows], confidence="c", question="q", abstained="skip")
-    assert (result.asked, result.questions, result.abstained) == (3, 1, 1)
+    assert (result.n_queries, result.questions, result.abstained) == (3, 1, 1)
     assert result.ids is not None
     assert result.ids.tolist() == ["a", "a"]
     alone = answers([{"skip": 0} | row for row in rows], confidence="c", abstained="skip")

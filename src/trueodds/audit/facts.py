@@ -23,8 +23,8 @@ from trueodds.hypotests.by_view import RESAMPLES
 from trueodds.hypotests.judging import claim_on
 from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
@@ -90,7 +90,7 @@ def of_rows(
     notes = repeats.copies(preds)
     if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
-    estimands = [Asked.of(ece, lens, preds) for lens in lenses]
+    estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
     # Single classes are named by Holm's correction, which needs more draws the more there are.
     views = max(len(estimand.views) for estimand in estimands)
     groups = len(whom.groups) if _apart(preds) else 1
@@ -107,14 +107,14 @@ def of_rows(
     if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
     progress(0.25, "resampling rows")
-    scores = [Asked.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
+    scores = [Estimand.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
     null: list[Array | None] = []
 
-    def floors_of(every: Sequence[Asked]) -> Sequence[Array | None]:
+    def floors_of(every: Sequence[Estimand]) -> Sequence[Array | None]:
         null[:] = floors(preds, every, rng, REDRAWS)
         return null
 
-    answered = estimates(preds, [*scores, *estimands], Sureness(level=level), rng, floors_of)
+    answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
     tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
     progress(0.55, "judging")
     group_results = Groups()
@@ -145,7 +145,7 @@ def _apart(preds: Predictions) -> bool:
     return preds.kind == "multilabel" and preds.k > 1
 
 
-def _family_first(tests: Sequence[Verdict], estimands: Sequence[Asked]) -> list[Verdict]:
+def _family_first(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> list[Verdict]:
     """The family's verdict first; one lens of several views is a family by itself."""
     if len(estimands) > 1 or len(estimands[0].views) == 1:
         return list(tests)
@@ -160,7 +160,7 @@ def _at_min_pvalue(tests: Sequence[Verdict]) -> bool:
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
 
 
-def _with_floors(verdict: Verdict, estimands: Sequence[Asked], null: Sequence[Array | None]) -> Verdict:
+def _with_floors(verdict: Verdict, estimands: Sequence[Estimand], null: Sequence[Array | None]) -> Verdict:
     """The verdict with the ECE and its noise floor beside each view that it names."""
     for estimand, draws in zip(estimands, null, strict=False):
         if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
@@ -214,9 +214,9 @@ def _groups_judged(
     if not _apart(preds):
         return judge(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
     claims = Claims.of(preds, whom.groups, ece, lens, "mean")
-    draws = null_draws(preds, claims.asked, resamples, rng)
+    draws = null_draws(preds, claims.estimands, resamples, rng)
     single = [
-        claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.asked, draws, strict=True)
+        claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.estimands, draws, strict=True)
     ]
     return apart(single, 1 / (1 + resamples))
 

@@ -17,7 +17,7 @@ from trueodds.hypotests.among_groups import Judged
 from trueodds.hypotests.multicalibration import MulticalibrationError
 from trueodds.hypotests.standing import answered, columns_together, taken
 from trueodds.inference.comparing import gaps
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import accuracy, default_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import Partition, Subgroup
@@ -115,11 +115,11 @@ def among_rows(
 ) -> Groups:
     """Of rows: each subgroup's own error beside what the shared draws said of it, and the gaps."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
-    question = gaps.Question(ESTIMATORS.make("ece", {}), default_lens(preds), "mean", Sureness(level=level), seed)
+    question = gaps.Question(ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed)
     group_results = answered(question, preds, whom.partitions, group_tests, whom.least, alpha, progress=progress)
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return Groups(
-        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.together else HOLM, whom.least, question.sure.level, alpha, group_results.widest,
+        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.together else HOLM, whom.least, question.interval_spec.level, alpha, group_results.widest,
         group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
     )  # fmt: skip
 

@@ -12,8 +12,8 @@ from trueodds.audit.people_rows import furthest
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import Canonical, accuracy, default_lens
 from trueodds.problem.predictions import Predictions
@@ -51,17 +51,17 @@ def beside_people(
     if rows.votes is None:
         return None, []
     progress(0.85, "setting the model beside the votes")
-    interval_spec = Sureness(level=level)
-    estimands = [Asked.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
+    interval_spec = IntervalSpec(level=level)
+    estimands = [Estimand.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
     measured = estimates(rows, estimands, interval_spec, rng, lambda every: floors(rows, every, rng))
     majority, tied = _majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
-    pair = [Asked.of(ece, lens, majority), Asked.of(ESTIMATORS.make("log_loss", {}), Canonical(), majority)]
+    pair = [Estimand.of(ece, lens, majority), Estimand.of(ESTIMATORS.make("log_loss", {}), Canonical(), majority)]
     against = estimates(majority, pair, interval_spec, rng, lambda every: floors(majority, every, rng))
     shares = [facts.errors[0], next(score for score in facts.scores if score.estimator == "log_loss")]
     row_summary, perfect = furthest(rows, alpha, rng, repeated=repeated)
     report = {
-        "votes": _asked_of(rows),
+        "votes": _votes_per_row(rows),
         "measures": [estimate.to_dict() for estimate in measured],
         "majority": {
             "named": accuracy(majority),
@@ -89,7 +89,7 @@ def _pair(both: list[Estimate]) -> dict[str, Any]:
     return {estimate.estimator: estimate.to_dict() for estimate in both}
 
 
-def _asked_of(rows: Predictions) -> dict[str, Any] | None:
+def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
     """How many people were asked per row; None where only shares were given."""
     if rows.counts is None:
         return None

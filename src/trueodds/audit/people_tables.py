@@ -10,7 +10,7 @@ from trueodds.audit.words import aligned, count, digits, points, pvalue, share, 
 from trueodds.core.results import figure, percent
 
 Audit = Mapping[str, Any]
-_ASKED = {
+_LABELS = {
     ("distce", False): "probability to be moved",
     ("human_distance", False): "squared distance",
     ("entce", False): "doubt, row by row",
@@ -38,7 +38,7 @@ def measures(audit: Audit) -> Table:
         name, signed = measure["estimator"], bool(measure["settings"].get("signed"))
         label = name.replace("_", " ") + (", signed" if signed else "")
         cells = measure["value"], measure["interval"], measure["noise_floor"], f"{measure['n']:,}"
-        lines.append((_ASKED.get((name, signed), ""), label, *cells))
+        lines.append((_LABELS.get((name, signed), ""), label, *cells))
         if name == "human_distance":
             lines += [(_SPLIT[part], label, measure["parts"].get(part), None, None, cells[-1]) for part in _SPLIT]
     rows = zip(
@@ -57,15 +57,15 @@ def measures(audit: Audit) -> Table:
 def sentence(people: Audit) -> str:
     """Up to three sentences for someone who reads nothing else."""
     moved = people["measures"][0]
-    sentences = [f"{_asked(people['votes'])}On average {points(moved['value'])} of probability would have to move, row by row, to agree with their votes"]  # fmt: skip
+    sentences = [f"{_describe_votes(people['votes'])}On average {points(moved['value'])} of probability would have to move, row by row, to agree with their votes"]  # fmt: skip
     if moved["noise_floor"] is not None:
         sentences[0] += (
             f"; were the model right about people it would be {points(moved['noise_floor'])}, as only so many were asked"
         )
-    return ". ".join([*sentences, *_sure(people["measures"])]) + "."
+    return ". ".join([*sentences, *_compare_certainty(people["measures"])]) + "."
 
 
-def _asked(votes: Mapping[str, Any] | None) -> str:
+def _describe_votes(votes: Mapping[str, Any] | None) -> str:
     if votes is None:
         return "How many people judged each row is unknown. "
     if votes["least"] == votes["most"]:
@@ -73,7 +73,7 @@ def _asked(votes: Mapping[str, Any] | None) -> str:
     return f"Each row was judged by {votes['least']:,} to {votes['most']:,} people (median {figure(votes['median'])}). "
 
 
-def _sure(measured: Sequence[Mapping[str, Any]]) -> list[str]:
+def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
     """Whether the model is surer than people, where interval and floor leave no doubt."""
     signed = next((measure for measure in measured if measure["settings"].get("signed")), None)
     if signed is None or not signed["interval"] or signed["noise_floor"] is None:
@@ -193,5 +193,5 @@ def apart(audit: Audit) -> tuple[str, str] | None:
     remarks = ["on average, row by row"]
     if moved["noise_floor"] is not None:
         remarks.append(f"were it right about people it would be {points(moved['noise_floor'])}, by vote noise alone")
-    remarks += [text.replace("On average it", "it") for text in _sure(people["measures"])]
+    remarks += [text.replace("On average it", "it") for text in _compare_certainty(people["measures"])]
     return points(moved["value"]), "; ".join(remarks)

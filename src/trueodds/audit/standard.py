@@ -15,8 +15,8 @@ from trueodds.core.results import Interval, strict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import are_shares
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.inference.intervals import normal, student
 from trueodds.problem.lens import default_lens
@@ -76,8 +76,8 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
     large = of.measure("calibration_in_the_large", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large)]
     if preds.n <= MOST_ROWS:
-        estimands = [Asked.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
-        interval_spec = Sureness(level=level, resamples=RESAMPLES)
+        estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
+        interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
         (ici,) = estimates(preds, estimands, interval_spec, rng, lambda every: floors(preds, every, rng, RESAMPLES))
         others.append(Measure("ici", ici.value, ici.interval, 0.0))
     return large, slope, *others, _area(*auc(view, cluster), of)

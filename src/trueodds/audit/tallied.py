@@ -17,7 +17,7 @@ from trueodds.hypotests.consistency import Consistency
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.standing import notes_on, standing
 from trueodds.inference import tallied
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
 from trueodds.tally.tally import Tally
 
@@ -70,7 +70,7 @@ def of_tally(
 
 
 def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, rng: np.random.Generator) -> Estimate:
-    return tallied.estimate(tally, ESTIMATORS.make(name, {}), lens, "mean", Sureness(level=level), redraws, rng)
+    return tallied.estimate(tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), redraws, rng)
 
 
 def _groups(

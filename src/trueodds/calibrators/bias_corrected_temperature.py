@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import few, fitted, initial_beta, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
@@ -67,7 +67,7 @@ class BiasCorrectedTemperatureRule(SummedRule):
         ties[:, 0, 0] = 1.0
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
-        target[0], start[0] = 1.0, sureness(data, self.min_prob)
+        target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
         prepared = data.prepared(partial(laid_out, relative=True))
         optimum = fitted(prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
         beta, bias = optimum.theta[0], optimum.theta[1:]

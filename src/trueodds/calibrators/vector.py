@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, laid_out, sureness, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import few, fitted, initial_beta, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
@@ -65,7 +65,7 @@ class VectorRule(SummedRule):
         """The slopes and biases of these rows."""
         k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
-        start = target * sureness(data, self.min_prob, self.logits)
+        start = target * initial_beta(data, self.min_prob, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
         optimum = fitted(data.prepared(laid_out), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T

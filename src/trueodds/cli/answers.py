@@ -121,7 +121,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     low, high = _wrong(answer_set, risk)
     of = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
-        ("asked", f"{answer_set.asked:,}{of}"),
+        ("asked", f"{answer_set.n_queries:,}{of}"),
         ("abstained", f"{answer_set.abstained:,}"),
         ("coverage", percent(round(answer_set.coverage, 4))),
         ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} · {answer_set.predictions.n:,} answers"),
@@ -165,7 +165,7 @@ def _told(
     return {
         "schema": "trueodds.answers/1",
         "file": list(files),
-        "asked": answer_set.asked,
+        "asked": answer_set.n_queries,
         "questions": answer_set.questions,
         "abstained": answer_set.abstained,
         "coverage": answer_set.coverage,
@@ -195,7 +195,7 @@ def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.problem.lens import as_lens
     from trueodds.sources.records import write
 
-    recipe = RiskOverCoverage(asked=answer_set.asked, level=level, resamples=RESAMPLES)
+    recipe = RiskOverCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
     diagram = recipe.of_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":

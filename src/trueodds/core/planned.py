@@ -21,7 +21,7 @@ class Power(Result):
     """
 
     name: str  # of the test; of the estimator whose width was asked for
-    asked: str  # "effect", "rows" or "width"
+    question: str  # "effect", "rows" or "width"
     lens: str
     n: int
     alpha: float
@@ -35,7 +35,7 @@ class Power(Result):
 
     def __float__(self) -> float:
         """What was asked for: an effect, or a number of rows."""
-        answer = self.effect if self.asked == "effect" else self.needed
+        answer = self.effect if self.question == "effect" else self.needed
         return float("nan") if answer is None else float(answer)
 
     def describe(self) -> str:
@@ -43,13 +43,13 @@ class Power(Result):
         return printable(self._told())
 
     def _told(self) -> str:
-        if self.asked == "width":
+        if self.question == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"
 
     def _answer(self) -> str:
         error, target = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.wanted)
-        if self.asked == "rows":
+        if self.question == "rows":
             more = "more rows than could be tried" if self.needed is None else f"{self._about()}{self.needed:,} rows"
             return f"{error} in {self._share()} of data sets; {target} takes {more}"
         if self.settings.get("reached", True):
@@ -85,7 +85,7 @@ class Power(Result):
         return {
             "schema": "trueodds.power/1",
             "name": self.name,
-            "asked": self.asked,
+            "asked": self.question,
             "lens": self.lens,
             "n": self.n,
             "alpha": self.alpha,

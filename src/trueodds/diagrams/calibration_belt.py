@@ -28,7 +28,7 @@ from trueodds.problem.view import View
 POINTS = 51  # evenly along p, and as many along its log odds; of several panels
 FEWER = 26
 STRIP = 20  # bins of the strip; their edges are edges of a tally's cells too
-SURE = 0.05  # a p-value below is told although the belt nowhere leaves the diagonal
+ALPHA = 0.05  # a p-value below is told although the belt nowhere leaves the diagonal
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _finding(name: str, pvalue: float, made: Belt) -> str:
     level = f"at {100 * made.levels[-1]:.4g}\u00a0% confidence"
     outside = [segment for segment in made.stretches if segment.level == made.levels[-1]]
     if not outside:
-        rest = ", though as a whole the curve is off" if pvalue < SURE else ""
+        rest = ", though as a whole the curve is off" if pvalue < ALPHA else ""
         return f"The belt nowhere leaves the diagonal {level}{rest} ({p_said(pvalue)})."
     more, less = sides(name)
     phrases: list[str] = []

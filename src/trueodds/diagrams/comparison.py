@@ -21,7 +21,7 @@ from trueodds.diagrams.models.standing import Standing, standings
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
 from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.view import View
 
@@ -94,7 +94,7 @@ class Comparison(BinnedRecipe):
         sets = views_by_model(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
         results, notes = standings(
-            models, BinnedError(self.partition), lens, Sureness(level=self.level), self.paired, seed
+            models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
         return self._drawn(sets, results, notes)
 

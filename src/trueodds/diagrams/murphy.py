@@ -22,7 +22,7 @@ from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
 from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.view import View
 
@@ -123,7 +123,7 @@ class Murphy(Recipe):
         generator = as_generator(rng)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
         drawing = self._drawing(sets, models, generator)
-        interval_spec = Sureness(level=self.level, resamples=self.resamples)
+        interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
         results, notes = standings(models, SCORE[self.score](), lens, interval_spec, self.paired, seed)
         mcb: dict[str, Standing] = {}
         # Of several views the marks alone are drawn: the interval of a mean of MCBs would belong to none of them.
@@ -138,10 +138,10 @@ class Murphy(Recipe):
         count = len(next(iter(sets.values())))
         panels = [[Model(name, views[i], self.score) for name, views in sets.items()] for i in range(count)]
         panels.sort(key=lambda models: -max(model.numbers["mcb"] for model in models))
-        return Drawing(self, _asked(self.thresholds), panels, sources, rng)
+        return Drawing(self, _sorted_thresholds(self.thresholds), panels, sources, rng)
 
 
-def _asked(thresholds: Any) -> Array | None:
+def _sorted_thresholds(thresholds: Any) -> Array | None:
     """The thresholds asked for, rising; None where the curves decide."""
     if thresholds is None:
         return None

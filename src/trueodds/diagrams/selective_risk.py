@@ -68,7 +68,7 @@ class RiskOverCoverage(Recipe):
     clusters: ClassVar[bool] = True
     by_chance: ClassVar[tuple[str, ...]] = ("low", "high")
     exempt: ClassVar[dict[str, str]] = {"class order": "it is of the answer given, whichever class that is"}
-    asked: Count | None = None
+    n_queries: Count | None = None
     level: Level = 0.95
     resamples: BandDraws = 1000
 
@@ -93,7 +93,7 @@ class RiskOverCoverage(Recipe):
             raise InputError("TO205", why, f"lens {got!r}", "Use lens='confidence', or leave it out.")
         (view,) = views
         curve = risk_of(
-            view, cluster, n_queries=self.asked, at=None, resamples=self.resamples, level=self.level, rng=rng
+            view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
         row = _panel(view, curve)
@@ -104,7 +104,7 @@ class RiskOverCoverage(Recipe):
             lens=view.name,
             table=stacked([table]),
             panels=stacked([panels]),
-            settings={"asked": curve.asked, "level": self.level, "resamples": self.resamples, "band": "pointwise"},
+            settings={"asked": curve.n_queries, "level": self.level, "resamples": self.resamples, "band": "pointwise"},
         )
 
 
@@ -125,8 +125,8 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
         "random": curve.random,
         "ideal": curve.ideal,
         "answered": curve.answered,
-        "asked": curve.asked,
-        "coverage": curve.answered / curve.asked,
+        "asked": curve.n_queries,
+        "coverage": curve.answered / curve.n_queries,
         "y_high": min(1.08 * tallest, 1.02),
     }
 
@@ -136,8 +136,8 @@ def _finding(curve: SelectiveRisk) -> str:
     half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
     surer = ink.percent(float(curve.at["risk"][half]))
     text = f"Of all answers {ink.percent(curve.random)} are wrong, of the surer half {surer}"
-    if curve.asked > curve.answered:
-        text += f"; {curve.asked - curve.answered:,} of {curve.asked:,} were not given"
+    if curve.n_queries > curve.answered:
+        text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} were not given"
     limits = f"{figure(curve.interval.low)} to {figure(curve.interval.high)}"
     if curve.gain is not None and curve.gain.low > 0:
         verdict = "better than random order"

@@ -17,7 +17,7 @@ from trueodds.hypotests.multicalibration import MulticalibrationError, cumulativ
 from trueodds.hypotests.reach import largest
 from trueodds.hypotests.stepdown import Together
 from trueodds.hypotests.votes import prepared
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -50,21 +50,21 @@ class Claims:
     """What is claimed of the subgroups: the error of each, and the cumulative errors behind multicalibration."""
 
     labels: list[str]
-    asked: list[Asked]
-    cumulative: list[Asked]  # none where the lens has several views, or vectors
+    estimands: list[Estimand]
+    cumulative: list[Estimand]  # none where the lens has several views, or vectors
 
     @classmethod
     def of(
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> Claims:
         """About these rows."""
-        estimands = [Asked.of(estimator, group.of(lens), preds, aggregate) for group in groups]
+        estimands = [Estimand.of(estimator, group.of(lens), preds, aggregate) for group in groups]
         return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
 
     @property
-    def every(self) -> list[Asked]:
+    def every(self) -> list[Estimand]:
         """All that has to be drawn together."""
-        return [*self.asked, *self.cumulative]
+        return [*self.estimands, *self.cumulative]
 
 
 def judge(
@@ -85,7 +85,7 @@ def judge(
     """
     hard, notes = prepared(preds)
     claims = Claims.of(hard, groups, estimator, lens, aggregate)
-    if hard.kind == "multilabel" and len(claims.asked[0].views) > 1:
+    if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
         raise InputError(
             "TO408",
             "Labels that do not exclude each other are drawn apart, so their common error has no null law by group.",
@@ -102,7 +102,7 @@ def judged_on(
     hard: Predictions, claims: Claims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> Judged:
     """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
-    estimands, cumulative, notes = claims.asked, claims.cumulative, list(notes)
+    estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.off
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
     joint_draws = [
@@ -151,6 +151,6 @@ def judged_on(
     )
 
 
-def _smallest(hard: Predictions, estimand: Asked) -> float:
+def _smallest(hard: Predictions, estimand: Estimand) -> float:
     """The smallest p there can be: with flipped signs half as much for every further cluster that the rows reach."""
     return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))

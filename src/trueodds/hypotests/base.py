@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -54,10 +54,10 @@ class HypothesisTest(Settings):
         """The degrees of freedom, where the statistic of a view is twice a gain in log-likelihood; else None."""
         return None
 
-    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+    def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """What labels are redrawn for, the predictions kept; None where the p-value comes in another way."""
         return None
 
-    def pvalue_of(self, estimand: Asked, draws: NDArray[Any], *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
         """The p-value of one lens among its draws; `joint` says whether the draws of its views hang together."""
         raise InputError("TO205", f"The test {self.name} redraws no labels.", self.name, "Use consistency.")

@@ -21,7 +21,7 @@ from trueodds.hypotests.pvalues import PValues
 from trueodds.hypotests.statistics import Found, over_votes
 from trueodds.hypotests.votes import TWICE_THE_MEAN, labeled, prepared
 from trueodds.inference import tallied
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -138,7 +138,7 @@ class ViewTest(HypothesisTest):
             )
             null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
             return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
-        estimands = [Asked(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
+        estimands = [Estimand(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
         sets = self._draws(preds, estimands, rng, progress)
         joint = preds.kind != "multilabel"
         null_min_pvalue = (
@@ -158,7 +158,7 @@ class ViewTest(HypothesisTest):
         return [verdict(some) for some in families]
 
     def _draws(
-        self, preds: Predictions, estimands: Sequence[Asked], rng: np.random.Generator, progress: Progress | None
+        self, preds: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, progress: Progress | None
     ) -> list[list[Array]]:
         """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
         samplers = [functools.partial(null_draws, redraw=self.redraw)]
@@ -179,12 +179,12 @@ class ViewTest(HypothesisTest):
 
     def _by_law(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
-    ) -> tuple[list[Asked], list[list[Found]]]:
+    ) -> tuple[list[Estimand], list[list[Found]]]:
         """What was found by the asymptotic law; with votes, from many labels drawn from them."""
         sets = [preds] if preds.votes is None or cluster is not None else labeled(preds, rng)
         every = []
         for rows in sets:
-            estimands = [Asked(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
+            estimands = [Estimand(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
             every.append(self._found(estimands, rng, cluster))
         if len(every) == 1:
             return estimands, every[0]
@@ -212,7 +212,7 @@ class ViewTest(HypothesisTest):
                 "votes with null='asymptotic'",
                 "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
             )
-        estimands = [tallied.asked_of(tally, _Surprise(self), lens) for lens in lenses]
+        estimands = [tallied.estimand_of(tally, _Surprise(self), lens) for lens in lenses]
         results = self._found(estimands, rng)
         notes = list(dict.fromkeys(note for estimand in estimands for note in tallied.notes_of(tally, estimand)))
         if self.null != "redraw":
@@ -229,24 +229,24 @@ class ViewTest(HypothesisTest):
         results = self._told(estimands, results, [[draws for draws, _ in drawn]])
         return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 
-    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+    def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic of each view, where labels are redrawn."""
         if (self.null, self.redraw) != ("redraw", "labels"):
             return None
-        return Asked(_Surprise(self), lens, lens.views(preds))
+        return Estimand(_Surprise(self), lens, lens.views(preds))
 
-    def pvalue_of(self, estimand: Asked, draws: Array, *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """The smallest p of the views, adjusted."""
         return self.judged([estimand], [draws], joint_views=joint, joint_lenses=joint).whole
 
     def judged(
-        self, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """The p-values of every view, every lens and of all of them, from the draws of each view."""
         return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
 
     def _found(
-        self, estimands: Sequence[Asked], rng: np.random.Generator, cluster: Array | None = None
+        self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[Found]]:
         for view in (view for estimand in estimands for view in estimand.views):
             if not self.vectors:
@@ -258,7 +258,7 @@ class ViewTest(HypothesisTest):
         return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _told(
-        self, estimands: Sequence[Asked], results: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
+        self, estimands: Sequence[Estimand], results: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
     ) -> list[list[Found]]:
         return [
             [
@@ -270,7 +270,7 @@ class ViewTest(HypothesisTest):
 
     def _verdict(
         self,
-        estimands: Sequence[Asked],
+        estimands: Sequence[Estimand],
         results: Sequence[Sequence[Found]],
         pvalue_sets: Sequence[PValues] | None,
         null: str,

@@ -20,7 +20,7 @@ from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, settin
 from trueodds.hypotests.votes import prepared
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of
 from trueodds.inference.redraw_cells import by_bins
 from trueodds.problem.lens import Lens
@@ -104,7 +104,7 @@ class Consistency(HypothesisTest):
         """The verdict on one lens, or on a family of several judged on the same draws."""
         preds, notes = prepared(preds, self.redraw)
         statistic = self._statistic()
-        estimands = [Asked.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
+        estimands = [Estimand.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
         settings = self._said(statistic, estimands)
         if self.redraw == "all":
             settings.pop("resamples")
@@ -124,7 +124,7 @@ class Consistency(HypothesisTest):
                 "Leave redraw out, or use mode='exact'.",
             )
         statistic = self._statistic()
-        estimands = [tallied.asked_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
+        estimands = [tallied.estimand_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
         drawn = [tallied.null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         notes = [*(note for estimand in estimands for note in tallied.notes_of(tally, estimand)), note]
@@ -138,13 +138,13 @@ class Consistency(HypothesisTest):
         """The statistic."""
         return self._statistic()
 
-    def asked(self, preds: Predictions, lens: Lens) -> Asked | None:
+    def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic through this lens."""
         if self.redraw != "labels":
             return None
-        return Asked.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
+        return Estimand.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
 
-    def pvalue_of(self, estimand: Asked, draws: Array, *, joint: bool) -> float:
+    def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
         if len(estimand.views) > 1 and not joint:
             return claim_on(estimand, draws, joint=False).pvalue
@@ -154,7 +154,7 @@ class Consistency(HypothesisTest):
     def _statistic(self) -> Estimator:
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
 
-    def _said(self, statistic: Estimator, estimands: Sequence[Asked]) -> dict[str, Any]:
+    def _said(self, statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
         settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate

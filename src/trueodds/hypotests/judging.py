@@ -15,7 +15,7 @@ from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.several import exact, family
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.enumerate import enumerated
 from trueodds.inference.redraw import null_draws, within_clusters
 from trueodds.problem.predictions import Predictions
@@ -26,7 +26,7 @@ REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
 
 
-def settings_said(statistic: Estimator, estimands: Sequence[Asked]) -> dict[str, Any]:
+def settings_said(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
     """The statistic's settings; what depends on one view's bins only where there is one view."""
     settings = statistic.said(estimands[0].views[0])
     if len(estimands) == 1 and len(estimands[0].views) == 1:
@@ -58,7 +58,7 @@ def notes_on(preds: Predictions) -> list[Note]:
 
 def verdict_on(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     draws: Sequence[Array],
     rng: np.random.Generator,
     null: str,
@@ -104,7 +104,7 @@ def _larger(a: Verdict, b: Verdict) -> Verdict:
 
 
 def judged(
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     draws: Sequence[Array],
     null: str,
     settings: dict[str, Any],
@@ -150,7 +150,7 @@ def judged(
 
 
 def told(
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     claims: Sequence[Claim],
     pvalue: float,
     min_pvalue: float | None,
@@ -178,7 +178,7 @@ def told(
     )  # fmt: skip
 
 
-def of_all(preds: Predictions, estimands: Sequence[Asked], settings: dict[str, Any]) -> Verdict:
+def of_all(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """The verdict of all labellings: p is exact, and has no floor."""
     values, chances = enumerated(preds, estimands)
     claims = [
@@ -191,7 +191,7 @@ def of_all(preds: Predictions, estimands: Sequence[Asked], settings: dict[str, A
     return told(estimands, claims, overall_pvalue, None, ALL, settings, notes_on(preds))
 
 
-def _exact_claim(estimand: Asked, values: Array, chances: Array) -> Claim:
+def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
     raw, as_loss = estimand.values, estimand.estimator.off
     mean = float(estimand.combined(values) @ chances)
     (overall_pvalue,), _ = exact(
@@ -219,7 +219,7 @@ class Claim:
     parts: dict[str, dict[str, float]]
 
 
-def claim_on(estimand: Asked, draws: Array, *, joint: bool) -> Claim:
+def claim_on(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
     raw = estimand.values
     statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())

@@ -13,7 +13,7 @@ from trueodds.core.results import Estimate, Verdict
 from trueodds.core.settings import Range
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -71,7 +71,7 @@ def judged_by(
     the one that `measure` gives with the same seed; where there is none nothing is decided.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
-    estimate = measured(rows, error, lens, aggregate, Sureness(level=level), rng)
+    estimate = measured(rows, error, lens, aggregate, IntervalSpec(level=level), rng)
     low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
     decision = decided(low, high, margin)
     settings = dict(verdict.settings) | {

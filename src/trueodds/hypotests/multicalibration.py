@@ -14,7 +14,7 @@ from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import Subgroup
@@ -74,16 +74,16 @@ class MulticalibrationError:
         }
 
 
-def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Asked]:
+def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
     """ECCE-R of the whole and of each group; nothing where the lens has several views, or vectors."""
-    overall = Asked.of(CumulativeRange(), lens, preds)
+    overall = Estimand.of(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
-    return [overall, *(Asked.of(CumulativeRange(), group.of(lens), preds) for group in groups)]
+    return [overall, *(Estimand.of(CumulativeRange(), group.of(lens), preds) for group in groups)]
 
 
 def multicalibration(
-    estimands: Sequence[Asked], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
+    estimands: Sequence[Estimand], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
     """The error from `cumulative_of` and its draws, (1, B) each; of several null laws the larger p counts."""
     units = np.array([unit(estimand.views[0]) for estimand in estimands])

@@ -20,7 +20,7 @@ from trueodds.hypotests.nested.members import Member, combined, log_pvalues, roo
 from trueodds.hypotests.pvalues import PValues, least
 from trueodds.hypotests.statistics import Cells, Found
 from trueodds.inference.among import TIE, pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -129,7 +129,7 @@ class Omnibus(ViewTest):
         return replace(result, statistic=evidence, parts=parts)
 
     def judged(
-        self, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """One claim per lens; a family combines the lenses' claims, where their draws hang together."""
         views, claims = [], []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.holm import holm
 from trueodds.hypotests.several import family
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ class PValues:
 
     @classmethod
     def by_draws(
-        cls, estimands: Sequence[Asked], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        cls, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
         observed = [estimand.values for estimand in estimands]

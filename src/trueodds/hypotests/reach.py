@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 CONSTANT = 10  # classes that are tried as the outcome of every row
 
 
-def largest(estimand: Asked, preds: Predictions) -> float:
+def largest(estimand: Estimand, preds: Predictions) -> float:
     """The largest error among the outcomes that are farthest from what was said, greater being worse; −∞ where undefined.
 
     Every row has its least likely outcome, its likeliest, or all have the same: the error of bins lies farthest where
@@ -30,7 +30,7 @@ def largest(estimand: Asked, preds: Predictions) -> float:
     return max((value for value in errors if value == value), default=-np.inf)
 
 
-def _tried(estimand: Asked, preds: Predictions) -> Iterator[tuple[View, ...]]:
+def _tried(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
     if len(estimand.views) == 1:
         (view,) = estimand.views
         for y in _outcomes(view.p):

@@ -102,8 +102,8 @@ def standing(
 
 def _on_the_same_draws(side: Side, noise_floor: float | None) -> Estimate:
     """With the noise floor of the draws that judge all subgroups, where that is the floor meant: of labels, not votes."""
-    estimate, estimator = side.estimate, side.asked.estimator
-    drawn = estimator.redraws == "labels" and all(estimator.expected(view) is None for view in side.asked.views)
+    estimate, estimator = side.estimate, side.estimand.estimator
+    drawn = estimator.redraws == "labels" and all(estimator.expected(view) is None for view in side.estimand.views)
     if noise_floor is None or estimate.noise_floor is None or not drawn or side.preds.votes is not None:
         return estimate
     return replace(estimate, noise_floor=noise_floor)
@@ -111,7 +111,7 @@ def _on_the_same_draws(side: Side, noise_floor: float | None) -> Estimate:
 
 def _direction(side: Side) -> tuple[float | None, float | None]:
     """The mean stated probability and the share that came; None where the lens has several views, or vectors."""
-    view, *more = side.asked.views
+    view, *more = side.estimand.views
     if more or view.joint:
         return None, None
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
@@ -120,7 +120,7 @@ def _direction(side: Side) -> tuple[float | None, float | None]:
 def _standing(side: Side, joint: float, min_effect: float, alpha: float) -> str:
     ends = side.estimate.interval
     low, high = (None, None) if ends is None else (ends.low, ends.high)
-    return standing(joint, low, high, min_effect, alpha, side.asked.estimator.best)
+    return standing(joint, low, high, min_effect, alpha, side.estimand.estimator.best)
 
 
 def _gaps(
@@ -140,7 +140,7 @@ def _gaps(
             Gap(partition.column, names[gap.first], names[gap.second] if against == "pairs" else "rest", gap.value, gap.interval)
             for gap in shown
         ]  # fmt: skip
-        if (widest_gap := gaps.widest(two, question.sure.level)) is not None:
+        if (widest_gap := gaps.widest(two, question.interval_spec.level)) is not None:
             widest.append(
                 Gap(partition.column, names[widest_gap[0]], names[widest_gap[1]], widest_gap[2], widest_gap[3])
             )

@@ -22,7 +22,7 @@ _HEAVY = 16  # draws of many cells that are held together
 
 
 @dataclass(frozen=True)
-class Asked:
+class Estimand:
     """One estimator through one lens, on its views."""
 
     estimator: Estimator
@@ -31,7 +31,7 @@ class Asked:
     aggregate: str = "mean"
 
     @classmethod
-    def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Asked:
+    def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Estimand:
         """The question put to these predictions."""
         if preds.cluster is not None and not estimator.clusters:
             raise InputError(
@@ -62,7 +62,7 @@ class Asked:
         return self.estimator.values(self.views)
 
     @cached_property
-    def judge(self) -> Asked:
+    def judge(self) -> Estimand:
         """The question whose interval is shown: this one, unless its estimator names a stand-in."""
         other = self.estimator.stand_in()
         return self if other is self.estimator else replace(self, estimator=other)
@@ -96,7 +96,7 @@ class Asked:
 class Layout:
     """One array of accumulators for the bins of many views, so that one pass over the rows fills them all."""
 
-    def __init__(self, estimands: Sequence[Asked]) -> None:
+    def __init__(self, estimands: Sequence[Estimand]) -> None:
         self.views = [view for estimand in estimands for view in estimand.views]
         self.linear = [one for estimand in estimands for one in estimand.linear or ()]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
@@ -147,7 +147,7 @@ class Layout:
         return sums
 
 
-def by_asked(estimands: Sequence[Asked], per_view: Sequence[Array]) -> list[Array]:
+def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
     """Results of all views in a row, stacked by question: (views, draws) each."""
     out, start = [], 0
     for estimand in estimands:

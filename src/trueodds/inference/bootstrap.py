@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.core.kernels.resample_vectors import VectorResampler
 from trueodds.estimators.base import Linear, Mean
-from trueodds.inference.asked import Asked, Layout
+from trueodds.inference.asked import Estimand, Layout
 from trueodds.inference.cells import Resampled, from_cells
 from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
@@ -30,7 +30,7 @@ CELLS_AT_MOST = 10_000  # of vectors; beyond, rows are drawn after all
 
 
 def bootstrap(
-    preds: Predictions, estimands: Sequence[Asked], resamples: int, rng: np.random.Generator, resample: str = "auto"
+    preds: Predictions, estimands: Sequence[Estimand], resamples: int, rng: np.random.Generator, resample: str = "auto"
 ) -> list[Resampled]:
     """Every question on one set of resamples; rows carry their weights, clusters stay whole.
 
@@ -75,7 +75,7 @@ def bootstrap(
     return [resampled[i] for i in range(len(estimands))]
 
 
-def _in_turn(estimand: Asked, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
+def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
     """The sums of rows that a question needs, for some of its views after the others.
 
     Each is made when its turn comes: those of a thousand classes would not fit the memory together.
@@ -91,7 +91,7 @@ def _in_turn(estimand: Asked, preds: Predictions) -> Iterator[Means | Bins | Vec
             yield Bins(estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster)
 
 
-def _in_small_cells(estimand: Asked) -> bool:
+def _in_small_cells(estimand: Estimand) -> bool:
     """Whether vectors lie in as many cells as a tree grows: a cell of ten rows costs no less than its rows."""
     return any(
         view.joint and one.size > CELLS_AT_MOST for view, one in zip(estimand.views, estimand.linear or (), strict=True)
@@ -105,7 +105,7 @@ def _joined(parts: Sequence[Found], axis: int) -> Found:
     return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
 
 
-def _by_rows(drawn: Resamples, estimand: Asked) -> Array:
+def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
     """What needs the rows themselves, (views, draws)."""
     starts = range(0, drawn.count, 32)
     blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
@@ -116,7 +116,7 @@ def _by_rows(drawn: Resamples, estimand: Asked) -> Array:
 class Means:
     """Means of one score per row, resampled through their sums."""
 
-    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         assert isinstance(estimand.estimator, Mean)
         mass = np.stack([view.w for view in estimand.views], axis=1)
         score = np.stack([estimand.estimator.rows(view) for view in estimand.views], axis=1)
@@ -137,7 +137,7 @@ class Means:
 class Bins:
     """One statistic on fixed bins, resampled through one array of accumulators for all views."""
 
-    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.layout = Layout([estimand])
         self.numbers = self.layout.size
         predicted, observed = self.layout.said_and_seen()
@@ -156,7 +156,7 @@ class Vectors:
 
     numbers = 1  # its own are never held for all resamples of a block
 
-    def __init__(self, estimand: Asked, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.linear = estimand.linear or ()
         self.resamplers, self.observed = [], []
         for view, one in zip(estimand.views, self.linear, strict=True):

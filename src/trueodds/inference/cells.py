@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.estimators.base import Linear
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class Resampled:
     how: str
 
 
-def from_cells(estimand: Asked, resamples: int, rng: np.random.Generator) -> Resampled:
+def from_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> Resampled:
     """Resamples of each view's bins: multinomial counts over bins and outcomes, Σp normal from its moments.
 
     Weighted, fractional or joint bins have their residual sums drawn as normal with the (co)variance that the

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
@@ -18,7 +18,7 @@ AT_MOST = 2**20  # labellings
 BLOCK = 2**12  # of them at once
 
 
-def enumerated(preds: Predictions, estimands: Sequence[Asked]) -> tuple[list[Array], Array]:
+def enumerated(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
     """The statistic of each view under every labelling, (views, labellings) for each question, and their chances."""
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
@@ -50,7 +50,7 @@ def enumerated(preds: Predictions, estimands: Sequence[Asked]) -> tuple[list[Arr
     return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(chances)
 
 
-def _of(estimand: Asked, v: int, preds: Predictions, labels: Array) -> Array:
+def _of(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
     """The statistic of one view for each labelling (labellings, n): from the sums of its cells where those suffice."""
     view, outcome = estimand.views[v], estimand.lens.outcomes(preds)[v]
     m = view.p.shape[1] if view.joint else 1

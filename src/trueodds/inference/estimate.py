@@ -15,7 +15,7 @@ from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
 from trueodds.inference.floors import subtract_noise_floor
@@ -43,7 +43,7 @@ METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
 @dataclass(frozen=True)
-class Sureness(Settings):
+class IntervalSpec(Settings):
     """How the interval is made."""
 
     interval: Annotated[str, OneOf(METHODS)] | None = "auto"
@@ -52,7 +52,7 @@ class Sureness(Settings):
     resample: Annotated[str, OneOf(UNITS)] = "auto"
 
 
-def method_for(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cells: bool) -> str | None:
+def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
     """The interval that `auto` stands for; None where none has a measured coverage."""
     method = _method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
@@ -62,7 +62,7 @@ def method_for(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cel
     return method
 
 
-def _method(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cells: bool) -> str | None:
+def _method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
     if interval_spec.interval != "auto":
         _allowed(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
@@ -77,20 +77,20 @@ def _method(estimand: Asked, interval_spec: Sureness, *, clustered: bool, cells:
     return estimand.estimator.interval
 
 
-def _has_norm(estimand: Asked) -> bool:
+def _has_norm(estimand: Estimand) -> bool:
     """Whether the resamples' own noise has a norm in which the error is measured."""
     if estimand.linear is None:
         return False
     return all(one.distance.norm for one in estimand.linear if isinstance(one, BinSums))
 
 
-def _rows_per_bin(estimand: Asked) -> float:
+def _rows_per_bin(estimand: Estimand) -> float:
     """Rows by occupied bin: with few of them Sun's interval covers 88 % where it says 95 %."""
     assert estimand.linear is not None
     return estimand.views[0].n_rows / len(pooled_of(estimand.views[0], estimand.linear[0]).w)
 
 
-def is_root_mean_square(estimand: Asked) -> bool:
+def is_root_mean_square(estimand: Estimand) -> bool:
     """Whether it is a root mean square over the bins of one score, which has an unbiased square."""
     error = estimand.estimator
     if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
@@ -98,7 +98,7 @@ def is_root_mean_square(estimand: Asked) -> bool:
     return len(estimand.views) == 1 and not estimand.views[0].joint and estimand.linear is not None
 
 
-def _allowed(estimand: Asked, method: str | None, *, clustered: bool) -> None:
+def _allowed(estimand: Estimand, method: str | None, *, clustered: bool) -> None:
     if method in ("sun", "debiased") and clustered:
         raise InputError(
             "TO205",
@@ -118,10 +118,10 @@ def _allowed(estimand: Asked, method: str | None, *, clustered: bool) -> None:
 
 def estimates(
     preds: Predictions,
-    estimands: Sequence[Asked],
-    interval_spec: Sureness,
+    estimands: Sequence[Estimand],
+    interval_spec: IntervalSpec,
     rng: np.random.Generator,
-    floors: Callable[[Sequence[Asked]], Sequence[Array | None]],
+    floors: Callable[[Sequence[Estimand]], Sequence[Array | None]],
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
     clustered, bare = preds.cluster is not None, interval_spec.interval is None
@@ -162,23 +162,23 @@ def estimates(
     return out
 
 
-def _is_drawn(estimand: Asked, method: str | None) -> bool:
+def _is_drawn(estimand: Estimand, method: str | None) -> bool:
     """Whether the method looks at resamples; those of the squared error are made from its own sums."""
     return method in DRAWN and not (method == "debiased" and is_root_mean_square(estimand))
 
 
-def too_many_views(preds: Predictions, estimand: Asked, interval_spec: Sureness) -> bool:
+def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
     by_cells = interval_spec.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
 
 def answer(
-    estimand: Asked,
+    estimand: Estimand,
     interval: Interval | None,
     why: str,
     null: Array | None,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     how: str | None,
     *,
     notes: list[Note],
@@ -220,7 +220,7 @@ def answer(
     )  # fmt: skip
 
 
-def parts_of(estimand: Asked) -> dict[str, float]:
+def parts_of(estimand: Estimand) -> dict[str, float]:
     """The parts of one view; of several the value of each, and a score's terms put together like the score."""
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])
@@ -233,7 +233,7 @@ def parts_of(estimand: Asked) -> dict[str, float]:
     return parts
 
 
-def _noise_floor(estimand: Asked, null: Array | None) -> float | None:
+def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
     """The mean statistic of a calibrated model: the mean of the draws, or what is known without them."""
     if null is not None:
         return float(estimand.combined(null).mean())
@@ -241,7 +241,7 @@ def _noise_floor(estimand: Asked, null: Array | None) -> float | None:
     return None if any(expectation is None for expectation in known) else float(estimand.combined(np.array(known)))
 
 
-def _debiased(estimand: Asked, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
+def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
     """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor.
 
     The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
@@ -261,9 +261,9 @@ def _debiased(estimand: Asked, value: float, noise_floor: float | None, *, clust
 
 def interval_of(
     preds: Predictions | None,
-    estimand: Asked,
+    estimand: Estimand,
     method: str | None,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     resampled: Resampled | None,
     null: Array | None,
     rng: np.random.Generator,
@@ -293,9 +293,9 @@ def units_of(preds: Predictions) -> int:
 
 def _made(
     preds: Predictions | None,
-    estimand: Asked,
+    estimand: Estimand,
     method: str,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     resampled: Resampled | None,
     null: Array | None,
     rng: np.random.Generator,
@@ -353,14 +353,14 @@ def _made(
     return intervals.residual_norm(value, draws, centered_norms, floors, interval_spec.level, n, smooth=smooth)
 
 
-def notes_of(preds: Predictions, estimand: Asked) -> list[Note]:
+def notes_of(preds: Predictions, estimand: Estimand) -> list[Note]:
     """What the data, the lens and the estimator have to say."""
     views, estimator = estimand.views, estimand.estimator
     own = estimator.notes(views[0]) if len(views) == 1 else estimator.notes_together(views)
     return [*preds.notes, *estimand.lens.notes(preds), *own]
 
 
-def cells_lack(estimand: Asked) -> str:
+def cells_lack(estimand: Estimand) -> str:
     """Why the cells of a tally do not tell how sure a value is; empty where they do."""
     if len(estimand.views) > 1:
         return "a tally does not keep the joint law of several views under resampling"
@@ -372,8 +372,8 @@ def cells_lack(estimand: Asked) -> str:
 
 
 def estimate_from_cells(
-    estimand: Asked,
-    interval_spec: Sureness,
+    estimand: Estimand,
+    interval_spec: IntervalSpec,
     rng: np.random.Generator,
     null: Array | None,
     notes: list[Note],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.estimators.base import ProperScore
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.predictions import Predictions
 
@@ -19,7 +19,7 @@ VOTES_DRAWN = 4_000_000
 
 
 def floors(
-    rows: Predictions, estimands: Sequence[Asked], rng: np.random.Generator, redraws: int = REDRAWS
+    rows: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, redraws: int = REDRAWS
 ) -> list[Array | None]:
     """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
 
@@ -28,7 +28,7 @@ def floors(
     least 20.
     """
 
-    def drawable(estimand: Asked) -> bool:
+    def drawable(estimand: Estimand) -> bool:
         countless = estimand.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
         if not estimand.is_mean_of_views:  # the mean of the largest is not the largest mean
             return not countless

@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 from trueodds.core.results import Interval
 from trueodds.estimators.base import Linear, shares
 from trueodds.estimators.pairing.pairs import over
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.cells import pooled_of
 from trueodds.inference.intervals import near_null
 from trueodds.problem.predictions import Predictions
@@ -67,14 +67,14 @@ def excess(z: Array) -> Array:
     return np.asarray(math.sqrt(2 / math.pi) * np.exp(-z * z / 2) - 2 * z * ndtr(-z))
 
 
-def has_gaps(estimand: Asked) -> bool:
+def has_gaps(estimand: Estimand) -> bool:
     """Whether the value is a weighted mean of absolute gaps in cells fixed without the labels."""
     if estimand.linear is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
         return False
     return all(_gap_weights(one) is not None for one in estimand.linear)
 
 
-def gaps_of(estimand: Asked, preds: Predictions | None) -> Gaps:
+def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
     """The gaps of all views, weighted as the views are."""
     assert estimand.linear is not None
     cluster = None if preds is None else preds.cluster
@@ -197,7 +197,7 @@ def extra_of(sd: float, n: float, bound: float) -> float:
     return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
 
 
-def reach_of(estimand: Asked) -> float:
+def reach_of(estimand: Estimand) -> float:
     """The most by which one row can move the value n times over: 1 for one view, two classes' shares for several.
 
     A row's label moves from one class to another, of which each has its share of the whole.
@@ -207,12 +207,12 @@ def reach_of(estimand: Asked) -> float:
     return max(float(combined.sum()), 1e-12)
 
 
-def _weights(estimand: Asked) -> Array:
+def _weights(estimand: Estimand) -> Array:
     """The weight of each view in the whole."""
     return np.ones(1) if len(estimand.views) == 1 else shares(estimand.views, estimand.aggregate)
 
 
-def _independent(estimand: Asked) -> bool:
+def _independent(estimand: Estimand) -> bool:
     """Whether a row may have the events of several views at once, or none."""
     total = sum(float(view.w @ view.p) for view in estimand.views)
     return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Linear, Mean
 from trueodds.estimators.pairing.pairs import mean_square
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selections import Selections
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 EVALUATIONS_AT_MOST = 5_000  # a statistic without bins is evaluated afresh for each row left out
 
 
-def jackknife(preds: Predictions, estimand: Asked) -> Array:
+def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     """The statistic of each view with one row (or one cluster) left out, (views, n or clusters)."""
     unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
     if isinstance(estimand.estimator, Mean):

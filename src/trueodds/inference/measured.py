@@ -7,8 +7,8 @@ import numpy as np
 from trueodds.core.results import Estimate
 from trueodds.estimators.base import Estimator
 from trueodds.inference import tallied
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import REDRAWS, floors
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -20,12 +20,12 @@ def measured(
     error: Estimator,
     lens: Lens,
     aggregate: str,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     rng: np.random.Generator,
 ) -> Estimate:
     """The value with its interval and its noise floor."""
     if isinstance(rows, Tally):
         return tallied.estimate(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
-    estimands = [Asked.of(error, lens, rows, aggregate)]
+    estimands = [Estimand.of(error, lens, rows, aggregate)]
     (estimate,) = estimates(rows, estimands, interval_spec, rng, lambda every: floors(rows, every, rng))
     return estimate

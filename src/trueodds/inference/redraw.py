@@ -13,7 +13,7 @@ from trueodds.core.kernels import draws, flips, in_blocks
 from trueodds.core.kernels.labels import by_row
 from trueodds.core.kernels.resample import by_slot
 from trueodds.core.rng import stream_key
-from trueodds.inference.asked import Asked, Layout, by_asked
+from trueodds.inference.asked import Estimand, Layout, by_estimand
 from trueodds.inference.redraw_cells import bin_draws, by_bins
 from trueodds.problem.lens import Outcomes
 from trueodds.problem.predictions import Predictions
@@ -40,7 +40,7 @@ def null_of(preds: Predictions, redraw: str = "labels") -> str:
 
 def null_draws(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     rng: np.random.Generator,
     redraw: str = "labels",
@@ -97,7 +97,7 @@ def _part_of(progress: Callable[[float], None], number: int, count: int) -> Call
 
 def _redrawn(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -134,7 +134,7 @@ def _redrawn(
     return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
 
 
-def _by_label(preds: Predictions, estimand: Asked) -> bool:
+def _by_label(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic reads which label each row has, instead of sums."""
     if preds.kind == "multilabel" or estimand.linear is None:
         return False
@@ -143,7 +143,7 @@ def _by_label(preds: Predictions, estimand: Asked) -> bool:
 
 def _labeled(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -166,7 +166,7 @@ def _labeled(
 
 def _flipped(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -186,7 +186,7 @@ def _flipped(
 
 
 def _in_blocks(
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     layout: Layout,
     resamples: int,
     w: list[Array],
@@ -204,15 +204,15 @@ def _in_blocks(
         statistics += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
-    return by_asked(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
+    return by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
 
 
-def _outcomes(preds: Predictions, estimands: Sequence[Asked]) -> list[Outcomes | None]:
+def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[Outcomes | None]:
     return [outcome for estimand in estimands for outcome in estimand.lens.outcomes(preds)]
 
 
 def _tables(
-    layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Asked]
+    layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Estimand]
 ) -> Array:
     """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
     tables: list[Array] = []
@@ -253,7 +253,7 @@ def _meet(rows: Array, labels: set[int], other_rows: Array, other_labels: set[in
 
 def _row_by_row(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -287,7 +287,7 @@ def _row_by_row(
 
 def _votes(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
@@ -336,7 +336,7 @@ def _drawn(preds: Predictions, key: int, start: int, stop: int, flip: bool, shar
 
 def _both(
     preds: Predictions,
-    estimands: Sequence[Asked],
+    estimands: Sequence[Estimand],
     resamples: int,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
@@ -355,7 +355,7 @@ def _both(
     return [np.stack(values, axis=1) for values in statistics]
 
 
-def within_clusters(preds: Predictions, estimands: Sequence[Asked]) -> float:
+def within_clusters(preds: Predictions, estimands: Sequence[Estimand]) -> float:
     """How much of the largest possible correlation the residuals within clusters show, from 0 to 1.
 
     The variance of cluster sums over that of independent rows, against the variance that rows with one common

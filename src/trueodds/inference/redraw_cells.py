@@ -15,7 +15,7 @@ from trueodds.core.kernels.covariance import covariance
 from trueodds.core.kernels.subcells import subcells
 from trueodds.estimators.base import Linear
 from trueodds.inference import counts
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import ROWS_AT_MOST
 from trueodds.inference.cells import pooled_of, widened
 from trueodds.problem.lens import Classwise, TopLabel
@@ -29,7 +29,7 @@ BINS_AT_MOST = 8192  # more bins than that hold a few rows each: a label per row
 CORRELATED_AT_MOST = 2000  # bins of all classes together whose covariance is made
 
 
-def by_bins(preds: Predictions, estimands: Sequence[Asked], *, joint: bool = True) -> bool:
+def by_bins(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
     """Whether labels are drawn per bin rather than per row: many rows, and a question whose draws need no row.
 
     Several questions judged together need one label per row; and so do the views of one question then. Without
@@ -55,19 +55,24 @@ def by_bins(preds: Predictions, estimands: Sequence[Asked], *, joint: bool = Tru
     return all(((v >= counts.AT_MOST * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
 
 
-def bin_draws(preds: Predictions, estimand: Asked, resamples: int, rng: np.random.Generator) -> Array:
+def bin_draws(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
     """The statistic of each view of these rows, (views, draws); classes hang together by their covariance."""
     correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
     return cell_draws(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
 
-def _classwise(preds: Predictions, estimand: Asked) -> bool:
+def _classwise(preds: Predictions, estimand: Estimand) -> bool:
     lens = estimand.lens.lens if isinstance(estimand.lens, Within) else estimand.lens
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
 def cell_draws(
-    estimand: Asked, resamples: int, rng: np.random.Generator, covariance: Array | None = None, *, voted: bool = False
+    estimand: Estimand,
+    resamples: int,
+    rng: np.random.Generator,
+    covariance: Array | None = None,
+    *,
+    voted: bool = False,
 ) -> Array:
     """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
 
@@ -154,7 +159,7 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
     return one.statistic(w[None], wp, wy)
 
 
-def null_covariance(estimand: Asked) -> Array:
+def null_covariance(estimand: Estimand) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
     assert estimand.linear is not None
     k, bins = len(estimand.views), max(one.size for one in estimand.linear)

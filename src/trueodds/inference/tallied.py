@@ -13,8 +13,8 @@ from trueodds.core.results import Estimate
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.inference import intervals
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimate_from_cells, parts_of
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimate_from_cells, parts_of
 from trueodds.inference.redraw_cells import cell_draws
 from trueodds.problem.lens import Classwise, Lens
 from trueodds.problem.partition import Bins, Uniform
@@ -28,14 +28,14 @@ def estimate(
     estimator: Estimator,
     lens: Lens,
     aggregate: str,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     redraws: int,
     rng: np.random.Generator,
 ) -> Estimate:
     """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
     if isinstance(estimator, ProperScore) and tally_scores(tally, lens):
         return score_estimate(tally, estimator, lens, interval_spec)
-    estimand = asked_of(tally, estimator, lens, aggregate)
+    estimand = estimand_of(tally, estimator, lens, aggregate)
     null = (
         None
         if interval_spec.interval is None or isinstance(estimator, ProperScore)
@@ -47,7 +47,7 @@ def estimate(
     return estimate_from_cells(estimand, interval_spec, rng, null, notes_of(tally, estimand), theirs)
 
 
-def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Asked:
+def estimand_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:
     """The question on the tally's cells; refused where it needs rows or an edge rule that cells lack."""
     if estimator.needs_rows:
         raise InputError(
@@ -60,10 +60,10 @@ def asked_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "m
         raise InputError(
             "TO406", "The cells of a tally are right-closed.", "closed='left'", "Leave it out, or use mode='exact'."
         )
-    return Asked(estimator, lens, tally.views(lens), aggregate)
+    return Estimand(estimator, lens, tally.views(lens), aggregate)
 
 
-def notes_of(tally: Tally, estimand: Asked) -> list[Note]:
+def notes_of(tally: Tally, estimand: Estimand) -> list[Note]:
     """The tally's own notes, its resolution, and a word where bins do not fall on cell edges."""
     notes = [*tally.notes(estimand.lens), Note("TN405", f"Made from a {tally.resolution}.")]
     partition = getattr(estimand.estimator, "partition", None)
@@ -80,7 +80,7 @@ def tally_scores(tally: Tally, lens: Lens) -> bool:
     return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else lens_names)
 
 
-def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: Sureness) -> Estimate:
+def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
     """A proper score from its sums, with the normal interval of a mean."""
     if getattr(estimator, "floor", 0.0):
         raise InputError(
@@ -109,7 +109,7 @@ def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec
         noise_floor = float(np.mean(variances) if tally.kind == "multilabel" else np.sum(variances))
     parts = {}
     if getattr(estimator, "decomposition", None):
-        estimand = asked_of(tally, estimator, lens)
+        estimand = estimand_of(tally, estimator, lens)
         parts = {} if interval_spec.interval is None else parts_of(estimand)
         settings = estimator.said(estimand.views[0]) | settings
         notes = notes_of(tally, estimand)
@@ -126,7 +126,7 @@ def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec
     )
 
 
-def null_draws(tally: Tally, estimands: Asked, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
+def null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
     """The null draws of each view, and whether the views are drawn jointly."""
     voted = tally.counts.voted > 0
     correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
@@ -135,7 +135,7 @@ def null_draws(tally: Tally, estimands: Asked, redraws: int, rng: np.random.Gene
     return cell_draws(estimands, redraws, rng, covariance, voted=voted), joint
 
 
-def _on_report_cells(tally: Tally, estimand: Asked) -> bool:
+def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
     """Whether the error's bins are the ones whose null covariance the tally keeps."""
     if not isinstance(estimand.estimator, BinnedError):
         return False

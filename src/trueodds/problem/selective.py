@@ -46,7 +46,7 @@ class SelectiveRisk:
     interval: Interval | None
     gain: Interval | None  # of random − aurc: above 0 the order is better than one by chance; none if all end alike
     answered: int
-    asked: int
+    n_queries: int
     at: Mapping[str, Array]  # coverage threshold risk low high, at the coverages asked for; NaN beyond the last answer
 
     @property
@@ -61,7 +61,7 @@ class SelectiveRisk:
         interval = f" {self.interval}" if self.interval else ""
         return (
             f"aurc {figure(self.aurc)}{interval} · random order {figure(self.random)} · ideal order {figure(self.ideal)} · "
-            f"{self.answered:,} of {self.asked:,} answered ({percent(round(self.answered / self.asked, 4))})"
+            f"{self.answered:,} of {self.n_queries:,} answered ({percent(round(self.answered / self.n_queries, 4))})"
         )
 
 

@@ -27,7 +27,7 @@ class Answers(Result):
     """The answers that were given, as Predictions that carry the notes, and how many were asked for in vain."""
 
     predictions: Predictions
-    asked: int  # rows, or questions where several samples make one answer
+    n_queries: int  # rows, or questions where several samples make one answer
     abstained: int
     notes: tuple[Note, ...]
     questions: int | None = None  # where a question was asked several times, how many there are
@@ -36,7 +36,7 @@ class Answers(Result):
     @property
     def coverage(self) -> float:
         """The share of what was asked that was answered."""
-        return (self.asked - self.abstained) / self.asked
+        return (self.n_queries - self.abstained) / self.n_queries
 
     def selective_risk(
         self,
@@ -47,12 +47,14 @@ class Answers(Result):
         rng: int | np.random.Generator = 0,
     ) -> SelectiveRisk:
         """How often answers of at least each confidence are wrong; what was not answered counts in the coverage."""
-        return selective_risk(self.predictions, n_queries=self.asked, at=at, resamples=resamples, level=level, rng=rng)
+        return selective_risk(
+            self.predictions, n_queries=self.n_queries, at=at, resamples=resamples, level=level, rng=rng
+        )
 
     def describe(self) -> str:
         """What was asked and answered, in one line."""
         of = "" if self.questions is None else f" of {self.questions:,} questions"
-        return f"{self.predictions!r} · {self.asked:,} asked{of}, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
+        return f"{self.predictions!r} · {self.n_queries:,} asked{of}, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
 
 
 def answers(

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class HeldSource(Source):
     """Predictions that are in memory already."""
 
-    asked: int | None = None  # how many answers were asked for, where not all were given
+    n_queries: int | None = None  # how many answers were asked for, where not all were given
 
     def __init__(self, preds: Predictions, batch_rows: int) -> None:
         self.name = "Predictions"

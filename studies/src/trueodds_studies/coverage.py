@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.meant import lens_for
 from trueodds.problem.predictions import Predictions
@@ -116,7 +116,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
     target = truth(cell.case, estimator, cell.world)
-    sure = Sureness(resamples=plan.resamples)
+    sure = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, floor, debiased = [], [], [], [], []
     for repetition in range(plan.sets):
         rng = plan.rng(cell.world, cell.n, repetition)
@@ -149,13 +149,15 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
 
 
-def _floors(preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Asked]) -> list[Array | None]:
+def _floors(
+    preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Estimand]
+) -> list[Array | None]:
     return floors(preds, every, rng, redraws)
 
 
-def _asked(estimator: Estimator, case: Case, preds: Predictions) -> Asked:
+def _asked(estimator: Estimator, case: Case, preds: Predictions) -> Estimand:
     lens = lens_for(preds, case.lens, estimator)
-    return Asked.of(estimator, lens, preds, lens.aggregate)
+    return Estimand.of(estimator, lens, preds, lens.aggregate)
 
 
 def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, combine, shares
-from trueodds.inference.asked import Asked
-from trueodds.inference.estimate import Sureness, estimates
+from trueodds.inference.asked import Estimand
+from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.meant import lens_for
 from trueodds.problem.partition import EqualMass
@@ -150,13 +150,13 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     world = _world(cell.world, cell.lens, cell.floors, cell.n)
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
     truth, unbinned = _truth(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
-    sure = Sureness(resamples=plan.resamples)
+    sure = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, noise = [], [], [], []
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), round(10 * cell.floors), cell.n, repetition])
         preds = world.rows(rng, cell.n)
         lens = lens_for(preds, cell.lens, estimator)
-        asked = [Asked.of(estimator, lens, preds, lens.aggregate)]
+        asked = [Estimand.of(estimator, lens, preds, lens.aggregate)]
         (found,) = estimates(preds, asked, sure, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(found.value)
         noise.append(math.nan if found.noise_floor is None else found.noise_floor)
@@ -183,7 +183,9 @@ def _world(world: Distorted, lens: str, off: float, n: int) -> Distorted:
     return at_floors(world, lens, off, n)
 
 
-def _floors(preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Asked]) -> list[Array | None]:
+def _floors(
+    preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Estimand]
+) -> list[Array | None]:
     return floors(preds, every, rng, redraws)
 
 

@@ -18,7 +18,12 @@ from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
 
-SURE = ("curvature", "weights", "votes", "clusters")  # how standard errors were made: the last three by the sandwich
+STD_ERROR_METHODS = (
+    "curvature",
+    "weights",
+    "votes",
+    "clusters",
+)  # how standard errors were made: the last three by the sandwich
 UNSURE = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
 
 PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothing is told of them
@@ -80,9 +85,9 @@ class Certainty:
             parameters["ratio"],
             wire.count(parameters, "told"),
         )
-        if not isinstance(errors, str) or errors not in SURE + UNSURE:
-            raise _refused("errors", f"one of {', '.join(SURE + UNSURE)}", errors)
-        if (V is not None) != (errors in SURE):
+        if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + UNSURE:
+            raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + UNSURE)}", errors)
+        if (V is not None) != (errors in STD_ERROR_METHODS):
             raise _refused("covariance", "there exactly where the standard errors are known", V)
         if rank > 2 * (k - 1):
             raise _refused("told", f"at most {2 * (k - 1)}", rank)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.certainty import PAIR, SURE, Certainty, proper
+from trueodds.calibrators.likelihood.certainty import PAIR, STD_ERROR_METHODS, Certainty, proper
 from trueodds.calibrators.likelihood.given import Facts, Given
 from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
@@ -71,7 +71,7 @@ class Evidence:
 
     def _spread(self, errors: str) -> Spread | None:
         """The covariance of all parameters; None where units are fewer than these."""
-        assert errors in SURE
+        assert errors in STD_ERROR_METHODS
         d = len(self.curvature)
         hessian = self.curvature + 2 * self.penalty * np.eye(d)
         unit = 1 / np.sqrt(hessian.diagonal())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, laid_out, sureness, unfinished
+from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, initial_beta, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.newton import Minimum
@@ -76,7 +76,7 @@ class FullMatrixRule(SummedRule):
         k = data.facts.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
-        start = np.eye(k, k + 1) * sureness(data, self.min_prob, self._takes_logits)
+        start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
         prepared = data.prepared(laid_out)
         if self.penalty == "auto":
             optimum, chosen = _least_criterion(prepared, target, start)

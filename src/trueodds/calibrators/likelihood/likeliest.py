@@ -49,7 +49,7 @@ def laid_out(data: Given, *, relative: bool = False) -> Rows:
     return Rows(np.asfortranarray(x), Y, w)
 
 
-def sureness(data: Passes, min_prob: float, logits: bool = False) -> float:
+def initial_beta(data: Passes, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
     beta = TemperatureRule(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta

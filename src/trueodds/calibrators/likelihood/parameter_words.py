@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.certainty import SURE, Certainty
+from trueodds.calibrators.likelihood.certainty import STD_ERROR_METHODS, Certainty
 from trueodds.calibrators.likelihood.likeliest import MANY
 from trueodds.core.results import figure
 
@@ -78,7 +78,7 @@ def footing(certainty: Certainty | None, method: str) -> list[str]:
     """How sure the numbers are made, and the evidence against no change."""
     if certainty is None:
         return ["No standard errors are kept with this map. Fit it again for them."]
-    if certainty.errors not in SURE:
+    if certainty.errors not in STD_ERROR_METHODS:
         sentences = [f"No standard errors: {_WITHHELD[certainty.errors]}{_remedy(certainty, method)}"]
     else:
         sentences = [
@@ -91,7 +91,7 @@ def footing(certainty: Certainty | None, method: str) -> list[str]:
         sentences.append(
             f"They rest on as much as {certainty.units:.3g} equal {kind} would tell, which is little: intervals and tests are by t and F with so few, and are wide for it."
         )
-    if certainty.penalized and certainty.errors in SURE:
+    if certainty.penalized and certainty.errors in STD_ERROR_METHODS:
         inside = "" if certainty.errors == "curvature" else ", in the sandwich too"
         sentences.append(
             f"With a penalty standard errors are by the penalized curvature{inside}, about parameters that are drawn towards no change; no likelihood ratio is shown, as χ² is no law for it."

@@ -116,7 +116,7 @@ class Far(Passes):
                 if i not in results:
                     try:
                         results[i] = fit(_Again(answers[i], self.facts, self.made))
-                    except _Asked as question:
+                    except _MissingSums as question:
                         pending[i] = question.chains
             sums = iter(self._of([chain for chains in pending.values() for chain in chains]) if pending else [])
             for i, chains in pending.items():
@@ -128,7 +128,7 @@ class Far(Passes):
         return sums.values
 
 
-class _Asked(Exception):
+class _MissingSums(Exception):
     """A fit asks for sums that are not known yet."""
 
     def __init__(self, chains: tuple[Chain, ...]) -> None:
@@ -152,7 +152,7 @@ class _Again(Passes):
         """Those that are known; the first that are not are asked for."""
         for known in self._answers:
             return list(known)
-        raise _Asked(tuple(Chain((*self._made, step)) for step in steps))
+        raise _MissingSums(tuple(Chain((*self._made, step)) for step in steps))
 
     def side_by_side(self, fits: Sequence[Callable[[Passes], T]]) -> list[T]:
         """One after the other."""

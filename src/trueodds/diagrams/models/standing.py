@@ -11,12 +11,12 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
 from trueodds.diagrams.models.lineup import Models, called
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -43,7 +43,7 @@ class Standing:
 
 
 def standings(
-    models: Models, estimator: Estimator, lens: Lens, interval_spec: Sureness, paired: bool | None, seed: int
+    models: Models, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec, paired: bool | None, seed: int
 ) -> tuple[list[Standing], list[Note]]:
     """Each model's standing; the intervals of the differences hold together at the level of `interval_spec`.
 
@@ -66,7 +66,7 @@ def standings(
                 text = f"{called(sides[0].name)} and {called(name)} are compared as samples of different rows: {why}. If they are the same rows, bring them into one order and pass paired=True."
                 notes.append(Note("TN263", text))
         sides.append(
-            Side(name, rows, Asked.of(estimator, lens, rows, lens.aggregate), interval_spec, key, [2**20 + number])
+            Side(name, rows, Estimand.of(estimator, lens, rows, lens.aggregate), interval_spec, key, [2**20 + number])
         )
         estimates.append(sides[-1].estimate)
     results = [_alone(estimate) for estimate in estimates]

@@ -94,7 +94,7 @@ def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
         place = int(np.searchsorted(coverage, tick - 1e-9))
         if place == len(coverage):
             break
-        label = _sure(float(threshold[place]))
+        label = _format_confidence(float(threshold[place]))
         half = (ink.width(label, size - 1.5) / 2 + 3) / points
         at = min(float(tick), last - half)
         if at - half >= free:
@@ -103,7 +103,7 @@ def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
             strip.text(at, 0.42, label, ha="center", **style)
 
 
-def _sure(confidence: float) -> str:
+def _format_confidence(confidence: float) -> str:
     """A confidence in few characters; what is below 1 is not called 100 %."""
     text = next((text for digits in (3, 4, 5) if (text := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
     return f"{'100' if confidence >= 1 else text}\u00a0%"

@@ -81,7 +81,7 @@ def redraws_for(alpha: float) -> int:
     return max(200, 100 * math.ceil(0.1 / alpha)) - 1
 
 
-def check_asked(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
+def check_question(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
     """Refuse what the other question would need: a width is of an estimator, a power of a test."""
     specified = [name for name, value in others.items() if value is not None]
     if width is not None and (test != DEFAULT or specified):

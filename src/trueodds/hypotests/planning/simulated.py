@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.planning.population import Population
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.predictions import Predictions
 
@@ -46,7 +46,7 @@ class Simulated:
         self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
         first = self._sample(self._plain, 0)
         test(first, [population.seen], np.random.default_rng(key))  # what it cannot judge it refuses here
-        self.redrawn = test.asked(first, population.seen) is not None
+        self.redrawn = test.estimand(first, population.seen) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redrawn else 0
         n_draws = count * self.draws * len(population.views)
         self.pooled = self.redrawn and (count * n * self.draws > APART or n_draws > HELD)
@@ -76,13 +76,13 @@ class Simulated:
 
     def _pvalue(self, s: int, sample: Predictions) -> float:
         lens = self.population.seen
-        estimand = self.test.asked(sample, lens)
+        estimand = self.test.estimand(sample, lens)
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
         draws = self._pool if self.pooled else self._drawn(s, sample, estimand)
         return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
 
-    def _drawn(self, s: int, sample: Predictions, estimand: Asked) -> Array:
+    def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
         """The null draws of one data set, (views, draws): they do not look at its labels."""
         if s not in self._null:
             (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
@@ -95,7 +95,7 @@ class Simulated:
             draws = []
             for s in range(self.count):
                 sample = self._sample(self._plain, s)
-                estimand = self.test.asked(sample, self.population.seen)
+                estimand = self.test.estimand(sample, self.population.seen)
                 assert estimand is not None
                 draws.append(self._drawn(s, sample, estimand))
             self._null = {-1: np.concatenate(draws, axis=1)}

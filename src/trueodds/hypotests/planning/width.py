@@ -14,7 +14,7 @@ from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.planning.power import FEWEST, ROWS_AT_MOST, TOLD
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -51,7 +51,7 @@ def rows_for(
             "Plan with one row per cluster.",
         )
     width = check("width", width, Positive)
-    interval_spec = Sureness(level=1 - alpha)
+    interval_spec = IntervalSpec(level=1 - alpha)
     estimate = measured(preds, estimator, lens, aggregate, interval_spec, rng)
     now = _width(estimate)
     if not math.isfinite(now):

@@ -14,14 +14,14 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Settings
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing import swap
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
 from trueodds.inference.comparing.tallied_sides import side_of_tally
-from trueodds.inference.estimate import FEW, Sureness
+from trueodds.inference.estimate import FEW, IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.tally import Tally
@@ -43,7 +43,7 @@ class Contest(Settings):
     estimator: Estimator
     lens: Lens
     aggregate: str
-    sure: Sureness
+    interval_spec: IntervalSpec
     null: Annotated[str, OneOf(NULLS)] = "auto"
     paired: bool | None = None
     swaps: int = SWAPS
@@ -58,7 +58,7 @@ class Contest(Settings):
         sides, notes = self._sides(models, seed)
         pairs = [Pair(a, b) for a, b in combinations(sides, 2)]
         joint = Joint(pairs)
-        level = joint.level(self.sure.level)
+        level = joint.level(self.interval_spec.level)
         comparisons = [self._told(pair, seed, [], level, joint) for pair in pairs]
         losses = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
         order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
@@ -72,7 +72,7 @@ class Contest(Settings):
             settings["rows"] = "paired where the rows are the same"
         return Ranking(
             self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
-            max(side.n_rows for side in sides), self.sure.level, self._null(pairs), settings,
+            max(side.n_rows for side in sides), self.interval_spec.level, self._null(pairs), settings,
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
@@ -87,7 +87,7 @@ class Contest(Settings):
             setting = "null='swap'" if self.null == "swap" else "paired=True"
             raise InputError("TO403", "Tallies keep no rows to compare row by row.", setting, f"{UNPAIRED} {OF_ROWS}")
         sides = [
-            side_of_tally(name, tally, self.estimator, self.lens, self.aggregate, self.sure, [seed, number])
+            side_of_tally(name, tally, self.estimator, self.lens, self.aggregate, self.interval_spec, [seed, number])
             for number, (name, tally) in enumerate(models.items())
         ]
         notes = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
@@ -104,21 +104,21 @@ class Contest(Settings):
                 if same:
                     key = list(before.key)
                     break
-            estimand = Asked.of(self.estimator, self.lens, preds, self.aggregate)
-            sides.append(Side(name, preds, estimand, self.sure, key, [2**20 + number]))
+            estimand = Estimand.of(self.estimator, self.lens, preds, self.aggregate)
+            sides.append(Side(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
         return sides, pairing.notes()
 
     def _told(
         self, pair: Pair, seed: int, notes: Sequence[Note], level: float | None = None, joint: Joint | None = None
     ) -> Comparison:
-        a, b, bare = pair.a, pair.b, self.sure.interval is None
-        interval = None if bare else pair.interval(self.sure.level if level is None else level)
+        a, b, bare = pair.a, pair.b, self.interval_spec.interval is None
+        interval = None if bare else pair.interval(self.interval_spec.level if level is None else level)
         p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.min_pvalue)
         notes = [*notes, *_own_notes(a, b)]
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
-        if min_pvalue is not None and self.sure.resamples < FEW:
-            text = f"{self.sure.resamples} resamples do not tell the ends of an interval; give more."
+        if min_pvalue is not None and self.interval_spec.resamples < FEW:
+            text = f"{self.interval_spec.resamples} resamples do not tell the ends of an interval; give more."
             notes.append(Note("TN211", text))
         if not bare and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
@@ -158,7 +158,11 @@ class Contest(Settings):
             settings.pop(key, None)
         if has_interval:
             assert pair.method is not None
-            settings |= {"interval": pair.method, "level": self.sure.level, "resamples": self.sure.resamples}
+            settings |= {
+                "interval": pair.method,
+                "level": self.interval_spec.level,
+                "resamples": self.interval_spec.resamples,
+            }
             if pair.method in ("mover", "folded-normal"):
                 settings["correlation"] = pair.correlation
             if pair.by_error:

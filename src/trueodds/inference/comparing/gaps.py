@@ -10,11 +10,11 @@ import numpy as np
 
 from trueodds.core.results import Interval
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sides import Side
-from trueodds.inference.estimate import Sureness
+from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import Subgroup
@@ -27,19 +27,19 @@ class Question:
     estimator: Estimator
     lens: Lens
     aggregate: str
-    sure: Sureness
+    interval_spec: IntervalSpec
     seed: int
 
     def side(self, preds: Predictions, group: Subgroup, number: int) -> Side:
         """The subgroup's own error, from its own rows."""
         rows = preds[group.rows(preds)]
-        estimand = Asked.of(self.estimator, self.lens, rows, self.aggregate)
-        return Side(group.label, rows, estimand, self.sure, [self.seed, number], [2**20 + number])
+        estimand = Estimand.of(self.estimator, self.lens, rows, self.aggregate)
+        return Side(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def among(self, preds: Predictions, group: Subgroup, number: int) -> Side:
         """The same error where clusters reach into other subgroups: they are resampled whole, for all alike."""
-        estimand = Asked.of(self.estimator, group.of(self.lens), preds, self.aggregate)
-        return Side(group.label, preds, estimand, self.sure, [self.seed, 2**30], [2**20 + number])
+        estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
+        return Side(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ def from_the_rest(
 
 
 def _told(question: Question, places: Sequence[tuple[int, int]], pairs: Sequence[Pair]) -> list[Difference]:
-    if question.sure.interval is None:
+    if question.interval_spec.interval is None:
         return [Difference(i, j, pair.value, None) for (i, j), pair in zip(places, pairs, strict=True)]
     # A resample without a row of a subgroup has no error there; such a gap has no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = Joint(pairs).level(question.sure.level)
+        level = Joint(pairs).level(question.interval_spec.level)
         intervals = [pair.interval(level) for pair in pairs]
     return [
         Difference(i, j, pair.value, interval) for (i, j), pair, interval in zip(places, pairs, intervals, strict=True)

@@ -39,7 +39,7 @@ class Pair:
         if chosen == {"normal"}:
             return "welch"
         if len(chosen) == 1 and self.a.method in RAW:
-            if self.paired and self.a.sure.resample == "cells" and not self.by_mean:
+            if self.paired and self.a.interval_spec.resample == "cells" and not self.by_mean:
                 raise InputError(
                     "TO205",
                     "Cells of one model do not tell how two models vary together.",
@@ -66,7 +66,9 @@ class Pair:
     @cached_property
     def why(self) -> str:
         """Why there is no interval."""
-        return next((why for _, why in (side.interval(side.sure.level) for side in (self.a, self.b)) if why), "")
+        return next(
+            (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
+        )
 
     def interval(self, level: float) -> Interval | None:
         """Where the difference of the true errors may lie."""
@@ -151,7 +153,7 @@ class Pair:
     @cached_property
     def pvalue(self) -> float | None:
         """How surprising the difference is if the true errors are equal."""
-        if self.interval(self.a.sure.level) is None:
+        if self.interval(self.a.interval_spec.level) is None:
             return None
         if not self.by_error:
             return max(inverted(self.interval), self.min_pvalue or 0.0)

@@ -14,14 +14,14 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Mean
 from trueodds.inference import folded, intervals
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
 from trueodds.inference.cells import Resampled, pooled_of
 from trueodds.inference.comparing.margins import Ends
 from trueodds.inference.estimate import (
     DRAWN,
     RAW,
-    Sureness,
+    IntervalSpec,
     answer,
     interval_of,
     is_root_mean_square,
@@ -49,12 +49,12 @@ class Side:
         self,
         name: str,
         preds: Predictions,
-        estimand: Asked,
-        interval_spec: Sureness,
+        estimand: Estimand,
+        interval_spec: IntervalSpec,
         key: Sequence[int],
         own: Sequence[int],
     ):
-        self.name, self.preds, self.asked, self.sure = name, preds, estimand, interval_spec
+        self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
         self.judge = estimand.judge  # a debiased form is judged by its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
@@ -63,7 +63,7 @@ class Side:
     @cached_property
     def value(self) -> float:
         """The error."""
-        return float(self.asked.combined(self.asked.values))
+        return float(self.estimand.combined(self.estimand.values))
 
     @cached_property
     def of_judge(self) -> float:
@@ -73,7 +73,7 @@ class Side:
     @cached_property
     def n_rows(self) -> int:
         """How many rows the error is of."""
-        return self.asked.n_rows
+        return self.estimand.n_rows
 
     @cached_property
     def units(self) -> int:
@@ -88,17 +88,17 @@ class Side:
     @property
     def is_mean(self) -> bool:
         """Whether it is a mean over rows, whose standard error is known."""
-        return isinstance(self.asked.estimator, Mean) and self.asked.aggregate != "max"
+        return isinstance(self.estimand.estimator, Mean) and self.estimand.aggregate != "max"
 
     @cached_property
     def resampled(self) -> Resampled | None:
         """The error on resamples, None where it cannot be had."""
-        if self.method is None or too_many_views(self.preds, self.judge, self.sure):
+        if self.method is None or too_many_views(self.preds, self.judge, self.interval_spec):
             return None
-        rng, how = np.random.default_rng(self.key), self.sure.resample
+        rng, how = np.random.default_rng(self.key), self.interval_spec.resample
         if self.method in RAW and how == "auto" and self.preds.n > ROWS_AT_MOST and self.judge.linear is not None:
             how = "rows"  # these intervals are of the difference itself, which cells of one model do not tell
-        return bootstrap(self.preds, [self.judge], self.sure.resamples, rng, how)[0]
+        return bootstrap(self.preds, [self.judge], self.interval_spec.resamples, rng, how)[0]
 
     @cached_property
     def draws(self) -> Array | None:
@@ -130,18 +130,20 @@ class Side:
         view, one = self.judge.views[0], self.judge.linear[0]
         t, _ = intervals.squared_error(pooled_of(view, one))
         rng = np.random.default_rng(self.key)
-        drawn = squared_error_draws(self.preds, view, one.index, one.size, self.sure.resamples, rng)
+        drawn = squared_error_draws(self.preds, view, one.index, one.size, self.interval_spec.resamples, rng)
         return t, self.of_judge**2, drawn
 
     @cached_property
     def plug_in(self) -> float:
         """What the resamples of a debiased error scatter around."""
-        return float(self.asked.combined(np.array([self.asked.estimator.plug_in(view) for view in self.asked.views])))
+        return float(
+            self.estimand.combined(np.array([self.estimand.estimator.plug_in(view) for view in self.estimand.views]))
+        )
 
     @cached_property
     def nulls(self) -> list[Array | None]:
         """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
-        several = [self.asked] if self.judge is self.asked else [self.asked, self.judge]
+        several = [self.estimand] if self.judge is self.estimand else [self.estimand, self.judge]
         return list(floors(self.preds, several, np.random.default_rng([*self.key, *self._own])))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
@@ -150,7 +152,7 @@ class Side:
             t, v, drawn = self.squares
             return intervals.root(intervals.debiased(t, v, drawn, level)), ""
         drawn_by = self.resampled if self.method in DRAWN else None
-        interval_spec = replace(self.sure, level=level)
+        interval_spec = replace(self.interval_spec, level=level)
         return interval_of(
             self.preds,
             self.judge,
@@ -183,16 +185,18 @@ class Side:
     @cached_property
     def estimate(self) -> Estimate:
         """The model's own answer in full."""
-        if self.sure.interval is None:
-            return answer(self.asked, None, "", None, self.sure, None, notes=self._notes(), clustered=self.clustered)
-        interval, why = self.interval(self.sure.level)
+        if self.interval_spec.interval is None:
+            return answer(
+                self.estimand, None, "", None, self.interval_spec, None, notes=self._notes(), clustered=self.clustered
+            )
+        interval, why = self.interval(self.interval_spec.level)
         how = self.resampled.how if self.method in DRAWN and self.resampled is not None else None
         return answer(
-            self.asked, interval, why, self.nulls[0], self.sure, how, notes=self._notes(), clustered=self.clustered
+            self.estimand, interval, why, self.nulls[0], self.interval_spec, how, notes=self._notes(), clustered=self.clustered
         )  # fmt: skip
 
     def _notes(self) -> list[Note]:
-        return notes_of(self.preds, self.asked)
+        return notes_of(self.preds, self.estimand)
 
 
 def spread(left_out: Array) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.sides import Side
 from trueodds.problem.view import View
 
@@ -21,7 +21,7 @@ NULL = (
 
 def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
     """The difference of each draw in which the models exchange the predictions of a row (or cluster) with p = 1/2."""
-    if [view.p.shape for view in a.asked.views] != [view.p.shape for view in b.asked.views]:
+    if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
         raise InputError(
             "TO205",
             "Predictions can be exchanged only where both models predict the same classes.",
@@ -35,11 +35,11 @@ def swapped(a: Side, b: Side, draws: int, rng: np.random.Generator) -> Array:
         exchanged = rng.random(units) < 0.5
         if cluster is not None:
             exchanged = exchanged[cluster]
-        differences[r] = _value(a.asked, b.asked, exchanged) - _value(b.asked, a.asked, exchanged)
+        differences[r] = _value(a.estimand, b.estimand, exchanged) - _value(b.estimand, a.estimand, exchanged)
     return differences
 
 
-def _value(estimand: Asked, other: Asked, exchanged: Array) -> float:
+def _value(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
     views = [_mixed(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
     return float(estimand.combined(estimand.estimator.values(views)))
 

@@ -16,7 +16,7 @@ from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.inference import intervals, tallied
 from trueodds.inference.cells import Resampled, from_cells
 from trueodds.inference.comparing.sides import Side
-from trueodds.inference.estimate import DRAWN, Sureness, answer, cells_lack, interval_of, method_for
+from trueodds.inference.estimate import DRAWN, IntervalSpec, answer, cells_lack, interval_of, method_for
 from trueodds.inference.floors import REDRAWS
 from trueodds.problem.lens import Lens
 from trueodds.tally.tally import Tally
@@ -33,9 +33,9 @@ class ScoredSide(Side):
     resampled = None
 
     def __init__(
-        self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: Sureness, key: Sequence[int]
+        self, name: str, tally: Tally, score: ProperScore, lens: Lens, interval_spec: IntervalSpec, key: Sequence[int]
     ):
-        self.name, self.sure, self.key = name, interval_spec, tuple(key)
+        self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.estimate = tallied.score_estimate(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.of_judge = self.estimate.value
@@ -60,12 +60,12 @@ class TalliedSide(Side):
     clustered = False
 
     def __init__(
-        self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, interval_spec: Sureness,
+        self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, interval_spec: IntervalSpec,
         key: Sequence[int],
     ):  # fmt: skip
-        self.name, self.sure, self.key = name, interval_spec, tuple(key)
-        self.tally, self.asked = tally, tallied.asked_of(tally, estimator, lens, aggregate)
-        self.judge = self.asked.judge
+        self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
+        self.tally, self.estimand = tally, tallied.estimand_of(tally, estimator, lens, aggregate)
+        self.judge = self.estimand.judge
         self.n_rows = self.units = tally.n
         self.lack = cells_lack(self.judge)
         chosen = method_for(self.judge, interval_spec, clustered=False, cells=True)
@@ -76,14 +76,14 @@ class TalliedSide(Side):
         """The error on resamples of cells."""
         if self.method is None:
             return None
-        return from_cells(self.judge, self.sure.resamples, np.random.default_rng(self.key))
+        return from_cells(self.judge, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def nulls(self) -> list[Array | None]:
         """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
         rng = np.random.default_rng([*self.key, 2**20])
-        several = [self.asked] if self.judge is self.asked else [self.asked, self.judge]
-        if isinstance(self.asked.estimator, ProperScore):
+        several = [self.estimand] if self.judge is self.estimand else [self.estimand, self.judge]
+        if isinstance(self.estimand.estimator, ProperScore):
             return [None]
         return [tallied.null_draws(self.tally, estimand, REDRAWS, rng)[0] for estimand in several]
 
@@ -91,19 +91,19 @@ class TalliedSide(Side):
         """The model's own interval at a level, or why there is none."""
         if self.lack:
             return None, self.lack
-        interval_spec, rng = replace(self.sure, level=level), np.random.default_rng(self.key)
+        interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in DRAWN else None
         return interval_of(None, self.judge, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
 
     @cached_property
     def estimate(self) -> Estimate:
         """The model's own answer in full."""
-        notes: list[Note] = tallied.notes_of(self.tally, self.asked)
-        if self.sure.interval is None:
-            return answer(self.asked, None, "", None, self.sure, None, notes=notes)
-        interval, why = self.interval(self.sure.level)
+        notes: list[Note] = tallied.notes_of(self.tally, self.estimand)
+        if self.interval_spec.interval is None:
+            return answer(self.estimand, None, "", None, self.interval_spec, None, notes=notes)
+        interval, why = self.interval(self.interval_spec.level)
         how = self.resampled.how if self.method in DRAWN and self.resampled is not None else None
-        return answer(self.asked, interval, why, self.nulls[0], self.sure, how, notes=notes)
+        return answer(self.estimand, interval, why, self.nulls[0], self.interval_spec, how, notes=notes)
 
 
 def side_of_tally(
@@ -112,7 +112,7 @@ def side_of_tally(
     estimator: Estimator,
     lens: Lens,
     aggregate: str,
-    interval_spec: Sureness,
+    interval_spec: IntervalSpec,
     key: Sequence[int],
 ) -> Side:
     """The part of one model; refused (TO403, TO405, TO406) where the estimator needs more than the tally's cells."""

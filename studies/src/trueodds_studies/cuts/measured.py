@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.ask import measure
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Asked
+from trueodds.inference.asked import Estimand
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
@@ -23,7 +23,7 @@ def curve(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
         (scheme, k, dict(make(k, preds.n))) for scheme, make in SCHEMES.items() for k in COUNTS if k < preds.n
     ]
     wanted += [(scheme, None, dict(settings)) for scheme, settings in FREE.items()]
-    asked = [Asked.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in wanted]
+    asked = [Estimand.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in wanted]
     drawn = floors(preds, asked, np.random.default_rng([seed, 7]), redraws)
     found = []
     for (scheme, k, settings), draws in zip(wanted, drawn, strict=True):

@@ -13,8 +13,8 @@ import numpy as np
 import trueodds as to
 from benchmarks.real_data import Split
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.auto import AutoRule
-from trueodds.calibrators.base import Rule
+from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
 from trueodds.core.errors import InputError
 
@@ -36,7 +36,7 @@ class Line:
     per_row: np.ndarray  # its log loss, row by row
 
 
-def rules(split: Split) -> Iterator[tuple[str, Rule]]:
+def rules(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
     """Every calibrator for these rows with its defaults, and its form on logits where it has one."""
     for name in CALIBRATORS.names():
         spec_type = CALIBRATORS.load(name)
@@ -62,7 +62,7 @@ def lines(split: Split) -> list[Line]:
         on_logits = calibrator.map.logits
         Q = calibrator.predict_proba(split.judge.logits if on_logits else split.judge.p, logits=on_logits)
         results.append(
-            judged(name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoRule) else calibrator.map.said())
+            judged(name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoSpec) else calibrator.map.said())
         )
     return results
 

@@ -281,20 +281,20 @@ def fit(
     [[0.75, 0.25]]
     """
     from trueodds.calibrators import CALIBRATORS
-    from trueodds.calibrators.base import Rule
-    from trueodds.calibrators.from_sums import fitted
+    from trueodds.calibrators.base import CalibratorSpec
+    from trueodds.calibrators.from_sums import fit_any_source
 
     check("level", level, Level, 0.95)
     as_generator(rng)
     if lens is not None:
         as_lens(lens)
-    if hasattr(method, "made") and not isinstance(method, (Rule, type)):
+    if hasattr(method, "made") and not isinstance(method, (CalibratorSpec, type)):
         method = method.made()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
-    spec = member_of(CALIBRATORS, Rule, method, settings)
+    spec = member_of(CALIBRATORS, CalibratorSpec, method, settings)
     rows = in_passes(data, mode, weight_kind, IN_MEMORY)
-    return fitted(spec, rows, repeated=weight_kind == "frequency")
+    return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
 
 
 @pairs_arrays

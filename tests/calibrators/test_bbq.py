@@ -7,14 +7,14 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.bbq import BbqRule, binnings
+from trueodds.calibrators.bbq import BbqSpec, binnings
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None):
-    return BbqRule().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return BbqSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_one_bin_and_two_are_averaged_by_how_likely_they_make_what_came():
@@ -72,7 +72,7 @@ def test_many_exact_zeros_and_ones_are_bins_of_their_own_and_can_be_saved():
     rng = np.random.default_rng(1)
     p = np.concatenate([np.zeros(150), rng.random(100), np.ones(150)])
     y = rng.random(400) < np.concatenate([np.full(150, 0.02), np.full(100, 0.5), np.full(150, 0.98)])
-    result = fit(BbqRule(), Predictions(y.astype(int), p))
+    result = fit(BbqSpec(), Predictions(y.astype(int), p))
     assert result.predict_proba([0.0])[0, 1] < 0.1
     assert result.predict_proba([1.0])[0, 1] > 0.9
     restored = from_dict(result.to_dict())
@@ -115,7 +115,7 @@ def test_votes_and_absent_classes_are_answered(k):
     P, _ = said_and_came(100, k, 1.5, 0)
     Y = np.zeros((100, k))
     Y[:, :2] = np.random.default_rng(3).dirichlet([1, 1], 100)
-    Q = BbqRule().fit(P, Y, np.ones(100)).apply(P)
+    Q = BbqSpec().fit(P, Y, np.ones(100)).apply(P)
     assert np.isfinite(Q).all()
     assert Q.sum(axis=1) == pytest.approx(1)
 

@@ -6,15 +6,15 @@ from scipy.optimize import minimize
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaRule
+from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.llo import LloRule
+from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, parameters="abm", w=None):
-    return BetaRule(parameters).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return BetaSpec(parameters).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def loss(P, Y, m, w=1.0):
@@ -53,7 +53,7 @@ def test_the_reference_numbers(parameters):
 
 def test_with_equal_powers_it_is_llo():
     P, y = said_and_came(400, 2, 2.0, 0)
-    llo = LloRule().fit(P, one_hot(y), np.ones(400))
+    llo = LloSpec().fit(P, one_hot(y), np.ones(400))
     assert fitted(P, y, "am").apply(P) == pytest.approx(llo.apply(P), abs=1e-9)
 
 
@@ -82,7 +82,7 @@ def test_a_bound_that_the_first_refit_breaks_is_looked_at_again():
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab", "a"])
 def test_a_curve_that_cannot_rise_says_so(parameters):
     P, y = said_and_came(300, 2, 1.0, 3)
-    result = fit(BetaRule(parameters), Predictions(1 - y, P))
+    result = fit(BetaSpec(parameters), Predictions(1 - y, P))
     assert "TN517" in [note.code for note in result.notes]
     q = result.predict_proba([0.1, 0.9])[:, 1]
     assert q[0] == pytest.approx(q[1])
@@ -91,7 +91,7 @@ def test_a_curve_that_cannot_rise_says_so(parameters):
 def test_it_finds_the_curve_that_made_the_shares():
     P, w = both(np.linspace(0.01, 0.99, 40)), np.linspace(1, 2, 40)
     true = BetaMap((BetaCurve(0.4, 1.7, -0.3),))
-    curve = BetaRule().fit(P, true.apply(P), w).curves[0]
+    curve = BetaSpec().fit(P, true.apply(P), w).curves[0]
     assert (curve.a, curve.b, curve.c) == pytest.approx((0.4, 1.7, -0.3), abs=1e-6)
 
 
@@ -109,7 +109,7 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
 def test_float32_is_calibrated_like_float64():
     # netcal 1.4 makes float32 input worse than it was.
     P, y = said_and_came(2000, 2, 1.5, 0)
-    wide, narrow = (fit(BetaRule(), Predictions(y, p)).map for p in (P, P.astype(np.float32)))
+    wide, narrow = (fit(BetaSpec(), Predictions(y, p)).calibration_map for p in (P, P.astype(np.float32)))
     assert loss(P, one_hot(y), wide) < loss(P, one_hot(y), BetaMap((BetaCurve(1.0, 1.0, 0.0),))) - 10
     # Rounding p moves each log by 6e-8; near 1 the other side's by 6e-8/(1 − p), which few rows have above 1e-4.
     assert narrow.apply(P) == pytest.approx(wide.apply(P), abs=1e-4)
@@ -124,8 +124,8 @@ def test_more_classes_are_one_against_the_rest_over_their_sum():
 
 
 def test_separated_outcomes_get_a_finite_curve_and_say_so():
-    result = fit(BetaRule(), Predictions([0, 0, 1, 1], [0.2, 0.3, 0.7, 0.9]))
-    assert not result.map.converged
+    result = fit(BetaSpec(), Predictions([0, 0, 1, 1], [0.2, 0.3, 0.7, 0.9]))
+    assert not result.calibration_map.converged
     assert "TN515" in [note.code for note in result.notes]
     q = result.predict_proba([0.2, 0.3, 0.7, 0.9])[:, 1]
     assert (np.diff(q) >= 0).all()
@@ -150,7 +150,7 @@ def test_equal_scores_have_a_finite_answer(parameters):
 @pytest.mark.parametrize("wrong", [{"parameters": "abc"}, {"parameters": None}, {"floor": 0}])
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
-        BetaRule(**wrong)
+        BetaSpec(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"a": -0.1}, {"b": None}, {"c": "x"}, {"m": 0.5}])

@@ -7,18 +7,18 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import labels, one_hot, powers, said_and_came
 from tests.reference import golden
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import softmax_linear
 
 
 def fitted(P, y):
-    return BiasCorrectedTemperatureRule().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return BiasCorrectedTemperatureSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def design(P):
@@ -40,7 +40,7 @@ def test_two_kinds_of_rows_get_their_rates():
 def test_the_reference_numbers():
     # golden/recalibration/bias_corrected_ts.json: own program; inside MCLLO and vector scaling.
     want, rows = golden("recalibration/bias_corrected_ts.json"), reference()
-    m = BiasCorrectedTemperatureRule().fit(rows.P, rows.Y, rows.w)
+    m = BiasCorrectedTemperatureSpec().fit(rows.P, rows.Y, rows.w)
     assert m.weights == pytest.approx([want["beta"]] * 4, abs=1e-8)
     assert m.bias - m.bias[3] == pytest.approx(want["bias_last0"], abs=1e-8)
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-8)
@@ -50,8 +50,8 @@ def test_the_reference_numbers():
 def test_logits_say_the_same_as_probabilities():
     P, y = said_and_came(300, 4, 1.7, 0)
     z = np.log(P) + np.arange(300)[:, None] / 7
-    one, other = (fit(BiasCorrectedTemperatureRule(), p) for p in (Predictions.from_logits(y, z), Predictions(y, P)))
-    assert one.map.bias == pytest.approx(other.map.bias, abs=1e-9)
+    one, other = (fit(BiasCorrectedTemperatureSpec(), p) for p in (Predictions.from_logits(y, z), Predictions(y, P)))
+    assert one.calibration_map.bias == pytest.approx(other.calibration_map.bias, abs=1e-9)
     assert one.predict_proba(z, logits=True) == pytest.approx(other.predict_proba(P), abs=1e-9)
 
 
@@ -60,7 +60,7 @@ def test_no_slope_is_left(k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
-    m = BiasCorrectedTemperatureRule().fit(P, Y, w)
+    m = BiasCorrectedTemperatureSpec().fit(P, Y, w)
     at = softmax_linear(design(P), Y, w, np.append(m.weights[0], m.bias))
     assert m.converged
     assert np.abs(at.gradient).max() / w.sum() <= 1e-8
@@ -69,7 +69,7 @@ def test_no_slope_is_left(k):
 def test_with_rates_as_said_no_bias_is_left():
     # Outcomes of exactly the shares p^½: temperature scaling is the answer, T = 2.
     P = said_and_came(50, 3, 1.0, 1)[0]
-    m = BiasCorrectedTemperatureRule().fit(P, powers(P, 0.5), np.ones(50))
+    m = BiasCorrectedTemperatureSpec().fit(P, powers(P, 0.5), np.ones(50))
     assert m.weights == pytest.approx([0.5] * 3, abs=1e-8)
     assert m.bias == pytest.approx([0.0] * 3, abs=1e-8)
 
@@ -96,18 +96,18 @@ def test_a_shift_of_class_frequencies_is_undone():
 
 
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance():
-    excess = surplus(BiasCorrectedTemperatureRule(), 400, 7, games=20, seed=4)
+    excess = surplus(BiasCorrectedTemperatureSpec(), 400, 7, games=20, seed=4)
     # A second-order term comes on top of the asymptotic mean m/(2n) without a penalty: a tenth of it at n = 57 m.
     assert excess.mean() < 1.1 * derived_chance(7, 400, 20)
 
 
 def test_a_class_that_never_came_is_all_but_ruled_out():
     P, y = said_and_came(300, 4, 1.5, 5)
-    result = fit(BiasCorrectedTemperatureRule(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
-    assert not result.map.converged
+    result = fit(BiasCorrectedTemperatureSpec(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
+    assert not result.calibration_map.converged
     assert {"TN501", "TN532"} <= {note.code for note in result.notes}
     Q = result.predict_proba(P[y != 2])
-    assert Q[:, 2].sum() == pytest.approx(-2 * SLIGHT * result.map.bias[2], abs=1e-6)  # its slope vanishes
+    assert Q[:, 2].sum() == pytest.approx(-2 * SLIGHT * result.calibration_map.bias[2], abs=1e-6)  # its slope vanishes
 
 
 def test_uniform_rows_become_the_rates():
@@ -117,10 +117,10 @@ def test_uniform_rows_become_the_rates():
 
 def test_predictions_that_point_the_wrong_way_are_noted():
     P = np.array([[0.2, 0.8], [0.8, 0.2], [0.7, 0.3]] * 20)
-    result = fit(BiasCorrectedTemperatureRule(), Predictions([0, 1, 0] * 20, P))
-    assert result.map.weights[0] < 0
+    result = fit(BiasCorrectedTemperatureSpec(), Predictions([0, 1, 0] * 20, P))
+    assert result.calibration_map.weights[0] < 0
     assert "TN533" in [note.code for note in result.notes]
-    assert result.map.said().startswith("β = -")
+    assert result.calibration_map.said().startswith("β = -")
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):
@@ -136,7 +136,7 @@ def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
     P, y = said_and_came(4000, 3, 1.5, 7)
     Q = P * [3.0, 1.0, 1.0]
     Q /= Q.sum(axis=1, keepdims=True)
-    first = TemperatureRule().fit(Q, one_hot(y, 3), np.ones(4000))
+    first = TemperatureSpec().fit(Q, one_hot(y, 3), np.ones(4000))
     temperature, both, truth = (
         -np.log(R[np.arange(4000), y]).mean() for R in (first.apply(Q), fitted(Q, y).apply(Q), powers(P, 1 / 1.5))
     )
@@ -146,4 +146,4 @@ def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
 @pytest.mark.parametrize("min_prob", [0, 0.5, "x"])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        BiasCorrectedTemperatureRule(min_prob=min_prob)
+        BiasCorrectedTemperatureSpec(min_prob=min_prob)

@@ -6,17 +6,17 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
+from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_ratio
-from trueodds.calibrators.llo import LloRule
+from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None, **settings):
-    return BoldnessRule(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
+    return BoldnessSpec(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
 
 
 def spread(P, m, w=None):
@@ -25,7 +25,7 @@ def spread(P, m, w=None):
 
 def gain(P, y, m):
     """How much log-likelihood is given up against the best shift and slope."""
-    Y, mle = one_hot(y), LloRule().fit(P, one_hot(y), np.ones(len(P)))
+    Y, mle = one_hot(y), LloSpec().fit(P, one_hot(y), np.ones(len(P)))
     return float(np.log((Y * mle.apply(P)).sum(axis=1)).sum() - np.log((Y * m.apply(P)).sum(axis=1)).sum())
 
 
@@ -63,7 +63,7 @@ def test_no_other_map_within_the_bound_is_bolder(seed):
     rng = np.random.default_rng(seed)
     P, y = said_and_came(200, 2, [0.6, 1.0, 2.0, 4.0][seed], seed)
     m = fitted(P, y)
-    tolerance, mle = BoldnessRule().slack(200), LloRule().fit(P, one_hot(y), np.ones(200))
+    tolerance, mle = BoldnessSpec().slack(200), LloSpec().fit(P, one_hot(y), np.ones(200))
     assert gain(P, y, m) == pytest.approx(tolerance, abs=1e-8)
     tried = np.array([mle.tau, mle.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * mle.gamma]
     eta = tried @ line(log_ratio(P, 1e-12)).T
@@ -91,7 +91,7 @@ def test_many_scores_are_searched_in_groups_and_polished_on_all():
     # Beyond 2,048 distinct scores the walk is on groups; the bound holds exactly on the rows all the same.
     P, y = said_and_came(6000, 2, 1.5, 10)
     m = fitted(P, y)
-    assert gain(P, y, m) == pytest.approx(BoldnessRule().slack(6000), abs=1e-7)
+    assert gain(P, y, m) == pytest.approx(BoldnessSpec().slack(6000), abs=1e-7)
 
 
 def test_weights_are_numbers_of_rows():
@@ -100,14 +100,14 @@ def test_weights_are_numbers_of_rows():
     many = np.repeat(np.arange(60), w)
     one, other = fitted(P, y, w.astype(float)), fitted(P[many], y[many])
     assert (one.tau, one.gamma) == pytest.approx((other.tau, other.gamma), abs=1e-9)
-    note = BoldnessRule().notes(one, P, one_hot(y), w.astype(float))[-1]
+    note = BoldnessSpec().notes(one, P, one_hot(y), w.astype(float))[-1]
     assert f"{spread(P, one, w):.3g}"[:4] in note.text
-    assert note == BoldnessRule().notes(other, P[many], one_hot(y[many]), np.ones(len(many)))[-1]
+    assert note == BoldnessSpec().notes(other, P[many], one_hot(y[many]), np.ones(len(many)))[-1]
 
 
 def test_its_note_says_how_bold_and_how_probable():
     P, y = said_and_came(300, 2, 1.5, 9)
-    note = fit(BoldnessRule(), Predictions(y, P)).notes[-1]
+    note = fit(BoldnessSpec(), Predictions(y, P)).notes[-1]
     assert note.code == "TN518"
     assert "posterior probability 0.95." in note.text
 
@@ -117,15 +117,15 @@ def test_a_posterior_beyond_reach_is_refused_with_the_one_in_reach():
     with pytest.raises(InputError, match=r"TO514.*4 rows.*0\.8 at most.*posterior=0\.95"):
         fitted(both([0.2, 0.4, 0.6, 0.8]), [0, 1, 0, 1])
     nineteen = both(np.linspace(0.1, 0.9, 19)), np.arange(19) % 2
-    assert fitted(*nineteen).gamma == pytest.approx(LloRule().fit(nineteen[0], one_hot(nineteen[1]), np.ones(19)).gamma)
+    assert fitted(*nineteen).gamma == pytest.approx(LloSpec().fit(nineteen[0], one_hot(nineteen[1]), np.ones(19)).gamma)
     with pytest.raises(InputError, match="TO514"):
         fitted(*nineteen, prior=0.4)
 
 
 def test_separated_outcomes_have_a_finite_answer_and_say_so():
-    result = fit(BoldnessRule(posterior=0.5), Predictions([0, 0, 1, 1], [0.2, 0.3, 0.7, 0.9]))
-    assert not result.map.converged
-    assert np.isfinite([result.map.tau, result.map.gamma]).all()
+    result = fit(BoldnessSpec(posterior=0.5), Predictions([0, 0, 1, 1], [0.2, 0.3, 0.7, 0.9]))
+    assert not result.calibration_map.converged
+    assert np.isfinite([result.calibration_map.tau, result.calibration_map.gamma]).all()
     assert [note.code for note in result.notes] == ["TN515", "TN518"]
 
 
@@ -172,4 +172,4 @@ def test_groups_of_scores_keep_the_sums():
 @pytest.mark.parametrize("wrong", [{"posterior": 1.0}, {"posterior": 0}, {"prior": True}, {"prior": "x"}, {"floor": 0}])
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
-        BoldnessRule(**wrong)
+        BoldnessSpec(**wrong)

@@ -5,14 +5,14 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.centred_isotonic import CentredIsotonicRule
+from trueodds.calibrators.centred_isotonic import CentredIsotonicSpec
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None):
-    return CentredIsotonicRule().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return CentredIsotonicSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_a_pooled_stretch_is_one_point_at_its_mean():
@@ -66,7 +66,7 @@ def test_it_errs_less_than_isotonic_regression_where_the_truth_rises():
         P, Y = both(p), one_hot(rng.random(100) < p**2)
         errors = [
             ((spec.fit(P, Y, np.ones(100)).apply(both(grid))[:, 1] - grid**2) ** 2).mean()
-            for spec in (CentredIsotonicRule(), IsotonicRule("step"))
+            for spec in (CentredIsotonicSpec(), IsotonicSpec("step"))
         ]
         better.append(errors[0] - errors[1])
     assert np.mean(better) < -4 * np.std(better) / np.sqrt(200)
@@ -79,6 +79,6 @@ def test_constant_scores_give_the_rate():
 
 
 def test_exact_zeros_are_noted():
-    result = fit(CentredIsotonicRule(), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    result = fit(CentredIsotonicSpec(), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
     assert [note.code for note in result.notes] == ["TN505"]
     assert "4 of the 4 rows" in result.notes[0].text

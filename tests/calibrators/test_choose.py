@@ -8,20 +8,20 @@ import pytest
 from scipy import stats
 
 from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
-from trueodds.calibrators.base import Map, Rule
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.choose import choose, folded
 from trueodds.calibrators.choosing.confirm import confirm
 from trueodds.calibrators.choosing.crossed import Rows, chosen_without, simplest
 from trueodds.calibrators.choosing.folds import fold_of, held_out
 from trueodds.calibrators.choosing.gain import log_capped, losses, mean_and_error, mixed, mixing
-from trueodds.calibrators.histogram import HistogramRule
-from trueodds.calibrators.identity import IdentityRule
-from trueodds.calibrators.isotonic import IsotonicRule
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.histogram import HistogramSpec
+from trueodds.calibrators.identity import IdentitySpec
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 
-ALL = (HistogramRule(), IsotonicRule(), TemperatureRule(), IdentityRule())
+ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
 
 
 def rng(seed=0):
@@ -88,7 +88,7 @@ def test_two_classes_have_the_binary_brier_score():
 
 
 @dataclass(frozen=True)
-class Memory(IdentityRule):
+class Memory(IdentitySpec):
     """A rule that keeps every row it was fitted on."""
 
     name: ClassVar[str] = "memory"
@@ -99,7 +99,7 @@ class Memory(IdentityRule):
         return Spy(set(P[:, 0]))
 
 
-class Spy(Map):
+class Spy(CalibrationMap):
     def __init__(self, known):
         self.known = known
 
@@ -119,7 +119,7 @@ class Spy(Map):
 
 
 @dataclass(frozen=True)
-class Hopeless(IdentityRule):
+class Hopeless(IdentitySpec):
     """A rule that swaps the classes."""
 
     name: ClassVar[str] = "hopeless"
@@ -146,7 +146,7 @@ def test_each_fold_is_left_out_of_the_choice_that_it_judges():
     P, y = said_and_came(100, 2, 1.0, 0)
     Memory.seen.clear()
     rows = folded(P, one_hot(y), np.ones(100), 5, None, rng())
-    chosen_without(rows, [IdentityRule(), Memory()])
+    chosen_without(rows, [IdentitySpec(), Memory()])
     parts = [set(P[rows.fold == f, 0]) for f in range(5)]
     left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.seen]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
@@ -158,7 +158,7 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     P, y = said_and_came(400, 2, 1.0, 0)
     Hopeless.fits = 0
     rows = folded(P, one_hot(y), np.ones(400), 5, None, rng())
-    inner = chosen_without(rows, [IdentityRule(), TemperatureRule(), Hopeless()])
+    inner = chosen_without(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
     assert 2 in inner.dropped
     assert Hopeless.fits == 5
 
@@ -166,7 +166,7 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
 def test_too_sure_by_two_is_a_matter_of_temperature():
     P, y = said_and_came(2000, 4, 2.0, 0)
     choice = choose(P, one_hot(y, 4), np.ones(2000), ALL)
-    assert choice.rule == TemperatureRule()
+    assert choice.spec == TemperatureSpec()
     assert [c.method for c in choice.candidates] == ["identity", "temperature", "isotonic", "histogram"]
     assert [c.chosen for c in choice.candidates] == [False, True, False, False]
     assert choice.candidates[0].difference > 3 * choice.candidates[0].se
@@ -175,7 +175,7 @@ def test_too_sure_by_two_is_a_matter_of_temperature():
 
 
 def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
-    specs = [IdentityRule(), TemperatureRule(), IsotonicRule(), HistogramRule()]
+    specs = [IdentitySpec(), TemperatureSpec(), IsotonicSpec(), HistogramSpec()]
     # Distances to the best with their errors; the identity's is the gain of the best.
     assert simplest(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
     assert simplest(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2  # beyond the error
@@ -187,12 +187,12 @@ def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
 def test_nothing_is_chosen_where_nothing_is_better():
     P, y = said_and_came(1000, 3, 1.0, 6)
     choice = choose(P, one_hot(y, 3), np.ones(1000), ALL)
-    assert choice.rule.name == "identity"
+    assert choice.spec.name == "identity"
     assert choice.candidates[0].difference == 0.0
 
 
 @dataclass(frozen=True)
-class Nudged(IdentityRule):
+class Nudged(IdentitySpec):
     """The identity, sharper by as much as rounding changes a fit."""
 
     name: ClassVar[str] = "nudged"
@@ -215,7 +215,7 @@ def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map()
     gain, se = mean_and_error(plain - nudged, np.ones(1000))
     assert gain > 5 * se > 0
     choice = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
-    assert choice.rule.name == "identity"
+    assert choice.spec.name == "identity"
     assert choice.candidates[0].difference == 0.0
 
 
@@ -224,16 +224,16 @@ def test_a_curve_that_no_temperature_follows_is_found():
     r = rng().random(4000)
     y = labels(both(r), rng(1))
     choice = choose(both(r**2), one_hot(y), np.ones(4000), ALL)
-    assert choice.rule.name == "isotonic"
+    assert choice.spec.name == "isotonic"
 
 
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
     P, y = said_and_came(50, 2, 1.0, 2)
-    choice = choose(P, one_hot(y), np.ones(50), [TemperatureRule()], folds=2)
+    choice = choose(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
     fold = fold_of(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
     assert choice.mixing == pytest.approx(1 / 26)
-    T = [TemperatureRule().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
+    T = [TemperatureSpec().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
     Q = np.where(fold[:, None] == 0, T[0].apply(P), T[1].apply(P))
     assert choice.candidates[1].log_loss == pytest.approx(losses(mixed(Q, 1 / 26), one_hot(y))[0].mean())
     # Nothing is mixed into the probabilities as they are, but none of their losses exceeds that of 1/52.
@@ -242,8 +242,8 @@ def test_the_score_of_the_choice_is_the_loss_after_mixing():
 
 def test_the_identity_is_always_a_candidate_and_one_row_cannot_choose():
     with pytest.raises(InputError, match="TO507"):
-        choose(both([0.3]), one_hot([1]), np.ones(1), [TemperatureRule()])
-    two = choose(both([0.3, 0.3]), one_hot([0, 1]), np.ones(2), [TemperatureRule()])
+        choose(both([0.3]), one_hot([1]), np.ones(1), [TemperatureSpec()])
+    two = choose(both([0.3, 0.3]), one_hot([0, 1]), np.ones(2), [TemperatureSpec()])
     assert two.candidates[0].method == "identity"
 
 
@@ -342,7 +342,7 @@ def test_of_one_parameter_the_tail_is_that_of_its_parts():
 def test_folds_of_equal_label_shares_would_confirm_luck():
     # Ten flat classes, every probability right. By folds with equal shares of each label one bias per class looks
     # confirmed in most sets; by folds that know nothing of the labels it is Binomial(60, at most .05).
-    spec, hits = BiasCorrectedTemperatureRule(), {True: 0, False: 0}
+    spec, hits = BiasCorrectedTemperatureSpec(), {True: 0, False: 0}
     for r in range(60):
         draw = np.random.default_rng([r, 10])
         P = draw.dirichlet(np.ones(10), 300)
@@ -356,4 +356,4 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
 
 def test_a_rule_needs_a_fit():
     with pytest.raises(TypeError):
-        Rule()
+        CalibratorSpec()

@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, effective, reference, slope
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import golden
 from trueodds.calibrators.base import here
-from trueodds.calibrators.dirichlet import DirichletMap, DirichletRule
+from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.full_matrix import GRID
@@ -23,13 +23,13 @@ SUMS = {"penalty": 12, "bias_penalty": 4}
 
 
 def fitted(P, y, **settings):
-    return DirichletRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return DirichletSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_as_many_kinds_of_rows_as_parameters_get_their_rates():
     P = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4]])
     rates = np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25], [0.6, 0.2, 0.2]])
-    m = DirichletRule(penalty=0).fit(P, rates, np.ones(3))
+    m = DirichletSpec(penalty=0).fit(P, rates, np.ones(3))
     assert m.apply(P) == pytest.approx(rates, abs=1e-9)
 
 
@@ -39,7 +39,7 @@ def test_the_reference_numbers_with_odir(lam):
     want, rows = golden("recalibration/matrix_dirichlet.json")[f"dirichlet_logp_odir_{lam}"], reference()
     settings = {"penalty": SUMS["penalty"] * want["lam"], "bias_penalty": SUMS["bias_penalty"] * want["mu"]}
     # One test row says 4e-18: the reference has no floor.
-    m = DirichletRule(**settings, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    m = DirichletSpec(**settings, floor=1e-30).fit(rows.P, rows.Y, rows.w)
     assert m.weights == pytest.approx(np.array(want["W"]), abs=1e-8)
     assert m.bias == pytest.approx(want["b"], abs=1e-8)
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-8)
@@ -48,10 +48,10 @@ def test_the_reference_numbers_with_odir(lam):
 def test_the_reference_numbers_with_a_ridge_and_without():
     # dirichletcal L2 7e-13, scikit-learn's multinomial regression 2e-11.
     want, rows = golden("recalibration/matrix_dirichlet.json"), reference()
-    ridge = DirichletRule(penalty=0.001, shrink="l2", target="zero", floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    ridge = DirichletSpec(penalty=0.001, shrink="l2", target="zero", floor=1e-30).fit(rows.P, rows.Y, rows.w)
     assert ridge.weights == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["W"]), abs=1e-8)
     assert ridge.apply(rows.test) == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["pred"]), abs=1e-8)
-    free = DirichletRule(penalty=0, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    free = DirichletSpec(penalty=0, floor=1e-30).fit(rows.P, rows.Y, rows.w)
     assert free.apply(rows.test) == pytest.approx(np.array(want["mle_logp"]["pred"]), abs=1e-8)
     weights = np.array(want["mle_logp"]["W_lastrow0"])
     assert free.weights - free.weights[3] == pytest.approx(weights, abs=1e-7)
@@ -61,13 +61,13 @@ def test_the_reference_numbers_with_a_ridge_and_without():
 def test_odir_neither_depends_on_class_order_nor_penalizes_the_identity():
     # dirichletcal's default subtracts the last class's row first: then the identity costs λ(K − 1).
     rows, settings = reference(), {"penalty": 0.12, "bias_penalty": 0.04, "floor": 1e-30}
-    m = DirichletRule(**settings).fit(rows.P, rows.Y, rows.w)
+    m = DirichletSpec(**settings).fit(rows.P, rows.Y, rows.w)
     order = np.array([3, 1, 0, 2])
-    turned = DirichletRule(**settings).fit(rows.P[:, order], rows.Y[:, order], rows.w)
+    turned = DirichletSpec(**settings).fit(rows.P[:, order], rows.Y[:, order], rows.w)
     assert turned.apply(rows.test[:, order]) == pytest.approx(m.apply(rows.test)[:, order], abs=1e-10)
     faulty = np.array(golden("recalibration/matrix_dirichlet.json")["official_refrow_odir_0.01_0.01"]["pred"])
     assert np.abs(m.apply(rows.test) - faulty).max() == pytest.approx(0.024, abs=5e-4)
-    calm = DirichletRule(penalty=1e9).fit(rows.P, rows.P, rows.w)  # outcomes as said: whatever is paid is for nothing
+    calm = DirichletSpec(penalty=1e9).fit(rows.P, rows.P, rows.w)  # outcomes as said: whatever is paid is for nothing
     assert calm.weights == pytest.approx(np.eye(4), abs=1e-7)
 
 
@@ -80,7 +80,7 @@ def test_no_slope_is_left(settings, k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(800, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 800), rng.random(800)
-    spec = DirichletRule(**settings)
+    spec = DirichletSpec(**settings)
     m = spec.fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, spec._strength(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
@@ -113,7 +113,7 @@ def _lgamma(x):
 
 @pytest.mark.parametrize("penalty", ["scaled", "auto"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(penalty):
-    excess = surplus(DirichletRule(penalty=penalty), 400, 7, games=10, seed=1)
+    excess = surplus(DirichletSpec(penalty=penalty), 400, 7, games=10, seed=1)
     parameters = effective(scaled(7, 400.0), 400, 7, seed=1) if penalty == "scaled" else 48
     assert excess.mean() < derived_chance(parameters, 400, 10)
 
@@ -127,15 +127,15 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     for factor in GRID:
         strength = scaled(3, 1500.0, factor)
         rows = here(Given(Q, Y, w)).prepared(likeliest.laid_out)
-        solution = likeliest.fitted(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
+        solution = likeliest.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
         H = solution.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
         assert 3 < free < 8
         criteria.append(solution.at.value + free)
         thetas.append(solution.theta.reshape(3, 4))
     chosen = int(np.argmin(criteria))
-    result = fit(DirichletRule(penalty="auto"), Predictions(y, Q))
-    assert result.map.weights == pytest.approx(thetas[chosen][:, :3], abs=1e-8)
+    result = fit(DirichletSpec(penalty="auto"), Predictions(y, Q))
+    assert result.calibration_map.weights == pytest.approx(thetas[chosen][:, :3], abs=1e-8)
     assert f"{GRID[chosen]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
 
 
@@ -145,7 +145,7 @@ def test_the_scaled_penalty_vanishes_with_more_rows():
     Q /= Q.sum(axis=1, keepdims=True)
     free = fitted(Q, y, penalty=0).apply(Q)
     distances = [
-        np.abs(DirichletRule().fit(Q, one_hot(y, 3), np.full(4000, w)).apply(Q) - free).max() for w in (0.1, 1, 10, 100)
+        np.abs(DirichletSpec().fit(Q, one_hot(y, 3), np.full(4000, w)).apply(Q) - free).max() for w in (0.1, 1, 10, 100)
     ]
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < distances[0] / 50
@@ -172,11 +172,11 @@ def test_forty_classes_leave_no_slope():
 def test_absent_classes_and_every_label_right_are_finite(penalty):
     P, y = said_and_came(200, 4, 1.5, 6)
     for rows in (y != 2, P.argmax(axis=1) == y):
-        result = fit(DirichletRule(penalty=penalty), Predictions(y[rows], P[rows], classes=range(4)))
-        assert ("TN532" in [note.code for note in result.notes]) is not result.map.converged
-        assert result.map.converged is isinstance(penalty, str)
-        assert np.isfinite(result.map.weights).all()
-        assert np.abs(result.map.weights).max() < 1000
+        result = fit(DirichletSpec(penalty=penalty), Predictions(y[rows], P[rows], classes=range(4)))
+        assert ("TN532" in [note.code for note in result.notes]) is not result.calibration_map.converged
+        assert result.calibration_map.converged is isinstance(penalty, str)
+        assert np.isfinite(result.calibration_map.weights).all()
+        assert np.abs(result.calibration_map.weights).max() < 1000
         assert np.isfinite(result.predict_proba(P)).all()
 
 
@@ -189,14 +189,14 @@ def test_zeros_are_floored_where_the_map_is_applied_as_in_the_fit():
 
 
 def test_auto_tries_it_with_few_classes_only():
-    assert DirichletRule().suits(1000, 30)
-    assert not DirichletRule().suits(1000, 31)
+    assert DirichletSpec().suits(1000, 30)
+    assert not DirichletSpec().suits(1000, 31)
 
 
 def test_a_search_of_the_penalty_over_many_classes_is_refused():
     P, y = said_and_came(64, 32, 1.0, 0)
     with pytest.raises(InputError, match="TO522"):
-        fit(DirichletRule(penalty="auto"), Predictions(y, P, classes=range(32)))
+        fit(DirichletSpec(penalty="auto"), Predictions(y, P, classes=range(32)))
 
 
 @pytest.mark.parametrize(
@@ -215,4 +215,4 @@ def test_a_search_of_the_penalty_over_many_classes_is_refused():
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        DirichletRule(**settings)
+        DirichletSpec(**settings)

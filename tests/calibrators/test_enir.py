@@ -5,16 +5,16 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirRule, Knots, likelihood, weighted
+from trueodds.calibrators.enir import EnirSpec, Knots, likelihood, weighted
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.isotonic import IsotonicRule
+from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.merging import averaged, near_isotonic
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None):
-    return EnirRule().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return EnirSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def path_of(rows):
@@ -85,7 +85,7 @@ def test_the_likelihood_never_rises_along_the_path():
 def test_what_rises_already_is_isotonic_regression():
     P, y = both([0.1, 0.1, 0.2, 0.2, 0.3, 0.3]), [0, 0, 0, 1, 1, 1]
     grid = both(np.arange(21) / 20)
-    assert fitted(P, y).apply(grid) == pytest.approx(IsotonicRule().fit(P, one_hot(y), np.ones(6)).apply(grid))
+    assert fitted(P, y).apply(grid) == pytest.approx(IsotonicSpec().fit(P, one_hot(y), np.ones(6)).apply(grid))
 
 
 def test_a_fall_that_the_data_insist_on_is_kept():
@@ -106,8 +106,8 @@ def test_votes_are_shares_of_a_row_and_rows_without_weight_are_none():
     Y[:50] = [0.4, 0.6]
     w[150:] = 0
     grid = both(np.arange(21) / 20)
-    assert EnirRule().fit(P, Y, w).apply(grid) == pytest.approx(
-        EnirRule().fit(P[:150], Y[:150], w[:150]).apply(grid), abs=1e-15
+    assert EnirSpec().fit(P, Y, w).apply(grid) == pytest.approx(
+        EnirSpec().fit(P[:150], Y[:150], w[:150]).apply(grid), abs=1e-15
     )
 
 
@@ -119,7 +119,7 @@ def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are()
 
 @pytest.mark.parametrize("y", [[0], [1]])
 def test_one_row_is_answered(y):
-    result = fit(EnirRule(), Predictions(y, [0.3], classes=[0, 1]))
+    result = fit(EnirSpec(), Predictions(y, [0.3], classes=[0, 1]))
     assert result.predict_proba([0.3, 0.9]).tolist() == [[1 - y[0], y[0]]] * 2
     assert {note.code for note in result.notes} == {"TN501", "TN505"}
 

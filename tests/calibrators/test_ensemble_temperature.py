@@ -7,13 +7,13 @@ from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.ensemble_temperature import (
     EnsembleTemperatureMap,
-    EnsembleTemperatureRule,
+    EnsembleTemperatureSpec,
     _by_likelihood,
     _by_squares,
     _slopes,
 )
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -27,7 +27,7 @@ def noisy(y):
 
 
 def fitted(P, y, loss="log"):
-    return EnsembleTemperatureRule(loss).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return EnsembleTemperatureSpec(loss).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 @pytest.mark.parametrize("loss", ["log", "brier"])
@@ -49,7 +49,7 @@ def test_the_setting_of_the_loss_is_heeded():
     P, y = said_and_came(800, 4, 2.0, 0)
     log, brier = fitted(P, noisy(y)), fitted(P, noisy(y), "brier")
     assert abs(log.beta - brier.beta) > 1e-3
-    assert log.beta == TemperatureRule().fit(P, one_hot(noisy(y), 4), np.ones(800)).beta
+    assert log.beta == TemperatureSpec().fit(P, one_hot(noisy(y), 4), np.ones(800)).beta
 
 
 def score(P, Y, beta, shares, loss):
@@ -63,7 +63,7 @@ def test_nothing_nearby_is_better(loss):
     P, y = said_and_came(600, 3, 2.5, 1)
     y[::7] = 0
     Y = np.random.default_rng(0).dirichlet(np.ones(3) / 2, 600) * 0.3 + 0.7 * one_hot(y, 3)
-    m = EnsembleTemperatureRule(loss).fit(P, Y, np.ones(600))
+    m = EnsembleTemperatureSpec(loss).fit(P, Y, np.ones(600))
     lowest = score(P, Y, m.beta, m.shares, loss)
     for i, j in ((0, 1), (1, 2), (2, 0)):
         other = np.array(m.shares)
@@ -103,7 +103,7 @@ def test_no_slope_is_left():
 def test_labels_and_one_hot_shares_are_the_same():
     P, y = said_and_came(400, 3, 2.0, 4)
     for loss in ("log", "brier"):
-        one, other = (EnsembleTemperatureRule(loss).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
+        one, other = (EnsembleTemperatureSpec(loss).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
         assert one.beta == pytest.approx(other.beta, rel=1e-12)
         assert one.shares == pytest.approx(other.shares, abs=1e-10)
 
@@ -132,24 +132,24 @@ def test_the_estimate_is_within_its_standard_error_of_the_truth():
 def test_exact_zeros_that_come_need_the_uniform_and_no_floor_of_the_shares():
     P = np.concatenate([both([0.7] * 400), [[0.0, 1.0]] * 4])
     y = [1] * 300 + [0] * 100 + [1, 1, 1, 0]
-    result = fit(EnsembleTemperatureRule(), Predictions(y, P))
-    assert result.map.shares[2] > 0
+    result = fit(EnsembleTemperatureSpec(), Predictions(y, P))
+    assert result.calibration_map.shares[2] > 0
     assert 0 < result.predict_proba([[0.0, 1.0]])[0, 0] < 0.5
     assert [note.code for note in result.notes] == ["TN502"]
-    assert [note.code for note in fit(EnsembleTemperatureRule("brier"), Predictions(y, P)).notes] == []
+    assert [note.code for note in fit(EnsembleTemperatureSpec("brier"), Predictions(y, P)).notes] == []
 
 
 def test_predictions_that_point_the_wrong_way_keep_their_labels_and_say_so():
     P, y = both([0.2, 0.7, 0.9, 0.6]), [1, 0, 0, 1]
-    result = fit(EnsembleTemperatureRule(), Predictions(y, P))
-    assert result.map.shares == (0.0, 1e-6, 1 - 1e-6)
+    result = fit(EnsembleTemperatureSpec(), Predictions(y, P))
+    assert result.calibration_map.shares == (0.0, 1e-6, 1 - 1e-6)
     assert (result.predict_proba(P).argmax(axis=1) == P.argmax(axis=1)).all()
     assert [note.code for note in result.notes] == ["TN511"]
 
 
 def test_all_right_is_said():
-    result = fit(EnsembleTemperatureRule(), Predictions([0, 1, 1], both([0.2, 0.7, 0.9])))
-    assert not result.map.converged
+    result = fit(EnsembleTemperatureSpec(), Predictions([0, 1, 1], both([0.2, 0.7, 0.9])))
+    assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN503"]
 
 
@@ -161,7 +161,7 @@ def test_rows_whose_sum_is_a_little_off_give_rows_that_sum_to_one():
 @pytest.mark.parametrize("settings", [{"loss": "mse"}, {"floor": 0}, {"floor": 0.7}])
 def test_a_setting_out_of_range_is_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        EnsembleTemperatureRule(**settings)
+        EnsembleTemperatureSpec(**settings)
 
 
 @pytest.mark.parametrize(

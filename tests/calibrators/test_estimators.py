@@ -29,8 +29,8 @@ from trueodds.calibrators import (
     Temperature,
     load,
 )
-from trueodds.calibrators.isotonic import IsotonicRule
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 
 ALL = [Identity, Temperature, Isotonic, Histogram, Auto]
@@ -43,7 +43,7 @@ def test_the_estimator_says_what_the_map_says(made):
     assert calibrator.classes_.tolist() == [0, 1, 2]
     assert calibrator.n_features_in_ == 3
     Q = calibrator.predict_proba(P)
-    assert (calibrator.fitted_.predict_proba(P) == Q).all()
+    assert (calibrator.calibrator_.predict_proba(P) == Q).all()
     assert (calibrator.transform(P) == Q).all()
     assert (made().fit_transform(P, y) == Q).all()
     assert (calibrator.predict(P) == Q.argmax(axis=1)).all()
@@ -213,7 +213,7 @@ def test_out_of_fold_predictions_calibrate_and_all_rows_train():
 def test_a_frozen_classifier_is_never_fitted_again():
     X, y = data()
     classifier = GaussianNB().fit(X[:300], y[:300])
-    want = TemperatureRule().fit(classifier.predict_proba(X[300:]), one_hot(y[300:], 3), np.ones(300))
+    want = TemperatureSpec().fit(classifier.predict_proba(X[300:]), one_hot(y[300:], 3), np.ones(300))
     for model in (RecalibratedClassifier(classifier, "temperature", mode="frozen"),):
         assert model.fit(X[300:], y[300:]).calibrator_.map.beta == pytest.approx(want.beta, rel=1e-12)
         assert model.estimator_ is classifier
@@ -285,7 +285,7 @@ class NoScores(ClassifierMixin, BaseEstimator):
 def test_it_works_on_frames_with_names_and_inside_cross_validation():
     X, y = data(300)
     frame, names = pd.DataFrame(X, columns=[f"x{i}" for i in range(12)]), np.array(["a", "b", "c"])[y]
-    model = RecalibratedClassifier(GaussianNB(), IsotonicRule("step")).fit(frame, names)
+    model = RecalibratedClassifier(GaussianNB(), IsotonicSpec("step")).fit(frame, names)
     assert set(model.predict(frame)) <= {"a", "b", "c"}
     assert model.feature_names_in_[0] == "x0"
     assert (cross_val_score(RecalibratedClassifier(GaussianNB()), frame, names, cv=3) > 0.4).all()
@@ -303,7 +303,7 @@ def test_the_calibrator_is_a_name_a_rule_or_an_estimator():
     X, y = data(300)
     fits = [
         RecalibratedClassifier(GaussianNB(), calibrator).fit(X, y).predict_proba(X)
-        for calibrator in ("isotonic", IsotonicRule(), Isotonic(between="linear"))
+        for calibrator in ("isotonic", IsotonicSpec(), Isotonic(between="linear"))
     ]
     assert (fits[0] == fits[1]).all()
     assert (fits[0] == fits[2]).all()

@@ -11,17 +11,17 @@ from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.beliefs import contours
 from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared
-from trueodds.calibrators.evidential import EvidentialMap, EvidentialRule
+from trueodds.calibrators.evidential import EvidentialMap, EvidentialSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
-from trueodds.calibrators.platt import PlattRule
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.platt import PlattSpec
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, **settings):
-    return EvidentialRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return EvidentialSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_two_scores_by_hand():
@@ -73,9 +73,9 @@ def test_the_reference_numbers_of_two_parameters():
 def test_its_point_is_platt_scaling():
     P, y = said_and_came(300, 2, 1.5, 0)
     assert fitted(P, y, output="point").apply(P) == pytest.approx(
-        PlattRule().fit(P, one_hot(y), np.ones(300)).apply(P), abs=1e-9
+        PlattSpec().fit(P, one_hot(y), np.ones(300)).apply(P), abs=1e-9
     )
-    raw = PlattRule(on="raw").fit(P, one_hot(y), np.ones(300))
+    raw = PlattSpec(on="raw").fit(P, one_hot(y), np.ones(300))
     assert fitted(P, y, output="point", on="probabilities").apply(P) == pytest.approx(raw.apply(P), abs=1e-9)
 
 
@@ -156,7 +156,7 @@ def test_on_log_p_it_nearly_includes_the_identity_and_on_p_it_does_not():
     assert np.abs(on_p.apply(P) - P).mean() > 0.03
     # With many rows it is temperature scaling: the shares that are held off move a gradient per row by 3/5000 times
     # gaps of about 4 in log p, against a curvature of about 1.
-    beta = TemperatureRule().fit(P, one_hot(y, 4), np.ones(20_000)).beta
+    beta = TemperatureSpec().fit(P, one_hot(y, 4), np.ones(20_000)).beta
     assert on_logs.contour.theta == pytest.approx(beta, abs=4e-3)
 
 
@@ -179,13 +179,13 @@ def test_the_order_of_the_classes_matters_for_beliefs_while_rows_are_few_and_nev
 
 
 def test_rows_that_say_nothing_leave_one_parameter_and_are_noted():
-    result = fit(EvidentialRule(), Predictions([0, 1, 2], np.full((3, 3), 1 / 3)))
+    result = fit(EvidentialSpec(), Predictions([0, 1, 2], np.full((3, 3), 1 / 3)))
     assert "TN517" in [note.code for note in result.notes]
     P = np.array([[0.2, 0.3, 0.5]])
     assert result.predict_proba(P) == pytest.approx(P)
     low, high = result.predict_interval(P)
     assert low == pytest.approx(high, abs=1e-12)
-    equal = fit(EvidentialRule(), Predictions([0, 1, 1], [0.6] * 3))
+    equal = fit(EvidentialSpec(), Predictions([0, 1, 1], [0.6] * 3))
     low, high = equal.predict_interval([0.6, 0.9])
     assert low[0] == pytest.approx(low[1])  # no slope is told, so all scores get the same
     assert (high - low)[0, 1] > 0.2
@@ -193,18 +193,18 @@ def test_rows_that_say_nothing_leave_one_parameter_and_are_noted():
 
 def test_separated_outcomes_and_exact_zeros_have_finite_answers():
     P = np.concatenate([np.eye(2), both([0.2, 0.8])])
-    result = fit(EvidentialRule(), Predictions([0, 1, 0, 1], P))
+    result = fit(EvidentialSpec(), Predictions([0, 1, 0, 1], P))
     assert np.isfinite(result.predict_proba(P)).all()
     assert "TN502" in [note.code for note in result.notes]
     low, high = result.predict_interval(np.eye(2))
     assert (low <= high).all()
-    three = fit(EvidentialRule(), Predictions([0, 1, 2], np.eye(3)))
+    three = fit(EvidentialSpec(), Predictions([0, 1, 2], np.eye(3)))
     assert np.isfinite(three.predict_proba(np.eye(3))).all()
 
 
 def test_intervals_come_through_the_fitted_calibrator():
     P, y = said_and_came(100, 3, 1.5, 8)
-    result = fit(EvidentialRule(), Predictions(y, P))
+    result = fit(EvidentialSpec(), Predictions(y, P))
     low, high = result.predict_interval(P)
     q = result.predict_proba(P)
     assert ((low <= q + 1e-12) & (q <= high + 1e-12)).all()
@@ -221,7 +221,7 @@ def test_two_parameters_are_for_two_classes():
 )
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
-        EvidentialRule(**wrong)
+        EvidentialSpec(**wrong)
 
 
 @pytest.mark.parametrize("k", [2, 3])

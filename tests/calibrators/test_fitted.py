@@ -9,9 +9,9 @@ import pytest
 from tests.calibrators.rows import both, made, said_and_came
 from trueodds import ask
 from trueodds.calibrators import CALIBRATORS, Isotonic
-from trueodds.calibrators.fitted import Fitted, fit
-from trueodds.calibrators.isotonic import IsotonicRule
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
+from trueodds.calibrators.fitted import FittedCalibrator, fit
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.calibrators.wire import from_dict, load
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -25,7 +25,7 @@ def fitted(name="temperature", k=3, **more):
 
 
 def test_it_prints_in_one_line_and_tells_all_in_its_summary():
-    result = fit(TemperatureRule(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
+    result = fit(TemperatureSpec(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
     assert result.describe() == "temperature · T = 0.001 · n=3 · 2 classes"
     assert str(result).startswith(f"{result.describe()}\n  [TN503]")
     assert "asked for: temperature (floor=1e-12)" in result.summary()
@@ -52,7 +52,7 @@ def test_one_probability_and_two_columns_are_the_same():
 def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
     result = fitted("identity", classes=["a", "b", "c"])
     assert result.predict([[0.2, 0.4, 0.4], [0.5, 0.25, 0.25]]).tolist() == ["b", "a"]
-    mixed = Fitted(result.map, ("a", 1, 2.5), result.n)  # an array of names must not turn 1 into "1"
+    mixed = FittedCalibrator(result.map, ("a", 1, 2.5), result.n)  # an array of names must not turn 1 into "1"
     assert mixed.predict([[0.0, 1.0, 0.0]]).tolist() == [1]
 
 
@@ -88,7 +88,10 @@ def test_predictions_and_frames_in_order_are_taken_and_other_orders_refused():
 def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     P, y = said_and_came(120, 3, 2.0, 0)
     preds = Predictions(y, P)
-    assert ask.fit(preds, Isotonic(between="step")).map.to_dict() == fit(IsotonicRule("step"), preds).map.to_dict()
+    assert (
+        ask.fit(preds, Isotonic(between="step")).map.to_dict()
+        == fit(IsotonicSpec("step"), preds).calibration_map.to_dict()
+    )
     chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
     assert chosen.describe().endswith(("confirmed on held-out rows", "no fix is justified"))
     assert repr(chosen) == f"Fitted({chosen.describe()})"
@@ -114,11 +117,11 @@ def test_float32_rows_come_back_as_float64():
 
 def test_independent_labels_are_refused():
     with pytest.raises(InputError, match="TO502"):
-        fit(TemperatureRule(), Predictions.from_multilabel([[0, 1]], [[0.2, 0.8]]))
+        fit(TemperatureSpec(), Predictions.from_multilabel([[0, 1]], [[0.2, 0.8]]))
 
 
 def test_notes_on_the_data_stay_with_the_fit():
-    result = fit(TemperatureRule(), Predictions([0, 1], [[0.6, 0.400001], [0.3, 0.7]]))
+    result = fit(TemperatureSpec(), Predictions([0, 1], [[0.6, 0.400001], [0.3, 0.7]]))
     assert result.notes[0].code == "TN101"
 
 
@@ -156,7 +159,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_names_that_json_cannot_hold_are_refused(tmp_path):
-    odd = Fitted(TemperatureMap(1.0), (("a", 1), ("b", 2)), 10)
+    odd = FittedCalibrator(TemperatureMap(1.0), (("a", 1), ("b", 2)), 10)
     with pytest.raises(InputError, match="TO506"):
         odd.save(tmp_path / "cal.json")
 
@@ -267,4 +270,4 @@ def test_identity_takes_no_parameters():
 
 def test_the_shape_of_the_data_is_checked_once_for_fits_too():
     with pytest.raises(InputError, match="TO104"):
-        fit(IsotonicRule(), Predictions([0], [[0.5, 0.6]]))
+        fit(IsotonicSpec(), Predictions([0], [[0.5, 0.6]]))

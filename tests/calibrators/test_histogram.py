@@ -6,14 +6,14 @@ import pytest
 from tests.calibrators.rows import both, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, bins=15, partition="uniform"):
-    return HistogramRule(bins, partition).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return HistogramSpec(bins, partition).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_each_bin_says_its_outcome_rate_and_an_empty_one_its_midpoint():
@@ -61,7 +61,7 @@ def test_the_map_has_the_smallest_squared_error_of_all_maps_on_its_bins():
 
 
 def test_empty_bins_and_exact_zeros_are_noted():
-    result = fit(HistogramRule(bins=4), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.9, 0.9]))
+    result = fit(HistogramSpec(bins=4), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.9, 0.9]))
     assert [note.code for note in result.notes] == ["TN506", "TN505"]
     assert "2 of 4 bins" in result.notes[0].text
 
@@ -80,7 +80,7 @@ def test_tied_scores_are_never_split_and_no_equal_mass_bin_is_empty():
 
 
 def test_many_exact_zeros_can_be_saved_and_read_again():
-    result = fit(HistogramRule(4, "equal-mass"), Predictions([0, 0, 1, 0, 1, 1], [0.0, 0.0, 0.0, 0.0, 0.5, 1.0]))
+    result = fit(HistogramSpec(4, "equal-mass"), Predictions([0, 0, 1, 0, 1, 1], [0.0, 0.0, 0.0, 0.0, 0.5, 1.0]))
     assert result.predict_proba([0.0, 1e-9, 0.5, 1.0])[:, 1].tolist() == [0.25, 0.25, 1.0, 1.0]
     restored = from_dict(result.to_dict())
     assert (restored.predict_proba([0.0, 0.5, 1.0]) == result.predict_proba([0.0, 0.5, 1.0])).all()
@@ -104,7 +104,7 @@ def test_an_absent_class_and_a_row_that_no_bin_believes_keep_their_columns():
 
 def test_votes_weights_and_rows_without_weight():
     # One bin: (2 · .75 + 1 · 0)/3; the third row weighs nothing.
-    m = HistogramRule(1).fit(both([0.3, 0.6, 0.9]), both([0.75, 0.0, 1.0]), np.array([2.0, 1.0, 0.0]))
+    m = HistogramSpec(1).fit(both([0.3, 0.6, 0.9]), both([0.75, 0.0, 1.0]), np.array([2.0, 1.0, 0.0]))
     assert m.apply(both([0.5]))[0, 1] == pytest.approx(0.5)
 
 
@@ -128,4 +128,4 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
 @pytest.mark.parametrize("settings", [{"bins": 0}, {"bins": 2.5}, {"partition": "sweep"}, {"bins": "many"}])
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        HistogramRule(**settings)
+        HistogramSpec(**settings)

@@ -6,13 +6,13 @@ import pytest
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.irm import IrmMap, IrmRule
+from trueodds.calibrators.irm import IrmMap, IrmSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, **settings):
-    return IrmRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return IrmSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_the_reference_numbers():
@@ -43,8 +43,8 @@ def test_the_order_within_a_row_survives_where_the_curve_is_flat():
 def test_votes_are_shares():
     P, y = said_and_came(100, 3, 1.5, 0)
     Y = one_hot(y, 3)
-    halves = IrmRule().fit(P, (Y + Y[::-1]) / 2, np.ones(100))
-    doubled = IrmRule().fit(np.concatenate([P, P]), np.concatenate([Y, Y[::-1]]), np.ones(200))
+    halves = IrmSpec().fit(P, (Y + Y[::-1]) / 2, np.ones(100))
+    doubled = IrmSpec().fit(np.concatenate([P, P]), np.concatenate([Y, Y[::-1]]), np.ones(200))
     assert halves.apply(P) == pytest.approx(doubled.apply(P), abs=1e-12)
 
 
@@ -59,7 +59,7 @@ def test_it_needs_fewer_rows_than_a_curve_per_class():
 
 def test_classes_that_are_all_but_ruled_out_are_counted():
     P = np.array([[0.9, 0.05, 0.05]] * 3)
-    result = fit(IrmRule(), Predictions([0, 0, 0], P))
+    result = fit(IrmSpec(), Predictions([0, 0, 0], P))
     assert "3 of the 3 rows" in next(note.text for note in result.notes if note.code == "TN513")
     assert (result.predict_proba(P) > 0).all()
 
@@ -69,7 +69,7 @@ def test_the_tilt_is_a_setting():
     assert fitted(P, y, tilt=1.0).apply(P).min() > fitted(P, y).apply(P).min()
     for wrong in (0, -1, 2, "x", True):
         with pytest.raises(InputError, match="TO203"):
-            IrmRule(tilt=wrong)
+            IrmSpec(tilt=wrong)
 
 
 def test_meddled_parameters_are_refused():

@@ -6,15 +6,15 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsRule, scores
-from trueodds.calibrators.isotonic import IsotonicRule
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
+from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, scores
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y):
-    return IrovaTsRule().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return IrovaTsSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_the_reference_numbers():
@@ -31,10 +31,10 @@ def test_the_reference_numbers():
 
 def test_it_is_the_isotonic_fit_of_tempered_rows():
     P, y = said_and_came(300, 3, 2.0, 0)
-    tempered = TemperatureRule().fit(P, y, np.ones(300))
+    tempered = TemperatureSpec().fit(P, y, np.ones(300))
     Q = scores(tempered, P)
     assert pytest.approx(tempered.apply(P), abs=1e-15) == Q
-    assert fitted(P, y).apply(P) == pytest.approx(IsotonicRule().fit(Q, one_hot(y, 3), np.ones(300)).apply(Q))
+    assert fitted(P, y).apply(P) == pytest.approx(IsotonicSpec().fit(Q, one_hot(y, 3), np.ones(300)).apply(Q))
 
 
 def test_rows_of_the_same_numbers_have_the_same_scores_to_the_bit():
@@ -53,14 +53,14 @@ def test_by_hand():
 
 
 def test_its_notes_are_those_of_both_parts():
-    result = fit(IrovaTsRule(), Predictions([0, 1, 1], both([0.2, 0.7, 1.0])))
+    result = fit(IrovaTsSpec(), Predictions([0, 1, 1], both([0.2, 0.7, 1.0])))
     assert [note.code for note in result.notes] == ["TN502", "TN503", "TN505"]
-    assert not result.map.converged
+    assert not result.calibration_map.converged
 
 
 def test_a_floor_out_of_range_is_refused():
     with pytest.raises(InputError, match="TO203"):
-        IrovaTsRule(min_prob=0)
+        IrovaTsSpec(min_prob=0)
 
 
 def test_meddled_parameters_are_refused():

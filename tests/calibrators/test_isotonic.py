@@ -7,13 +7,13 @@ from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule, monotone
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, monotone
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, between="linear"):
-    return IsotonicRule(between).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return IsotonicSpec(between).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_a_fall_is_pooled_and_the_line_runs_between_the_knots():
@@ -73,7 +73,7 @@ def test_no_increasing_curve_fits_better():
 
 
 def test_exact_zeros_are_kept_and_noted():
-    result = fit(IsotonicRule(), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    result = fit(IsotonicSpec(), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
     assert result.predict_proba([0.1]).tolist() == [[1.0, 0.0]]
     assert [note.code for note in result.notes] == ["TN505"]
     assert "4 of the 4 rows" in result.notes[0].text
@@ -81,14 +81,14 @@ def test_exact_zeros_are_kept_and_noted():
 
 def test_a_class_without_rows_keeps_its_column():
     P, y = said_and_came(60, 3, 1.0, 1)
-    result = fit(IsotonicRule(), Predictions(np.minimum(y, 1), P))
+    result = fit(IsotonicSpec(), Predictions(np.minimum(y, 1), P))
     assert result.predict_proba(P).shape == (60, 3)
     assert "TN501" in [note.code for note in result.notes]
 
 
 def test_another_word_for_between_is_refused():
     with pytest.raises(InputError, match="TO203"):
-        IsotonicRule("cubic")
+        IsotonicSpec("cubic")
 
 
 @pytest.mark.parametrize("name", ["isotonic", "centred_isotonic", "venn_abers"])
@@ -105,7 +105,7 @@ def test_labels_and_float32_give_the_fit_of_shares_and_float64(name, k):
 def test_a_fit_of_arrays_is_the_curve_of_each_class():
     P, y = said_and_came(300, 3, 2.0, 4)
     w = np.random.default_rng(1).random(300)
-    m = IsotonicRule().fit(P, one_hot(y, 3), w)
+    m = IsotonicSpec().fit(P, one_hot(y, 3), w)
     for c, curve in enumerate(m.curves):
         alone = monotone(P[:, c], (y == c).astype(float), w)
         assert (alone.x == curve.x).all()
@@ -118,7 +118,7 @@ def test_saved_curves_never_fall_though_means_of_weights_are_rounded():
     for _ in range(50):
         a = rng.random(40)
         w = np.stack([a, 2 * a], axis=1).ravel()
-        m = IsotonicRule().fit(both(np.repeat(np.arange(40) / 40, 2)), one_hot([1, 0] * 40), w)
+        m = IsotonicSpec().fit(both(np.repeat(np.arange(40) / 40, 2)), one_hot([1, 0] * 40), w)
         assert (IsotonicMap.from_dict(m.to_dict(), 2).curves[0].y == m.curves[0].y).all()
 
 

@@ -10,7 +10,7 @@ from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.curves.reliability_curve import seen_at, smoothed, width
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.kernel import KernelRule
+from trueodds.calibrators.kernel import KernelSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.by_score import ByScore
@@ -21,7 +21,7 @@ RULES = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_
 
 def kernel(P, y, w=None, **settings):
     settings = {"scale": "probability", "monotone": False, **settings}
-    return KernelRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return KernelSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def by_hand(x, s, y, h):
@@ -133,15 +133,15 @@ def test_a_place_without_scores_says_what_the_nearest_says():
 
 def test_one_score_becomes_its_rate_and_the_least_bandwidth_is_noted():
     for scale, min_bandwidth in (("probability", 0.002), ("logit", 0.02)):
-        result = fit(KernelRule(scale=scale, monotone=False), Predictions([1, 1, 1, 0], [0.9] * 4))
+        result = fit(KernelSpec(scale=scale, monotone=False), Predictions([1, 1, 1, 0], [0.9] * 4))
         assert result.predict_proba([0.0, 0.5, 0.9])[:, 1] == pytest.approx([0.75] * 3)
-        assert result.map.curves[0].bandwidth == min_bandwidth
+        assert result.calibration_map.curves[0].bandwidth == min_bandwidth
         assert "TN530" in [note.code for note in result.notes]
-    assert fit(KernelRule(0.002, scale="probability", monotone=False), Predictions([1, 0], [0.9, 0.9])).notes == ()
+    assert fit(KernelSpec(0.002, scale="probability", monotone=False), Predictions([1, 0], [0.9, 0.9])).notes == ()
 
 
 def test_outcomes_of_one_kind_give_exact_zeros_that_are_noted():
-    result = fit(KernelRule(scale="probability"), Predictions([1, 1, 1], [0.2, 0.7, 0.9]))
+    result = fit(KernelSpec(scale="probability"), Predictions([1, 1, 1], [0.2, 0.7, 0.9]))
     assert result.predict_proba([0.5]).tolist() == [[0.0, 1.0]]
     assert "TN505" in [note.code for note in result.notes]
 
@@ -149,13 +149,13 @@ def test_outcomes_of_one_kind_give_exact_zeros_that_are_noted():
 def test_the_floor_counts_on_log_odds_only():
     P, y = said_and_came(100, 2, 1.0, 0)
     preds = Predictions([*y, 0], np.concatenate([P, [[1.0, 0.0]]]))
-    assert "TN502" in [note.code for note in fit(KernelRule(scale="logit"), preds).notes]
-    assert "TN502" not in [note.code for note in fit(KernelRule(scale="probability"), preds).notes]
+    assert "TN502" in [note.code for note in fit(KernelSpec(scale="logit"), preds).notes]
+    assert "TN502" not in [note.code for note in fit(KernelSpec(scale="probability"), preds).notes]
 
 
 def test_votes_are_shares_and_weights_count_as_rows():
     P, y = said_and_came(50, 2, 1.0, 4)
-    votes = KernelRule(scale="probability").fit(P, np.stack([1 - 0.3 * y, 0.3 * y], axis=1), np.ones(50))
+    votes = KernelSpec(scale="probability").fit(P, np.stack([1 - 0.3 * y, 0.3 * y], axis=1), np.ones(50))
     assert votes.apply(P)[:, 1] == pytest.approx(0.3 * kernel(P, y).apply(P)[:, 1], abs=1e-12)
     double, twice = kernel(P, y, np.full(50, 2.0)), kernel(np.tile(P, (2, 1)), np.tile(y, 2))
     assert double.curves[0].bandwidth == pytest.approx(twice.curves[0].bandwidth, rel=1e-12)
@@ -179,12 +179,12 @@ def test_votes_are_shares_and_weights_count_as_rows():
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        KernelRule(**settings)
+        KernelSpec(**settings)
 
 
 def test_a_saved_map_is_checked_value_by_value():
     P, y = said_and_came(100, 2, 1.5, 0)
-    result = fit(KernelRule(scale="logit", monotone=True), Predictions(y, P))
+    result = fit(KernelSpec(scale="logit", monotone=True), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
     assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
     curve = document["parameters"]["curves"][0]
@@ -201,6 +201,6 @@ def test_exact_zeros_and_ones_do_not_widen_the_bandwidth():
     p = rng.uniform(0.2, 0.8, 500)
     y = (rng.random(500) < p).astype(int)
     more, outcomes = np.concatenate([p, np.zeros(200), np.ones(200)]), np.concatenate([y, np.zeros(200), np.ones(200)])
-    alone = KernelRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(500))
-    beside = KernelRule().fit(np.stack([1 - more, more], axis=1), np.eye(2)[outcomes.astype(int)], np.ones(900))
+    alone = KernelSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(500))
+    beside = KernelSpec().fit(np.stack([1 - more, more], axis=1), np.eye(2)[outcomes.astype(int)], np.ones(900))
     assert beside.curves[0].bandwidth == pytest.approx(alone.curves[0].bandwidth)

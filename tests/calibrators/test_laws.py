@@ -128,7 +128,7 @@ def test_told_and_read_again_it_is_the_same_map(name, rows):
     calibrator = fit(made(name), Predictions(y, P, weight=w))
     restored = from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
     Q = np.concatenate([P, probe(P.shape[1])])
-    assert (restored.map.apply(Q) == calibrator.map.apply(Q)).all()
+    assert (restored.calibration_map.apply(Q) == calibrator.calibration_map.apply(Q)).all()
 
 
 @every

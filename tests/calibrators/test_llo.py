@@ -9,14 +9,14 @@ from tests.reference import frame, golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_ratio
-from trueodds.calibrators.llo import LloMap, LloRule
-from trueodds.calibrators.mcllo import MclloRule
+from trueodds.calibrators.llo import LloMap, LloSpec
+from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None, **settings):
-    return LloRule(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
+    return LloSpec(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
 
 
 def reference():
@@ -65,7 +65,7 @@ def test_it_is_as_sure_as_mcllo_of_two_classes():
     P, y = reference()
     w = np.random.default_rng(0).random(len(P))
     for weight in (np.ones(len(P)), w):
-        one, other = fitted(P, y, weight).certainty, MclloRule(baseline=0).fit(P, one_hot(y), weight).certainty
+        one, other = fitted(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
         assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
         assert (one.errors, one.told, one.n) == (other.errors, other.told, other.n)
         assert one.ratio == (None if other.ratio is None else pytest.approx(other.ratio, rel=1e-9))
@@ -97,7 +97,7 @@ def test_a_fit_to_its_own_result_changes_nothing():
 def test_shares_as_outcomes_find_the_map_that_made_them():
     P = both([0.02, 0.3, 0.6, 0.9])
     true = LloMap(-0.7, 1.8)
-    m = LloRule().fit(P, true.apply(P), np.array([1.0, 2.0, 0.5, 3.0]))
+    m = LloSpec().fit(P, true.apply(P), np.array([1.0, 2.0, 0.5, 3.0]))
     assert (m.tau, m.gamma) == (pytest.approx(-0.7, abs=1e-8), pytest.approx(1.8, abs=1e-8))
 
 
@@ -108,7 +108,7 @@ def test_the_likelihood_ratio_keeps_its_size():
     for _ in range(400):
         P = both(1 / (1 + np.exp(-rng.normal(size=1000))))
         Y = one_hot(rng.random(1000) < P[:, 1])
-        rejected += LloRule().fit(P, Y, np.ones(1000)).certainty.pvalue <= 0.05
+        rejected += LloSpec().fit(P, Y, np.ones(1000)).certainty.pvalue <= 0.05
     low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
     assert low <= rejected <= high
 
@@ -119,45 +119,45 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     Y = one_hot(rng.random(20_000) < LloMap(0.3, 0.6).apply(P)[:, 1])
     w = rng.random(20_000) + 0.5
     for weight in (np.ones(20_000), w):
-        m = LloRule().fit(P, Y, weight)
+        m = LloSpec().fit(P, Y, weight)
         # Four standard errors: once in 16,000 seeds.
         assert (np.abs([m.tau - 0.3, m.gamma - 0.6]) < 4 * errors(m)).all()
     # With weights the sandwich is wider, by Σw² n / (Σw)² in the variance, and no ratio is told.
     assert m.certainty.ratio is None
-    even = LloRule().fit(P, Y, np.ones(20_000))
+    even = LloSpec().fit(P, Y, np.ones(20_000))
     kish = np.sqrt((w @ w) * 20_000) / w.sum()
     assert errors(m)[1] / errors(even)[1] == pytest.approx(kish, rel=0.05)
 
 
 def test_separated_outcomes_have_no_errors():
-    result = fit(LloRule(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
-    assert not result.map.converged
+    result = fit(LloSpec(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
+    assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN515"]
-    assert result.map.certainty.errors == "infinite"
+    assert result.calibration_map.certainty.errors == "infinite"
     assert "No standard errors: no finite δ and γ fit best" in result.summary()
     assert "likelihood ratio" not in result.summary()
 
 
 def test_predictions_that_point_the_wrong_way_say_so():
     P, y = said_and_came(500, 2, 1.0, 7)
-    result = fit(LloRule(), Predictions(1 - y, P))
-    assert result.map.gamma < 0
+    result = fit(LloSpec(), Predictions(1 - y, P))
+    assert result.calibration_map.gamma < 0
     assert "TN517" in [note.code for note in result.notes]
 
 
 def test_equal_scores_shift_and_keep_their_slope():
-    result = fit(LloRule(), Predictions([1, 1, 1, 0], [0.9] * 4))
-    assert result.map.gamma == 1.0
+    result = fit(LloSpec(), Predictions([1, 1, 1, 0], [0.9] * 4))
+    assert result.calibration_map.gamma == 1.0
     assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
     # A shift is told, and no slope: 2 [3 log .75 + log .25 − 3 log .9 − log .1] on one degree of freedom.
-    certainty = result.map.certainty
+    certainty = result.calibration_map.certainty
     assert (certainty.errors, certainty.told) == ("untold", 1)
     assert certainty.ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
 
 
 def test_an_exact_zero_stays_zero_and_its_floor_is_noted():
     P = np.concatenate([both([0.3, 0.3, 0.7, 0.7]), [[1.0, 0.0]]])
-    result = fit(LloRule(), Predictions([0, 1, 1, 0, 0], P))
+    result = fit(LloSpec(), Predictions([0, 1, 1, 0, 0], P))
     assert result.predict_proba(P)[-1].tolist() == [1.0, 0.0]
     assert "TN502" in [note.code for note in result.notes]
     assert LloMap(0.5, 0.0).apply(np.array([[1.0, 0.0]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-0.5)))
@@ -172,20 +172,22 @@ def test_both_sides_keep_their_digits():
 def test_logits_and_probabilities_give_the_same_fit():
     P, y = said_and_came(300, 2, 2.0, 8)
     z = np.log(powers(P, 1.0)) + 5.0
-    one, other = fit(LloRule(), Predictions(y, P)), fit(LloRule(), Predictions.from_logits(y, z))
-    assert (one.map.tau, one.map.gamma) == pytest.approx((other.map.tau, other.map.gamma), abs=1e-10)
+    one, other = fit(LloSpec(), Predictions(y, P)), fit(LloSpec(), Predictions.from_logits(y, z))
+    assert (one.calibration_map.tau, one.calibration_map.gamma) == pytest.approx(
+        (other.calibration_map.tau, other.calibration_map.gamma), abs=1e-10
+    )
 
 
 def test_three_classes_are_refused():
     P, y = said_and_came(30, 3, 1.0, 0)
     with pytest.raises(InputError, match="TO511"):
-        fit(LloRule(), Predictions(y, P))
+        fit(LloSpec(), Predictions(y, P))
 
 
 @pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        LloRule(min_prob=min_prob)
+        LloSpec(min_prob=min_prob)
 
 
 @pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"passes": -1}, {"more": 1}])

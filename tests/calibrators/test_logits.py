@@ -7,7 +7,7 @@ from tests.calibrators.rows import one_hot, said_and_came
 from trueodds.calibrators import Temperature
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -25,7 +25,7 @@ def test_predictions_keep_the_logits_they_were_made_of_through_subsets():
 def test_a_map_of_probabilities_takes_logits_where_they_are_said_to_be():
     P, y = said_and_came(200, 3, 2.0, 0)
     z = np.log(P) + np.arange(200)[:, None]  # a constant per row changes no probability
-    calibrator = fit(TemperatureRule(), Predictions.from_logits(y, z))
+    calibrator = fit(TemperatureSpec(), Predictions.from_logits(y, z))
     assert calibrator.predict_proba(z, logits=True) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
     with pytest.raises(InputError, match="TO102"):
         calibrator.predict_proba(z)
@@ -36,7 +36,7 @@ def test_a_map_of_probabilities_takes_logits_where_they_are_said_to_be():
 
 
 def test_log_odds_of_one_column_are_those_of_the_second_class():
-    calibrator = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
+    calibrator = fit(TemperatureSpec(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
     assert calibrator.predict_proba([np.log(9)], logits=True).round(6).tolist() == [[0.25, 0.75]]  # T = 2
 
 
@@ -49,7 +49,7 @@ def test_the_estimator_reads_logits_that_it_is_told_of():
 
 
 def test_only_some_methods_know_an_interval():
-    calibrator = fit(TemperatureRule(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
+    calibrator = fit(TemperatureSpec(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]))
     with pytest.raises(InputError, match="TO510"):
         calibrator.predict_interval([0.3])
 

@@ -7,19 +7,19 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.logs import floored, softmax
 from trueodds.calibrators.likelihood.newton import minimum
-from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.mcllo import MclloMap, MclloRule
+from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.by_class import by_class
 
 
 def fitted(P, y, w=None, **settings):
-    return MclloRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return MclloSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def codes(result):
@@ -52,7 +52,7 @@ def test_two_kinds_of_rows_get_their_rates():
 def test_the_reference_numbers(baseline):
     # scipy's BFGS on δ 5e-8; with the last class dirichletcal's VectorScaling 4e-13 (golden/recalibration/mcllo.json).
     want, rows = golden("recalibration/mcllo.json")[f"base{baseline}"], reference()
-    m = MclloRule(baseline=baseline).fit(rows.P, rows.Y, rows.w)
+    m = MclloSpec(baseline=baseline).fit(rows.P, rows.Y, rows.w)
     assert m.tau == pytest.approx(want["tau"], abs=1e-9)
     assert m.gamma == pytest.approx(want["gamma"], abs=1e-9)
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-9)
@@ -85,14 +85,14 @@ def test_sums_of_parts_of_the_rows_find_the_same_fit():
         return sum(partial_sums[1:], start=partial_sums[0])
 
     solution = minimum(sums, np.column_stack([np.ones(3), means]).reshape(-1))
-    m = MclloRule(baseline=0).fit(rows.P, rows.Y, rows.w)
+    m = MclloSpec(baseline=0).fit(rows.P, rows.Y, rows.w)
     assert solution.theta[::2] == pytest.approx(m.gamma, abs=1e-12)
     assert solution.theta[1::2] - solution.theta[::2] * means == pytest.approx(m.tau, abs=1e-12)
 
 
 def test_each_baseline_is_another_model_and_negative_ones_count_from_the_last():
     rows = reference()
-    recalibrated = [MclloRule(baseline=c).fit(rows.P, rows.Y, rows.w).apply(rows.test) for c in (-4, -3, -2, -1)]
+    recalibrated = [MclloSpec(baseline=c).fit(rows.P, rows.Y, rows.w).apply(rows.test) for c in (-4, -3, -2, -1)]
     max_difference = max(np.abs(a - b).max() for a in recalibrated for b in recalibrated)
     assert max_difference == pytest.approx(golden("recalibration/mcllo.json")["max_pred_diff_between_bases"], abs=1e-9)
 
@@ -100,7 +100,7 @@ def test_each_baseline_is_another_model_and_negative_ones_count_from_the_last():
 def test_for_two_classes_it_is_llo():
     P, y = said_and_came(800, 2, 2.0, 6)
     w = np.random.default_rng(0).random(800)
-    want = LloRule().fit(P, one_hot(y), w)
+    want = LloSpec().fit(P, one_hot(y), w)
     for baseline in (0, 1):
         m = fitted(P, y, w, baseline=baseline)
         assert m.apply(P) == pytest.approx(want.apply(P), abs=1e-10)
@@ -111,9 +111,9 @@ def test_for_two_classes_it_is_llo():
 def test_with_equal_slopes_in_truth_it_finds_the_bias_corrected_temperature():
     P = said_and_came(300, 4, 1.5, 2)[0]
     Y = softmax(0.6 * np.log(P) + np.array([0.3, -0.2, 0.1, -0.2]))
-    other = BiasCorrectedTemperatureRule().fit(P, Y, np.ones(300)).apply(P)
+    other = BiasCorrectedTemperatureSpec().fit(P, Y, np.ones(300)).apply(P)
     for baseline in range(4):
-        assert MclloRule(baseline=baseline).fit(P, Y, np.ones(300)).apply(P) == pytest.approx(other, abs=1e-8)
+        assert MclloSpec(baseline=baseline).fit(P, Y, np.ones(300)).apply(P) == pytest.approx(other, abs=1e-8)
 
 
 @pytest.mark.parametrize("penalty", [0, 0.5, 20.0])
@@ -122,7 +122,7 @@ def test_no_slope_is_left(penalty, k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
-    m = MclloRule(penalty=penalty, baseline=k // 2).fit(P, Y, w)
+    m = MclloSpec(penalty=penalty, baseline=k // 2).fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, penalty) <= 1e-8
 
@@ -131,7 +131,7 @@ def test_many_classes_go_without_curvature():
     # 520 classes have 1,038 parameters: more than are solved for by Newton's method.
     P = np.random.default_rng(0).dirichlet(np.full(520, 0.3), 2000)
     Y, w = softmax(0.8 * np.log(np.maximum(P, 1e-12))), np.ones(2000)
-    m = MclloRule(penalty=1.0).fit(P, Y, w)
+    m = MclloSpec(penalty=1.0).fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, 1.0) <= 1e-8
     assert m.certainty.errors == "many"
@@ -158,12 +158,12 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
 
 def test_with_few_rows_the_penalty_costs_less_than_doing_without():
     # Unpenalized on n = 396, K = 7 it was worse than doing nothing (log loss .565 against .501).
-    penalized, unpenalized = (surplus(MclloRule(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
+    penalized, unpenalized = (surplus(MclloSpec(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
     assert penalized < unpenalized
     assert penalized < derived_chance(12, 396, 8)
     P, y = said_and_came(100, 7, 1.0, 1)
-    assert "TN535" in codes(fit(MclloRule(), Predictions(y, P)))
-    assert "TN535" not in codes(fit(MclloRule(penalty=0.5), Predictions(y, P)))
+    assert "TN535" in codes(fit(MclloSpec(), Predictions(y, P)))
+    assert "TN535" not in codes(fit(MclloSpec(penalty=0.5), Predictions(y, P)))
 
 
 def test_a_tiny_baseline_throws_the_row_to_the_largest_slope():
@@ -179,10 +179,10 @@ def test_such_rows_are_counted_and_a_safer_baseline_is_named():
     P = rng.dirichlet([4, 4, 0.05], 2000) + 1e-9
     P /= P.sum(axis=1, keepdims=True)
     true = MclloMap(np.zeros(2), np.array([0.5, 1.5]), 2, 1e-12)
-    result = fit(MclloRule(), Predictions(labels(true.apply(P), rng), P))
+    result = fit(MclloSpec(), Predictions(labels(true.apply(P), rng), P))
     (note,) = [note for note in result.notes if note.code == "TN542"]
     assert "baseline=0" in note.text or "baseline=1" in note.text
-    assert "TN542" not in codes(fit(MclloRule(baseline=0), Predictions(labels(P, rng), P)))
+    assert "TN542" not in codes(fit(MclloSpec(baseline=0), Predictions(labels(P, rng), P)))
 
 
 def test_exact_zeros_and_slopes_of_any_sign():
@@ -211,9 +211,9 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
     for min_prob in (1e-12, 1e-6, 1e-3):
         name = f"clip_{min_prob:g}"
         for baseline, one in enumerate(want[name]["by_base"]):
-            result = fit(MclloRule(baseline=baseline, min_prob=min_prob), preds)
-            assert np.exp(result.map.tau) == pytest.approx(one["delta"], abs=1e-8)
-            assert result.map.gamma == pytest.approx(one["gamma"], abs=1e-8)
+            result = fit(MclloSpec(baseline=baseline, min_prob=min_prob), preds)
+            assert np.exp(result.calibration_map.tau) == pytest.approx(one["delta"], abs=1e-8)
+            assert result.calibration_map.gamma == pytest.approx(one["gamma"], abs=1e-8)
     (note,) = [note for note in result.notes if note.code == "TN541"]
     assert note.text.startswith("5 outcomes came that had probability 0")
     assert "TN502" in codes(result)
@@ -223,8 +223,8 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
 def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
     P, y = said_and_came(300, 3, 1.5, 3)
     mask = y != absent
-    result = fit(MclloRule(), Predictions(y[mask], P[mask], classes=range(3)))
-    m = result.map
+    result = fit(MclloSpec(), Predictions(y[mask], P[mask], classes=range(3)))
+    m = result.calibration_map
     assert not m.converged
     assert {"TN501", "TN540"} <= set(codes(result))
     Q, left = m.apply(P), [c for c in range(3) if c != absent]
@@ -237,8 +237,8 @@ def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
         assert (m.tau[0], m.gamma[0]) == (pytest.approx(other.tau[0]), pytest.approx(other.gamma[0]))
     rates = (Q[mask][:, left] / Q[mask][:, left].sum(axis=1, keepdims=True)).mean(axis=0)
     assert rates == pytest.approx([(y[mask] == c).mean() for c in left], abs=1e-9)
-    with_penalty = fit(MclloRule(penalty=0.5), Predictions(y[mask], P[mask], classes=range(3)))
-    assert with_penalty.map.converged
+    with_penalty = fit(MclloSpec(penalty=0.5), Predictions(y[mask], P[mask], classes=range(3)))
+    assert with_penalty.calibration_map.converged
     assert "TN540" not in codes(with_penalty)
 
 
@@ -246,11 +246,11 @@ def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
 def test_separated_outcomes_are_finite(penalty):
     P = said_and_came(60, 3, 1.0, 4)[0]
     y = P.argmax(axis=1)
-    result = fit(MclloRule(penalty=penalty), Predictions(y, P))
-    assert result.map.converged is (penalty > 0)
+    result = fit(MclloSpec(penalty=penalty), Predictions(y, P))
+    assert result.calibration_map.converged is (penalty > 0)
     assert ("TN532" in codes(result)) is (penalty == 0)
-    assert np.isfinite(result.map.tau).all()
-    assert np.isfinite(result.map.gamma).all()
+    assert np.isfinite(result.calibration_map.tau).all()
+    assert np.isfinite(result.calibration_map.gamma).all()
     assert ("No standard errors" in result.summary()) is (penalty == 0)
 
 
@@ -262,13 +262,13 @@ def test_equal_rows_shift_and_keep_their_slopes():
 
 def test_predictions_that_point_the_wrong_way_say_so():
     P, y = said_and_came(500, 3, 1.0, 7)
-    assert "TN533" in codes(fit(MclloRule(), Predictions((y + 1) % 3, P[:, ::-1])))
+    assert "TN533" in codes(fit(MclloSpec(), Predictions((y + 1) % 3, P[:, ::-1])))
 
 
 def test_logits_and_probabilities_give_the_same_fit():
     P, y = said_and_came(300, 4, 2.0, 8)
-    one, other = fit(MclloRule(), Predictions(y, P)), fit(MclloRule(), Predictions.from_logits(y, np.log(P) + 5.0))
-    assert one.map.gamma == pytest.approx(other.map.gamma, abs=1e-9)
+    one, other = fit(MclloSpec(), Predictions(y, P)), fit(MclloSpec(), Predictions.from_logits(y, np.log(P) + 5.0))
+    assert one.calibration_map.gamma == pytest.approx(other.calibration_map.gamma, abs=1e-9)
 
 
 def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
@@ -291,17 +291,17 @@ def test_it_says_its_ranges_and_baseline():
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        MclloRule(**settings)
+        MclloSpec(**settings)
 
 
 def test_a_baseline_may_be_named_where_names_are_known():
     P, y = said_and_came(200, 3, 1.0, 0)
     names = ["cat", "dog", "truck"]
     preds = Predictions(np.array(names)[y], P, classes=names)
-    assert fit(MclloRule(baseline="class:cat"), preds).map.baseline == 0
-    assert fit(MclloRule(baseline="class:cat"), preds).settings["baseline"] == "class:cat"
+    assert fit(MclloSpec(baseline="class:cat"), preds).calibration_map.baseline == 0
+    assert fit(MclloSpec(baseline="class:cat"), preds).settings["baseline"] == "class:cat"
     with pytest.raises(InputError, match=r"TO203.*0 is cat, 1 is dog, 2 is truck.*'class:cow'"):
-        fit(MclloRule(baseline="class:cow"), preds)
+        fit(MclloSpec(baseline="class:cow"), preds)
     with pytest.raises(InputError, match=r"TO203.*names of the classes are not known"):
         fitted(P, y, baseline="class:cat")
 

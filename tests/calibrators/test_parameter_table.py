@@ -17,8 +17,8 @@ from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.parameter_words import belief
 from trueodds.calibrators.likelihood.spread import Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
-from trueodds.calibrators.llo import LloMap, LloRule
-from trueodds.calibrators.mcllo import MclloMap, MclloRule
+from trueodds.calibrators.llo import LloMap, LloSpec
+from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.core.holm import holm
@@ -72,7 +72,7 @@ def test_the_ends_of_delta_are_those_of_its_logarithm():
 def test_the_table_says_what_the_test_says():
     rows = reference()
     preds = Predictions(rows.Y.argmax(axis=1), rows.P)
-    result, parts = fit(MclloRule(), preds).map, ask.test(preds, "mcllo").parts
+    result, parts = fit(MclloSpec(), preds).calibration_map, ask.test(preds, "mcllo").parts
     shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.certainty)
     for i in range(3):
         want = parts[f"class:{i}"]
@@ -87,7 +87,7 @@ def test_the_table_says_what_the_test_says():
 
 
 def test_the_columns_are_aligned():
-    head, *rows = fit(MclloRule(), animals()).summary().split("\n")[2:6]
+    head, *rows = fit(MclloSpec(), animals()).summary().split("\n")[2:6]
     assert [row.split()[0] for row in rows] == ["airplane", "cat", "dog"]
     assert head.split("  ")[0] == "against truck"
     assert {len(row) for row in rows} == {len(head)}
@@ -162,13 +162,13 @@ def test_of_many_classes_the_most_doubtful_are_shown():
 
 def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
     rows, calibrators = reference(), {}
-    calibrators["curvature"] = fit(MclloRule(), animals())
-    calibrators["weights"] = fit(MclloRule(), animals(weight=np.random.default_rng(0).random(400)))
-    calibrators["clusters"] = fit(MclloRule(), animals(cluster=np.arange(400) // 5))
-    calibrators["votes"] = fit(MclloRule(), Predictions(0.9 * rows.Y + 0.025, rows.P))
+    calibrators["curvature"] = fit(MclloSpec(), animals())
+    calibrators["weights"] = fit(MclloSpec(), animals(weight=np.random.default_rng(0).random(400)))
+    calibrators["clusters"] = fit(MclloSpec(), animals(cluster=np.arange(400) // 5))
+    calibrators["votes"] = fit(MclloSpec(), Predictions(0.9 * rows.Y + 0.025, rows.P))
     for errors, result in calibrators.items():
-        assert result.map.certainty.errors == errors
-        assert (result.map.certainty.ratio is None) == (errors != "curvature")
+        assert result.calibration_map.certainty.errors == errors
+        assert (result.calibration_map.certainty.ratio is None) == (errors != "curvature")
         shown = [line for line in result.summary().split("\n") if "likelihood ratio" in line]
         assert len(shown) == 1
         assert shown[0].startswith(f"With {errors} standard errors") == (errors != "curvature")
@@ -178,10 +178,12 @@ def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
 @pytest.mark.parametrize("cluster", [None, np.arange(400) // 5])
 def test_with_a_penalty_the_curvature_is_the_penalized_one(cluster):
     # As strong a pull as a hundred thousand nats leaves a variance of 1/2λ and no ratio.
-    plain = fit(MclloRule(penalty=1e5), animals(cluster=cluster))
+    plain = fit(MclloSpec(penalty=1e5), animals(cluster=cluster))
     if cluster is None:
-        assert plain.map.certainty.covariance == pytest.approx(np.tile(np.eye(2) / 2e5, (3, 1, 1)), rel=0.05, abs=1e-7)
-    assert plain.map.certainty.ratio is None
+        assert plain.calibration_map.certainty.covariance == pytest.approx(
+            np.tile(np.eye(2) / 2e5, (3, 1, 1)), rel=0.05, abs=1e-7
+        )
+    assert plain.calibration_map.certainty.ratio is None
     assert "the penalized curvature" in plain.summary()
     assert ("in the sandwich too" in plain.summary()) == (cluster is not None)
 
@@ -190,11 +192,11 @@ def test_copies_of_rows_in_clusters_tell_no_more_than_the_rows():
     # The variance of the scores is the same; it has the factor G/(G − 1) of clusters.
     P, y = said_and_came(200, 3, 1.5, 1)
     twice = np.repeat(np.arange(200), 2)
-    one = fit(LloRule(), Predictions(y == 0, P[:, 0], cluster=np.arange(200))).map.certainty.covariance
-    two = fit(LloRule(), Predictions(y[twice] == 0, P[twice, 0], cluster=twice)).map.certainty.covariance
+    one = fit(LloSpec(), Predictions(y == 0, P[:, 0], cluster=np.arange(200))).calibration_map.certainty.covariance
+    two = fit(LloSpec(), Predictions(y[twice] == 0, P[twice, 0], cluster=twice)).calibration_map.certainty.covariance
     assert two == pytest.approx(one, rel=1e-7)
-    one = fit(MclloRule(), Predictions(y, P, cluster=np.arange(200))).map.certainty.covariance
-    two = fit(MclloRule(), Predictions(y[twice], P[twice], cluster=twice)).map.certainty.covariance
+    one = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(200))).calibration_map.certainty.covariance
+    two = fit(MclloSpec(), Predictions(y[twice], P[twice], cluster=twice)).calibration_map.certainty.covariance
     assert two == pytest.approx(one, rel=1e-7)
 
 
@@ -217,7 +219,7 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
     rng, rejected = np.random.default_rng(8), 0
     for _ in range(200):
         P, w = rng.dirichlet(np.ones(3), 200), rng.choice([1.0, 10.0], 200)
-        certainty = (one := MCLLO().fit(P, labels(P, rng), w).fitted_.map).certainty
+        certainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.map).certainty
         rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
         assert (certainty.errors, certainty.n, certainty.ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
@@ -225,7 +227,7 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
     one = ask.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").map.certainty
-    other = MCLLO().fit(P[many], y[many]).fitted_.map.certainty
+    other = MCLLO().fit(P[many], y[many]).calibrator_.map.certainty
     assert (one.errors, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
     assert one.ratio == pytest.approx(other.ratio, rel=1e-9)
@@ -235,7 +237,7 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
 def test_equal_weights_say_nothing(penalty):
     P, y = said_and_came(150, 3, 1.5, 2)
     plain, thrice = (
-        MclloRule(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).certainty for c in (1.0, 3.0)
+        MclloSpec(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).certainty for c in (1.0, 3.0)
     )
     assert (thrice.errors, thrice.n) == ("curvature", 150)
     assert thrice.covariance == pytest.approx(plain.covariance, rel=1e-8)
@@ -262,7 +264,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
         Y = one_hot(labels(true.apply(P), rng), 3)
         w = rng.exponential(size=600) if kind == "weights" else np.ones(600)
         cluster = np.arange(600) // 10 if kind == "clusters" else None
-        m = MclloRule().explained(P, Y, w / w.mean(), cluster)[0]
+        m = MclloSpec().explained(P, Y, w / w.mean(), cluster)[0]
         low, high = ParameterTable((0, 1, 2), 2, m.tau, m.gamma, m.certainty).intervals()[1][0]
         n_covered += low <= 0.6 <= high
     assert binom.ppf(0.0005, 300, 0.94) <= n_covered <= binom.ppf(0.9995, 300, 0.95)
@@ -278,18 +280,20 @@ def test_what_withholds_standard_errors_is_said():
         Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12),
     )
     calibrators = {
-        "infinite": fit(MclloRule(), Predictions(P.argmax(axis=1), P)),
-        "absent": fit(MclloRule(), Predictions(y[y < 2], P[y < 2], classes=range(3))),
-        "few": fit(MclloRule(), clustered),
-        "untold": fit(MclloRule(), flat),
+        "infinite": fit(MclloSpec(), Predictions(P.argmax(axis=1), P)),
+        "absent": fit(MclloSpec(), Predictions(y[y < 2], P[y < 2], classes=range(3))),
+        "few": fit(MclloSpec(), clustered),
+        "untold": fit(MclloSpec(), flat),
     }
     for errors, result in calibrators.items():
-        assert (result.map.certainty.errors, result.map.certainty.covariance) == (errors, None)
+        assert (result.calibration_map.certainty.errors, result.calibration_map.certainty.covariance) == (errors, None)
         assert ("penalty=0.5" in result.summary()) == (errors != "few")
         assert ("Bring more of them" in result.summary()) == (errors == "few")
         assert "No standard errors" in result.summary()
         assert "confident" not in result.summary()
-    assert calibrators["untold"].map.certainty.told == 2  # two shifts of four numbers, whose gain χ² with 2 df judges
+    assert (
+        calibrators["untold"].calibration_map.certainty.told == 2
+    )  # two shifts of four numbers, whose gain χ² with 2 df judges
     assert "χ² with 2 degrees of freedom" in calibrators["untold"].summary()
     assert MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).table((0, 1, 2))[-1].startswith("No standard errors are kept")
 
@@ -297,17 +301,17 @@ def test_what_withholds_standard_errors_is_said():
 def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
     # Where x = 0 its scores are 0, as would be its standard error; where x is another number, they are those of the shift.
     P, w = np.tile([0.6, 0.4], (20, 1)), np.linspace(0.5, 1.5, 20)
-    certainty = MclloRule(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
+    certainty = MclloSpec(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
     assert (certainty.errors, certainty.covariance) == ("untold", None)
-    assert MclloRule(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.errors == "untold"
+    assert MclloSpec(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.errors == "untold"
 
 
 def test_a_penalty_is_advised_where_there_is_none_and_it_can_help():
     w = np.linspace(0.5, 1.5, 20)
-    pulled = fit(MclloRule(penalty=0.5), Predictions(np.arange(20) % 2, np.full(20, 0.5), weight=w))
+    pulled = fit(MclloSpec(penalty=0.5), Predictions(np.arange(20) % 2, np.full(20, 0.5), weight=w))
     assert "Bring rows with other predictions." in pulled.summary()
     assert "penalty=0.5)" not in pulled.summary().split("\n", 2)[2]
-    separated = fit(LloRule(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
+    separated = fit(LloSpec(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
     assert 'to.fit(preds, "mcllo", penalty=0.5), the same map with a penalty, has finite' in separated.summary()
 
 
@@ -318,9 +322,9 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
     # Class 1 against 0 lies between 1 : 9 and 4 : 6, class 2 against 0 on both sides of even odds.
     P = np.array([[0.6, 0.2, 0.2], [0.3, 0.1, 0.6], [0.5, 0.1, 0.4], [0.2, 0.1, 0.7]] * 10)
     y = np.random.default_rng(9).permutation(np.arange(40) % 3)
-    result = fit(MclloRule(baseline=0), Predictions(y, P))
+    result = fit(MclloSpec(baseline=0), Predictions(y, P))
     one, two = [line for line in result.summary().split("\n") if ": where" in line]
-    assert result.map.certainty.even.tolist() == [False, True]
+    assert result.calibration_map.certainty.even.tolist() == [False, True]
     assert "(an extrapolation: it never calls them equally likely)" in one
     assert "extrapolation" not in two
 
@@ -328,8 +332,8 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
 def test_few_units_are_said_and_no_probability_is_quite_certain():
     # Six clusters of thirty: intervals are by t with fewer than five degrees of freedom.
     P, y = said_and_came(180, 2, 1.0, 3)
-    result = fit(MclloRule(), Predictions(y, P, cluster=np.arange(180) // 30))
-    certainty = result.map.certainty
+    result = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(180) // 30))
+    certainty = result.calibration_map.certainty
     assert 2 < certainty.units <= 6
     assert f"as much as {certainty.units:.3g} equal clusters would tell" in result.summary()
     assert certainty.within == pytest.approx(t.ppf(0.975, certainty.units - 1))
@@ -346,13 +350,13 @@ def test_maps_without_a_table_say_so_in_the_same_words():
 
 def results():
     P, y = said_and_came(120, 3, 1.5, 5)
-    yield fit(MclloRule(), Predictions(y, P, classes=["a", "b", "c"]))
-    yield fit(MclloRule(penalty=0.5), Predictions(y, P, weight=y + 0.5))
-    yield fit(MclloRule(), Predictions(y, P, cluster=np.arange(120) // 4))
-    yield fit(MclloRule(), Predictions(P.argmax(axis=1), P))
-    yield fit(MclloRule(), Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12))
-    yield fit(LloRule(), Predictions(y == 0, P[:, 0]))
-    yield fit(LloRule(), Predictions([1, 1, 1, 0], [0.9] * 4))
+    yield fit(MclloSpec(), Predictions(y, P, classes=["a", "b", "c"]))
+    yield fit(MclloSpec(penalty=0.5), Predictions(y, P, weight=y + 0.5))
+    yield fit(MclloSpec(), Predictions(y, P, cluster=np.arange(120) // 4))
+    yield fit(MclloSpec(), Predictions(P.argmax(axis=1), P))
+    yield fit(MclloSpec(), Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12))
+    yield fit(LloSpec(), Predictions(y == 0, P[:, 0]))
+    yield fit(LloSpec(), Predictions([1, 1, 1, 0], [0.9] * 4))
 
 
 def test_a_saved_calibrator_prints_the_same_summary():
@@ -363,7 +367,7 @@ def test_a_saved_calibrator_prints_the_same_summary():
 
 
 def test_files_from_before_there_was_a_table_are_read():
-    for result in (fit(MclloRule(), animals()), fit(LloRule(), Predictions([0, 1, 1, 0], [0.3, 0.4, 0.8, 0.6]))):
+    for result in (fit(MclloSpec(), animals()), fit(LloSpec(), Predictions([0, 1, 1, 0], [0.3, 0.4, 0.8, 0.6]))):
         document = result.to_dict()
         del document["parameters"]["certainty"]
         restored = from_dict(document)

@@ -14,7 +14,7 @@ from tests.calibrators.rows import labels, powers
 from tests.sources.test_parted import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import SummedRule, TalliedRule
+from trueodds.calibrators.base import SummedSpec, TalliedSpec
 from trueodds.calibrators.from_sums import by_sums, from_source
 from trueodds.calibrators.likelihood.binary_logistic import best, best_over
 from trueodds.calibrators.likelihood.moments import Lines, Moments
@@ -461,4 +461,4 @@ def _times(rows, by):
 def test_no_rule_is_of_both_kinds():
     for name in by_sums():
         spec_type = CALIBRATORS.load(name)
-        assert issubclass(spec_type, SummedRule) != issubclass(spec_type, TalliedRule)
+        assert issubclass(spec_type, SummedSpec) != issubclass(spec_type, TalliedSpec)

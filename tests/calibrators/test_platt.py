@@ -8,14 +8,14 @@ from tests.reference import frame, golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.binary_logistic import held, line, logistic
 from trueodds.calibrators.likelihood.logs import log_odds
-from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.platt import PlattMap, PlattRule
+from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.platt import PlattMap, PlattSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, **settings):
-    return PlattRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return PlattSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_held_shares_are_met_exactly_by_two_scores():
@@ -51,7 +51,7 @@ def test_the_reference_numbers(key, settings):
 
 def test_unsmoothed_on_log_odds_it_is_llo():
     P, y = said_and_came(400, 2, 2.0, 0)
-    assert fitted(P, y, smooth=False).apply(P) == pytest.approx(LloRule().fit(P, one_hot(y), np.ones(400)).apply(P))
+    assert fitted(P, y, smooth=False).apply(P) == pytest.approx(LloSpec().fit(P, one_hot(y), np.ones(400)).apply(P))
 
 
 def test_the_sigmoid_of_p_cannot_leave_calibrated_probabilities_alone():
@@ -88,18 +88,18 @@ def test_more_classes_are_one_against_the_rest_over_their_sum():
 
 def test_separation_is_tamed_or_noted():
     preds = Predictions([0, 0, 1, 1], [0.2, 0.3, 0.7, 0.9])
-    smooth, plain = fit(PlattRule(), preds), fit(PlattRule(smooth=False), preds)
-    assert smooth.map.converged
+    smooth, plain = fit(PlattSpec(), preds), fit(PlattSpec(smooth=False), preds)
+    assert smooth.calibration_map.converged
     assert smooth.notes == ()
-    assert not plain.map.converged
+    assert not plain.calibration_map.converged
     assert [note.code for note in plain.notes] == ["TN515"]
     assert plain.predict_proba([0.9]) == pytest.approx(smooth.predict_proba([0.9]))
 
 
 def test_a_slope_that_is_not_positive_is_noted():
     P, y = said_and_came(300, 2, 1.0, 3)
-    assert "TN517" in [note.code for note in fit(PlattRule(), Predictions(1 - y, P)).notes]
-    constant = fit(PlattRule(), Predictions([1, 0, 0], [0.4] * 3))
+    assert "TN517" in [note.code for note in fit(PlattSpec(), Predictions(1 - y, P)).notes]
+    constant = fit(PlattSpec(), Predictions([1, 0, 0], [0.4] * 3))
     assert [note.code for note in constant.notes] == ["TN517"]
     # The mean of the held shares 2/3, 1/4, 1/4, whatever the score.
     assert constant.predict_proba([0.1, 0.9])[:, 1] == pytest.approx([7 / 18] * 2)
@@ -107,10 +107,10 @@ def test_a_slope_that_is_not_positive_is_noted():
 
 def test_exact_zeros_and_ones_pass_through():
     P = np.concatenate([both([0.3, 0.4, 0.6, 0.7]), np.eye(2)])
-    result = fit(PlattRule(), Predictions([0, 1, 0, 1, 0, 1], P))
+    result = fit(PlattSpec(), Predictions([0, 1, 0, 1, 0, 1], P))
     assert result.predict_proba(np.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert "TN502" in [note.code for note in result.notes]
-    assert (fit(PlattRule(on="raw"), Predictions([0, 1, 0, 1, 0, 1], P)).predict_proba(np.eye(2)) > 0).all()
+    assert (fit(PlattSpec(on="raw"), Predictions([0, 1, 0, 1, 0, 1], P)).predict_proba(np.eye(2)) > 0).all()
 
 
 def test_one_ulp_above_one_is_one():
@@ -122,7 +122,7 @@ def test_one_ulp_above_one_is_one():
 @pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": None}, {"smooth": "yes"}, {"smooth": 1}, {"floor": 0}])
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
-        PlattRule(**wrong)
+        PlattSpec(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"passes": 0.5}])

@@ -10,7 +10,7 @@ from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from trueodds.calibrators import frequencies
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.frequencies import likeliest, unmixed, unmixed_softly
-from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftRule, class_weights
+from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -38,7 +38,7 @@ def model(X):
 
 def test_known_priors_by_hand():
     # Source half and half, target 9 to 1: even odds become 9 to 1, and .2 against .8 becomes 1.8/.8.
-    m = PriorShiftRule(priors=[0.9, 0.1]).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))
+    m = PriorShiftSpec(priors=[0.9, 0.1]).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))
     assert m.ratios == pytest.approx([1.8, 0.2])
     assert m.apply(both([0.5, 0.8]))[:, 0] == pytest.approx([0.9, 9 * 0.2 / (9 * 0.2 + 0.8)])
     assert m.said() == "ratios 1.8 0.2"
@@ -49,7 +49,7 @@ def test_known_priors_give_the_exact_posterior_of_the_target():
     rng = np.random.default_rng(0)
     X, _ = drawn(500, TARGET, rng)
     Y = np.tile(SOURCE, (500, 1))
-    m = PriorShiftRule(priors=dict(enumerate(TARGET))).fit(posterior(X, SOURCE), Y, np.ones(500))
+    m = PriorShiftSpec(priors=dict(enumerate(TARGET))).fit(posterior(X, SOURCE), Y, np.ones(500))
     assert m.apply(posterior(X, SOURCE)) == pytest.approx(posterior(X, TARGET), abs=1e-12)
 
 
@@ -58,7 +58,7 @@ def test_known_priors_bring_calibration_back():
     # Here s is the class's own log odds; its sum over the rows has the variance of a sum of independent terms.
     rng = np.random.default_rng(1)
     X, y = drawn(20_000, SOURCE, rng)
-    m = fit(PriorShiftRule(priors=TARGET), Predictions(y, posterior(X, SOURCE))).map
+    m = fit(PriorShiftSpec(priors=TARGET), Predictions(y, posterior(X, SOURCE))).calibration_map
     X, y = drawn(20_000, TARGET, rng)
 
     def z(Q):
@@ -79,7 +79,7 @@ def test_estimated_frequencies_are_within_four_standard_errors(how):
     for _ in range(60):
         X, y = drawn(2000, SOURCE, rng)
         unlabelled, _ = drawn(2000, TARGET, rng)
-        spec = PriorShiftRule(target=posterior(unlabelled, SOURCE), how=how)
+        spec = PriorShiftSpec(target=posterior(unlabelled, SOURCE), how=how)
         m = spec.fit(posterior(X, SOURCE), one_hot(y, 3), np.ones(2000))
         assert m.converged
         shares.append(m.ratios * np.bincount(y, minlength=3) / 2000)
@@ -176,7 +176,7 @@ def test_a_class_that_left_gets_no_share_and_no_probability():
     P, T = posterior(X, SOURCE), np.eye(3)[rng.integers(0, 2, 200)]
     for estimate in (likeliest, unmixed, unmixed_softly):
         assert estimate(P, one_hot(y, 3), np.ones(1000), T).shares[2] == pytest.approx(0, abs=1e-6)
-    m = PriorShiftRule(priors=[0.5, 0.5, 0.0]).fit(P, one_hot(y, 3), np.ones(1000))
+    m = PriorShiftSpec(priors=[0.5, 0.5, 0.0]).fit(P, one_hot(y, 3), np.ones(1000))
     assert (m.apply(P)[:, 2] == 0).all()
     # A row that was sure of the class that left knows nothing of the others.
     assert m.apply(np.array([[0.0, 0.0, 1.0]]))[0].tolist() == [0.5, 0.5, 0.0]
@@ -184,24 +184,24 @@ def test_a_class_that_left_gets_no_share_and_no_probability():
 
 def test_a_class_that_the_source_never_saw_keeps_its_ratio_and_is_noted():
     preds = Predictions([0, 1, 0, 1], np.full((4, 3), 1 / 3))
-    result = fit(PriorShiftRule(priors=[0.2, 0.2, 0.6]), preds)
-    assert result.map.ratios == pytest.approx([0.4, 0.4, 1.0])
+    result = fit(PriorShiftSpec(priors=[0.2, 0.2, 0.6]), preds)
+    assert result.calibration_map.ratios == pytest.approx([0.4, 0.4, 1.0])
     assert [note.code for note in result.notes if note.code.startswith("TN5")] == ["TN501", "TN519", "TN520"]
     target = np.array([[0.0, 0.0, 1.0], [0.5, 0.25, 0.25]])
-    doubtful = fit(PriorShiftRule(target=target), preds)
+    doubtful = fit(PriorShiftSpec(target=target), preds)
     assert "1 target rows say only classes that never came" in doubtful.notes[-1].text
-    lost = fit(PriorShiftRule(target=target[:1]), preds)
-    assert not lost.map.converged
+    lost = fit(PriorShiftSpec(target=target[:1]), preds)
+    assert not lost.calibration_map.converged
     assert lost.predict_proba([[0.2, 0.3, 0.5]]) == pytest.approx(np.array([[0.2, 0.3, 0.5]]))
 
 
 def test_a_confusion_matrix_that_cannot_be_solved_is_noted():
     # The model never says class 1 first, so predicted classes tell nothing of it.
     P = both([0.1, 0.2, 0.3, 0.4])
-    result = fit(PriorShiftRule(target=[0.2, 0.4], how="bbse"), Predictions([0, 1, 0, 1], P))
+    result = fit(PriorShiftSpec(target=[0.2, 0.4], how="bbse"), Predictions([0, 1, 0, 1], P))
     assert "TN520" in [note.code for note in result.notes]
     assert "nearly singular" in result.notes[-1].text
-    assert np.isfinite(result.map.ratios).all()
+    assert np.isfinite(result.calibration_map.ratios).all()
 
 
 def test_votes_weights_and_one_column_are_understood():
@@ -210,24 +210,24 @@ def test_votes_weights_and_one_column_are_understood():
     w, target = rng.integers(1, 4, 200), rng.random(50)
     many = np.repeat(np.arange(200), w)
     for how in ("em", "bbse", "bbse-soft"):
-        spec = PriorShiftRule(target=target, how=how)
+        spec = PriorShiftSpec(target=target, how=how)
         one = spec.fit(P, one_hot(y), w.astype(float))
         other = spec.fit(P[many], one_hot(y[many]), np.ones(len(many)))
         assert one.ratios == pytest.approx(other.ratios, abs=1e-9)
-        twice = PriorShiftRule(target=both(target).astype(np.float32), how=how).fit(P, one_hot(y), w.astype(float))
+        twice = PriorShiftSpec(target=both(target).astype(np.float32), how=how).fit(P, one_hot(y), w.astype(float))
         assert twice.ratios == pytest.approx(one.ratios, abs=1e-5)
 
 
 def test_the_target_rows_are_not_saved():
     P, y = said_and_came(60, 3, 1.0, 7)
-    result = fit(PriorShiftRule(target=np.tile(P, (30, 1))), Predictions(y, P))
+    result = fit(PriorShiftSpec(target=np.tile(P, (30, 1))), Predictions(y, P))
     document = result.to_dict()
     assert document["settings"]["target"] == "1,800 predictions"
     assert len(json.dumps(document, allow_nan=False)) < 2000
-    named = fit(PriorShiftRule(priors={0: 0.2, 1: 0.3, 2: 0.5}), Predictions(y, P)).to_dict()
+    named = fit(PriorShiftSpec(priors={0: 0.2, 1: 0.3, 2: 0.5}), Predictions(y, P)).to_dict()
     assert named["settings"]["priors"] == {"0": 0.2, "1": 0.3, "2": 0.5}
     json.dumps(named, allow_nan=False)
-    assert fit(PriorShiftRule(priors=np.array([0.2, 0.3, 0.5])), Predictions(y, P)).settings["priors"] == [
+    assert fit(PriorShiftSpec(priors=np.array([0.2, 0.3, 0.5])), Predictions(y, P)).settings["priors"] == [
         0.2,
         0.3,
         0.5,
@@ -294,7 +294,7 @@ def test_the_map_does_not_depend_on_how_many_rows_are_mapped():
 
 def test_without_frequencies_it_says_what_it_needs():
     with pytest.raises(InputError, match=r"TO203.*neither priors nor target.*priors="):
-        fit(PriorShiftRule(), Predictions([0, 1], [0.2, 0.7]))
+        fit(PriorShiftSpec(), Predictions([0, 1], [0.2, 0.7]))
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_without_frequencies_it_says_what_it_needs():
 )
 def test_other_settings_are_refused(settings, code):
     with pytest.raises(InputError, match=code):
-        PriorShiftRule(**settings)
+        PriorShiftSpec(**settings)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_other_settings_are_refused(settings, code):
 )
 def test_frequencies_that_are_none_are_refused(settings, code):
     with pytest.raises(InputError, match=code):
-        fit(PriorShiftRule(**settings), Predictions([0, 1], [0.2, 0.7]))
+        fit(PriorShiftSpec(**settings), Predictions([0, 1], [0.2, 0.7]))
 
 
 @pytest.mark.parametrize("wrong", [{"ratios": [0, 0]}, {"ratios": [1.0]}, {"ratios": [-1, 1]}, {"passes": None}])
@@ -340,11 +340,11 @@ def test_a_posterior_drawn_from_keeps_the_frequencies():
     rng = np.random.default_rng(11)
     P = rng.dirichlet(np.ones(4), 20_000)
     y = labels(P, rng)
-    ratios = PriorShiftRule(target=P).fit(P, one_hot(y, 4), np.ones(20_000)).ratios
+    ratios = PriorShiftSpec(target=P).fit(P, one_hot(y, 4), np.ones(20_000)).ratios
     assert ratios == pytest.approx(np.ones(4), abs=4 * 3 / np.sqrt(20_000))  # a ratio's error is below 3/√n here
 
 
 @pytest.mark.parametrize("settings", [{"target": [0.3, 0.7]}, {"priors": 0.3}])
 def test_shares_of_the_classes_are_no_predictions_and_one_number_is_no_shares(settings):
     with pytest.raises(InputError, match="TO203"):
-        PriorShiftRule(**settings).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))
+        PriorShiftSpec(**settings).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))

@@ -65,16 +65,16 @@ def test_irm_keeps_labels_of_scores_that_are_all_but_equal():
 def test_top_vs_all_says_where_no_temperature_is_best():
     P, y = np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([0, 1] * 20)
     calibrator = fit(made("top_vs_all"), Predictions(y, P))
-    assert not calibrator.map.inner.converged
+    assert not calibrator.calibration_map.inner.converged
     assert "TN503" in [note.code for note in calibrator.notes]
 
 
 def test_what_could_not_be_read_again_is_not_saved(tmp_path):
-    from trueodds.calibrators.fitted import Fitted
+    from trueodds.calibrators.fitted import FittedCalibrator
     from trueodds.calibrators.temperature import TemperatureMap
 
     with pytest.raises(InputError, match="TO505"):
-        Fitted(TemperatureMap(1e9), ("a", "b"), 10).save(tmp_path / "cal.json")
+        FittedCalibrator(TemperatureMap(1e9), ("a", "b"), 10).save(tmp_path / "cal.json")
     assert not list(tmp_path.iterdir())
 
 

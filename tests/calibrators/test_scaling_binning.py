@@ -6,24 +6,24 @@ import pytest
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_odds
-from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningRule
+from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, w=None, **settings):
-    return ScalingBinningRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return ScalingBinningSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_shares_that_are_a_sigmoid_are_averaged_by_twos():
     # The outcomes are the odds' square roots exactly, so the sigmoid has slope 1/2: odds 1/9, 1/4, 4, 9 become
     # 1/3, 1/2, 2, 3, that is 1/4, 1/3, 2/3, 3/4. Two bins: means 7/24 and 17/24.
     P = both([0.1, 0.2, 0.8, 0.9])
-    m = ScalingBinningRule(bins=2).fit(P, powers(P, 0.5), np.ones(4))
+    m = ScalingBinningSpec(bins=2).fit(P, powers(P, 0.5), np.ones(4))
     assert m.curves[0].sigmoid.slope == pytest.approx(0.5, abs=1e-10)
     assert m.curves[0].steps.edges == pytest.approx([0.0, 0.5, 1.0])
     assert m.apply(both([0.05, 0.49, 0.51, 0.99]))[:, 1] == pytest.approx(np.array([7, 7, 17, 17]) / 24, abs=1e-10)
@@ -71,8 +71,8 @@ def test_its_values_vary_less_than_outcome_rates_do():
     for seed in range(200):
         P, y = said_and_came(600, 2, 1.5, [seed, 9])
         rows = P, one_hot(y), np.ones(600)
-        values[0, seed] = HistogramRule(15, "equal-mass").fit(*rows).apply(both([0.5]))[0, 1]
-        values[1, seed] = ScalingBinningRule(15).fit(*rows).apply(both([0.5]))[0, 1]
+        values[0, seed] = HistogramSpec(15, "equal-mass").fit(*rows).apply(both([0.5]))[0, 1]
+        values[1, seed] = ScalingBinningSpec(15).fit(*rows).apply(both([0.5]))[0, 1]
     assert values[0].var() / values[1].var() > 1.55
 
 
@@ -98,7 +98,7 @@ def test_a_score_finds_its_bin_wherever_it_stands_in_memory():
 def test_exact_zeros_and_ones_stay_out_of_the_map_though_the_fit_floors_them():
     P = both([0.0] * 20 + [0.3] * 20 + [0.7] * 20 + [1.0] * 20)
     y = [0] * 20 + [0, 0, 0, 1] * 5 + [1, 1, 1, 0] * 5 + [1] * 20
-    result = fit(ScalingBinningRule(bins=4), Predictions(y, P))
+    result = fit(ScalingBinningSpec(bins=4), Predictions(y, P))
     q = result.predict_proba([0.0, 0.3, 0.7, 1.0])[:, 1]
     assert q[0] == 0.0
     assert q[3] == 1.0
@@ -107,15 +107,15 @@ def test_exact_zeros_and_ones_stay_out_of_the_map_though_the_fit_floors_them():
 
 
 def test_separated_outcomes_get_a_finite_answer_and_a_note():
-    result = fit(ScalingBinningRule(bins=2), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
-    assert not result.map.converged
+    result = fit(ScalingBinningSpec(bins=2), Predictions([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    assert not result.calibration_map.converged
     assert "TN515" in [note.code for note in result.notes]
     assert np.isfinite(result.predict_proba([0.0, 0.5, 1.0])).all()
-    assert from_dict(result.to_dict()).map.converged is False
+    assert from_dict(result.to_dict()).calibration_map.converged is False
 
 
 def test_scores_that_point_the_wrong_way_are_turned_round_and_noted():
-    result = fit(ScalingBinningRule(bins=2), Predictions([1, 1, 0, 1, 0, 0], [0.1, 0.2, 0.3, 0.7, 0.8, 0.9]))
+    result = fit(ScalingBinningSpec(bins=2), Predictions([1, 1, 0, 1, 0, 0], [0.1, 0.2, 0.3, 0.7, 0.8, 0.9]))
     assert "TN517" in [note.code for note in result.notes]
     q = result.predict_proba([0.0, 1.0])[:, 1]
     assert q[0] > q[1]
@@ -134,7 +134,7 @@ def test_rows_without_weight_votes_and_an_absent_class():
     Y = np.zeros((120, 3))
     Y[:, :2] = rng.dirichlet([1, 1], 120)
     w[90:] = 0
-    one, other = ScalingBinningRule().fit(P, Y, w), ScalingBinningRule().fit(P[:90], Y[:90], w[:90])
+    one, other = ScalingBinningSpec().fit(P, Y, w), ScalingBinningSpec().fit(P[:90], Y[:90], w[:90])
     assert one.apply(P) == pytest.approx(other.apply(P), abs=1e-12)
     assert one.apply(P)[:, 2].max() < 0.1
 
@@ -142,7 +142,7 @@ def test_rows_without_weight_votes_and_an_absent_class():
 @pytest.mark.parametrize("settings", [{"bins": 0}, {"bins": 2.5}, {"bins": "many"}, {"floor": 0}])
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        ScalingBinningRule(**settings)
+        ScalingBinningSpec(**settings)
 
 
 @pytest.mark.parametrize("part", ["sigmoid", "steps"])

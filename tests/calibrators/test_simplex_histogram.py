@@ -7,7 +7,7 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramRule
+from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.partition import Distinct, MedianVariance
@@ -19,7 +19,7 @@ kinds = pytest.mark.parametrize("partition", KINDS)
 
 
 def fitted(P, y, w=None, **settings):
-    return SimplexHistogramRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return SimplexHistogramSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_the_widest_axis_is_split_at_its_median():
@@ -42,15 +42,15 @@ def test_a_cell_of_the_grid_that_held_no_row_leaves_a_row_as_it_is():
 def test_how_many_new_rows_will_find_no_cell_is_foretold():
     # Rows alone in their cell estimate it (Good and Turing); over fresh rows it is right within four standard errors.
     P, y = said_and_came(2000, 3, 1.5, 0)
-    spec = SimplexHistogramRule("simplex-grid", bins=30)
+    spec = SimplexHistogramSpec("simplex-grid", bins=30)
     result = fit(spec, Predictions(y, P))
     note = next(note for note in result.notes if note.code == "TN524")
     foretold = float(note.text.split("%")[0].split()[-1]) / 100
     fresh, _ = said_and_came(2000, 3, 1.5, 1)
-    unknown = (result.map.cells.index(fresh) < 0).mean()
+    unknown = (result.calibration_map.cells.index(fresh) < 0).mean()
     assert 0.01 < unknown < 0.5
     assert abs(unknown - foretold) < 4 * np.sqrt(2 * foretold / 2000) + 0.0005
-    assert "TN524" not in [note.code for note in fit(SimplexHistogramRule(), Predictions(y, P)).notes]
+    assert "TN524" not in [note.code for note in fit(SimplexHistogramSpec(), Predictions(y, P)).notes]
 
 
 def test_cells_say_the_mean_outcome_that_the_canonical_error_pools():
@@ -106,14 +106,14 @@ def test_two_classes_are_cells_of_the_one_probability(partition):
 def test_votes_weights_and_rows_without_weight(partition):
     P = np.array([[0.3, 0.3, 0.4]] * 4)
     Y = np.array([[0.75, 0.25, 0], [0, 0.5, 0.5], [1, 0, 0], [0, 0, 1]])
-    m = SimplexHistogramRule(partition).fit(P, Y, np.array([2.0, 1.0, 1.0, 0.0]))
+    m = SimplexHistogramSpec(partition).fit(P, Y, np.array([2.0, 1.0, 1.0, 0.0]))
     assert m.apply(P)[0] == pytest.approx([2.5 / 4, 1 / 4, 0.5 / 4])
 
 
 @kinds
 def test_labels_may_change_and_exact_zeros_are_noted(partition):
     P = np.array([[0.6, 0.4, 0.0]] * 30)
-    result = fit(SimplexHistogramRule(partition), Predictions([1] * 29 + [0], P, classes=[0, 1, 2]))
+    result = fit(SimplexHistogramSpec(partition), Predictions([1] * 29 + [0], P, classes=[0, 1, 2]))
     assert result.predict([[0.6, 0.4, 0.0]]).tolist() == [1]
     assert {note.code for note in result.notes} == {"TN142", "TN501", "TN505"}
 
@@ -127,10 +127,10 @@ def test_one_row_is_answered(partition):
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_saved_map_places_every_row_as_before(partition, k):
     P, y = said_and_came(600, k, 1.5, 7)
-    result = fit(SimplexHistogramRule(partition), Predictions(y, P))
+    result = fit(SimplexHistogramSpec(partition), Predictions(y, P))
     restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     fresh = said_and_came(600, k, 1.5, 8)[0]
-    assert (restored.map.apply(fresh) == result.map.apply(fresh)).all()
+    assert (restored.calibration_map.apply(fresh) == result.calibration_map.apply(fresh)).all()
 
 
 def saved(partition, /, **changed):
@@ -193,4 +193,4 @@ def test_a_saved_grid_that_cannot_be_is_refused(changed):
 )
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        SimplexHistogramRule(**settings)
+        SimplexHistogramSpec(**settings)

@@ -11,10 +11,10 @@ from scipy.special import expit, logit
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.spline import SplineRule
+from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
 from trueodds.calibrators.splines.natural import Natural, bends, roughness
-from trueodds.calibrators.splines.penalized import GROUPS, LEAST, Seen, Waves, fitted, spaced
+from trueodds.calibrators.splines.penalized import GROUPS, LEAST, Seen, Waves, fit_spline, spaced
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -24,7 +24,7 @@ KNOTS = np.array([-3.0, -1.0, -0.5, 2.0, 2.2])
 
 def spline(P, y, w=None, **settings):
     P = np.asarray(P)
-    return SplineRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return SplineSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def seen(x, y):
@@ -93,7 +93,7 @@ def test_the_reference_numbers_with_the_roughness_as_penalty():
     # Objective checked by quadrature to 1e-12 (golden/recalibration/spline_lucena.json, "roughness").
     want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
     knots, expected = np.array(want["knots_logit"]), want["roughness"]
-    solution = fitted(seen(logit(rows["p"]), rows["y"]), knots, expected["lam"])
+    solution = fit_spline(seen(logit(rows["p"]), rows["y"]), knots, expected["lam"])
     assert solution.curve.values == pytest.approx(np.array(expected["f_at_knots"]), abs=1e-8)
     assert expit(solution.curve(logit(np.array(expected["grid"])))) == pytest.approx(
         np.array(expected["pred_grid"]), abs=1e-8
@@ -128,7 +128,7 @@ def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes
     rng = np.random.default_rng(1)
     x, y, w = np.sort(rng.normal(size=80) * 2), rng.random(80), rng.random(80)
     knots, penalty = np.array([x[0], -1.0, 0.0, 1.0, x[-1]]), 0.7
-    solution = fitted(Seen(x, w * y, w * (1 - y)), knots, penalty)
+    solution = fit_spline(Seen(x, w * y, w * (1 - y)), knots, penalty)
     B = np.stack([Natural(knots, values)(x) for values in np.eye(5)], axis=1)
     K = roughness(knots)
 
@@ -167,7 +167,7 @@ def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
     assert len(grouped.x) <= GROUPS
     assert grouped.came.sum() == pytest.approx(y.sum())
-    one, other = fitted(grouped, knots), fitted(all_of_them, knots)
+    one, other = fit_spline(grouped, knots), fit_spline(all_of_them, knots)
     assert one.freedom == pytest.approx(other.freedom, abs=0.2)
     assert 4 < one.freedom < 12
 
@@ -177,9 +177,9 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     x = [np.sort(rng.normal(size=n) * 2) for n in (50, 200, 200, 1000, 1000)]
     shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
     rows = [seen(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
-    quick = [fitted(data, spaced(data, 12)) for data in rows]
+    quick = [fit_spline(data, spaced(data, 12)) for data in rows]
     monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
-    slow = [fitted(data, spaced(data, 12)) for data in rows]
+    slow = [fit_spline(data, spaced(data, 12)) for data in rows]
     assert [one.freedom for one in quick] == [one.freedom for one in slow]
     assert sum(one.passes for one in quick) < 0.8 * sum(one.passes for one in slow)
 
@@ -230,15 +230,15 @@ def test_one_score_becomes_its_rate():
 @pytest.mark.parametrize("y", [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1], [0, 0, 1, 0, 1, 1]])
 def test_separated_outcomes_give_a_finite_line_and_say_so(y):
     P = both([0.1, 0.2, 0.4, 0.4, 0.8, 0.9])
-    result = fit(SplineRule(), Predictions(y, P))
-    assert not result.map.converged
+    result = fit(SplineSpec(), Predictions(y, P))
+    assert not result.calibration_map.converged
     assert "TN528" in [note.code for note in result.notes]
     assert (result.predict_proba([1e-6, 0.5, 1 - 1e-6]) > 0).all()
 
 
 def test_a_class_that_never_came_keeps_its_column():
     P, y = said_and_came(200, 3, 1.0, 1)
-    result = fit(SplineRule(), Predictions(np.minimum(y, 1), P))
+    result = fit(SplineSpec(), Predictions(np.minimum(y, 1), P))
     assert {"TN501", "TN528"} <= {note.code for note in result.notes}
     assert result.predict_proba(P)[:, 2].mean() < P[:, 2].mean() / 3
 
@@ -252,7 +252,7 @@ def test_one_row_gives_probabilities():
 
 def test_exact_zeros_are_where_the_fit_saw_them_and_its_floor_is_noted():
     P, y = said_and_came(300, 2, 1.5, 2)
-    result = fit(SplineRule(), Predictions([*y, 0, 1], np.concatenate([P, both([0.0, 1.0])])))
+    result = fit(SplineSpec(), Predictions([*y, 0, 1], np.concatenate([P, both([0.0, 1.0])])))
     low, high = result.predict_proba([0.0, 1.0])[:, 1]
     assert (low, high) == pytest.approx(tuple(result.predict_proba([1e-12, 1 - 1e-12])[:, 1]), rel=1e-4)
     assert 0 < low < 1e-6
@@ -263,11 +263,11 @@ def test_exact_zeros_are_where_the_fit_saw_them_and_its_floor_is_noted():
 def test_a_curve_that_falls_says_so():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
-    result = fit(SplineRule(), Predictions(rng.random(4000) < 4 * (p - 0.5) ** 2, p))
+    result = fit(SplineSpec(), Predictions(rng.random(4000) < 4 * (p - 0.5) ** 2, p))
     note = next(note for note in result.notes if note.code == "TN529")
     assert "falls by up to 0.9" in note.text or "falls by up to 1" in note.text
     P, y = said_and_came(2000, 2, 1.0, 0)
-    assert fit(SplineRule(), Predictions(y, P)).notes == ()
+    assert fit(SplineSpec(), Predictions(y, P)).notes == ()
 
 
 def test_a_curve_for_each_class_keeps_rows_whole():
@@ -344,10 +344,10 @@ def test_the_confidence_never_falls_below_what_keeps_the_label():
 
 def test_what_was_clipped_or_raised_is_noted():
     P, y = said_and_came(400, 4, 3.0, 0)
-    result = fit(SplineRule("gupta"), Predictions(y, P))
-    assert result.map.raised(P) > 0
+    result = fit(SplineSpec("gupta"), Predictions(y, P))
+    assert result.calibration_map.raised(P) > 0
     note = next(note for note in result.notes if note.code == "TN531")
-    assert f"in {result.map.raised(P):,} of 400 rows" in note.text
+    assert f"in {result.calibration_map.raised(P):,} of 400 rows" in note.text
     assert (result.predict_proba(P).argmax(axis=1) == P.argmax(axis=1)).all()
 
 
@@ -374,8 +374,8 @@ def test_one_confidence_becomes_its_rate():
 
 
 def test_the_knots_that_were_used_are_read_back():
-    assert [SplineRule(kind).settings()["knots"] for kind in ("natural", "gupta")] == [12, 6]
-    assert SplineRule(knots=5).settings()["knots"] == 5
+    assert [SplineSpec(kind).settings()["knots"] for kind in ("natural", "gupta")] == [12, 6]
+    assert SplineSpec(knots=5).settings()["knots"] == 5
 
 
 @pytest.mark.parametrize(
@@ -397,13 +397,13 @@ def test_the_knots_that_were_used_are_read_back():
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        SplineRule(**settings)
+        SplineSpec(**settings)
 
 
 @pytest.mark.parametrize("kind", ["natural", "gupta"])
 def test_a_saved_map_is_checked_value_by_value(kind):
     P, y = said_and_came(200, 2, 1.5, 0)
-    result = fit(SplineRule(kind), Predictions(y, P))
+    result = fit(SplineSpec(kind), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
     assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
     curve = document["parameters"] if kind == "gupta" else document["parameters"]["curves"][0]

@@ -10,7 +10,7 @@ from trueodds.calibrators import temperature
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.logs import touched
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness, valley
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered
 
@@ -63,10 +63,10 @@ def big(monkeypatch, P):
 def test_a_sample_to_start_from_changes_nothing(monkeypatch):
     P, y = said_and_came(6400, 5, 2.0, 2)
     w = np.random.default_rng(0).random(6400)
-    direct = TemperatureRule().fit(P, y, w)
+    direct = TemperatureSpec().fit(P, y, w)
     big(monkeypatch, P)
     order = np.random.default_rng(1).permutation(6400)
-    for one in (TemperatureRule().fit(P, y, w), TemperatureRule().fit(P[order], y[order], w[order])):
+    for one in (TemperatureSpec().fit(P, y, w), TemperatureSpec().fit(P[order], y[order], w[order])):
         assert one.beta == pytest.approx(direct.beta, rel=1e-11)
         assert one.passes < direct.passes
         assert abs(tempered(P, y, w, one.beta, 1e-12).gradient[0]) / w.sum() < 1e-10
@@ -84,14 +84,14 @@ def test_a_sample_that_misleads_does_no_harm(misleading, monkeypatch):
         P[::8] = 1 / 3
     if misleading == "weightless":
         w[::8] = 0
-    direct = TemperatureRule().fit(P, y, w).beta
+    direct = TemperatureSpec().fit(P, y, w).beta
     big(monkeypatch, P)
-    assert TemperatureRule().fit(P, y, w).beta == pytest.approx(direct, rel=1e-11)
+    assert TemperatureSpec().fit(P, y, w).beta == pytest.approx(direct, rel=1e-11)
 
 
 def test_labels_and_one_hot_shares_are_the_same():
     P, y = said_and_came(500, 4, 2.0, 4)
-    one, other = (TemperatureRule().fit(P, Y, np.ones(500)) for Y in (y, one_hot(y, 4)))
+    one, other = (TemperatureSpec().fit(P, Y, np.ones(500)) for Y in (y, one_hot(y, 4)))
     assert one.beta == pytest.approx(other.beta, rel=1e-13)
 
 
@@ -112,9 +112,9 @@ def test_a_fit_copies_neither_probabilities_nor_labels():
     rng = np.random.default_rng(6)
     P = rng.dirichlet(np.ones(100), 5000).astype(np.float32)
     preds = Predictions(rng.integers(0, 100, 5000), P)
-    fit(TemperatureRule(), preds)  # whatever is made once
+    fit(TemperatureSpec(), preds)  # whatever is made once
     tracemalloc.start()
-    fit(TemperatureRule(), preds)
+    fit(TemperatureSpec(), preds)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < P.nbytes / 2

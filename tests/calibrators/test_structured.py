@@ -9,14 +9,14 @@ from tests.reference import golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.penalties import scaled
-from trueodds.calibrators.structured import StructuredMap, StructuredRule, tempered
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.structured import StructuredMap, StructuredSpec, tempered
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
 def fitted(P, y, **settings):
-    return StructuredRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return StructuredSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_uniform_rows_by_hand():
@@ -33,7 +33,7 @@ def test_uniform_rows_by_hand():
 def test_the_reference_numbers(form, key):
     # probmetrics: svs 1.4e-6, sms 3.7e-6, its float32 (golden/recalibration/structured_scaling.json).
     want, rows = golden("recalibration/structured_scaling.json"), reference()
-    m = StructuredRule(form=form).fit(rows.P, rows.Y, rows.w)
+    m = StructuredSpec(form=form).fit(rows.P, rows.Y, rows.w)
     assert (m.beta, m.share) == (pytest.approx(want["ts_beta"], abs=1e-9), pytest.approx(want["mix"]))
     assert m.weights == pytest.approx(np.array(want[key]["v" if form == "vector" else "W"]), abs=1e-8)
     assert m.bias == pytest.approx(want[key]["b"], abs=1e-8)
@@ -47,7 +47,7 @@ def test_no_slope_is_left(form, k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
-    m = StructuredRule(form=form).fit(P, Y, w)
+    m = StructuredSpec(form=form).fit(P, Y, w)
     strength, target = scaled(k, w.sum(), diagonal=k), np.eye(k, k + 1)
     if form == "vector":
         strength, target = k / w.sum(), np.array([1, 0])
@@ -57,7 +57,7 @@ def test_no_slope_is_left(form, k):
 
 def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
     P, y = said_and_came(300, 4, 1.7, 0)
-    first = TemperatureRule().fit(P, one_hot(y, 4), np.ones(300))
+    first = TemperatureSpec().fit(P, one_hot(y, 4), np.ones(300))
     want = 300 / 301 * first.apply(P) + 1 / 301 / 4
     for form in ("vector", "matrix"):
         assert fitted(P, y, form=form, penalty=1e9).apply(P) == pytest.approx(want, abs=1e-7)
@@ -79,7 +79,7 @@ def test_few_classes_get_a_matrix_and_many_a_vector():
 
 @pytest.mark.parametrize("form", ["vector", "matrix"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(form):
-    excess = surplus(StructuredRule(form=form), 400, 7, games=10, seed=3)
+    excess = surplus(StructuredSpec(form=form), 400, 7, games=10, seed=3)
     parameters = effective(scaled(7, 400.0, diagonal=7), 400, 7, seed=3) if form == "matrix" else 13
     assert excess.mean() < derived_chance(1 + parameters, 400, 10)  # and the temperature
 
@@ -101,23 +101,23 @@ def test_with_many_rows_it_reaches_what_only_a_matrix_can():
 
 def test_no_probability_becomes_zero():
     P = np.array([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]] * 20)
-    result = fit(StructuredRule(), Predictions([1, 0, 2] * 20, P))
+    result = fit(StructuredSpec(), Predictions([1, 0, 2] * 20, P))
     assert (result.predict_proba(P) > 0).all()
     assert "TN502" in [note.code for note in result.notes]
 
 
 def test_every_label_right_is_finite_and_says_what_stopped():
     P = said_and_came(60, 3, 1.0, 5)[0]
-    result = fit(StructuredRule(), Predictions(P.argmax(axis=1), P))
-    assert not result.map.converged
+    result = fit(StructuredSpec(), Predictions(P.argmax(axis=1), P))
+    assert not result.calibration_map.converged
     assert {"TN503"} <= {note.code for note in result.notes}
     assert np.isfinite(result.predict_proba(P)).all()
 
 
 def test_a_class_that_never_came_keeps_its_column():
     P, y = said_and_came(300, 4, 1.5, 6)
-    result = fit(StructuredRule(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
-    assert result.map.converged
+    result = fit(StructuredSpec(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
+    assert result.calibration_map.converged
     Q = result.predict_proba(P)
     assert Q.shape == P.shape
     assert (Q[:, 2] > 0).all()
@@ -139,4 +139,4 @@ def test_what_it_says_of_itself():
 @pytest.mark.parametrize("settings", [{"form": "tensor"}, {"penalty": -1}, {"penalty": "auto"}, {"floor": 0}])
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        StructuredRule(**settings)
+        StructuredSpec(**settings)

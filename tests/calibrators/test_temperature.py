@@ -7,14 +7,14 @@ from scipy.optimize import minimize_scalar
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureRule, steepness
+from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureSpec, steepness
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import softmax_linear
 
 
 def fitted(P, y, w=None, **settings):
-    return TemperatureRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return TemperatureSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_three_right_of_four_said_with_point_nine_is_a_temperature_of_two():
@@ -37,22 +37,24 @@ def test_the_reference_numbers():
 def test_float32_is_calibrated_like_float64():
     # netcal 1.4 returns T = 1.0 for float32 input where the answer is 1.498.
     P, y = said_and_came(2000, 2, 1.5, 0)
-    wide, narrow = (fit(TemperatureRule(), Predictions(y, p)) for p in (P, P.astype(np.float32)))
-    assert abs(1 / wide.map.beta - 1.0) > 0.2
+    wide, narrow = (fit(TemperatureSpec(), Predictions(y, p)) for p in (P, P.astype(np.float32)))
+    assert abs(1 / wide.calibration_map.beta - 1.0) > 0.2
     # Rounding p moves each log p by 6e-8 relative to 1; the mean moves by no more.
-    assert narrow.map.beta == pytest.approx(wide.map.beta, rel=1e-5)
+    assert narrow.calibration_map.beta == pytest.approx(wide.calibration_map.beta, rel=1e-5)
 
 
 def test_two_classes_are_one_probability():
     P, y = said_and_came(300, 2, 2.0, 1)
-    assert fit(TemperatureRule(), Predictions(y, P[:, 1])).map.beta == pytest.approx(fitted(P, y).beta, rel=1e-9)
+    assert fit(TemperatureSpec(), Predictions(y, P[:, 1])).calibration_map.beta == pytest.approx(
+        fitted(P, y).beta, rel=1e-9
+    )
 
 
 def test_an_independent_minimizer_finds_the_same_with_votes_and_weights():
     rng = np.random.default_rng(3)
     P, _ = said_and_came(200, 4, 1.7, 2)
     Y, w = rng.dirichlet(np.ones(4), 200), rng.random(200)
-    m = TemperatureRule().fit(P, Y, w)
+    m = TemperatureSpec().fit(P, Y, w)
 
     def loss(beta):
         return -(w[:, None] * Y * np.log(powers(P, beta))).sum()
@@ -71,16 +73,16 @@ def test_the_estimate_is_within_its_standard_error_of_the_truth():
 
 def test_all_right_has_no_finite_temperature_and_says_so():
     preds = Predictions([0, 1, 1], both([0.2, 0.7, 0.9]))
-    result = fit(TemperatureRule(), preds)
-    assert result.map.beta == HIGHEST
-    assert not result.map.converged
+    result = fit(TemperatureSpec(), preds)
+    assert result.calibration_map.beta == HIGHEST
+    assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN503"]
 
 
 def test_predictions_that_point_the_wrong_way_become_uniform_and_say_so():
     preds = Predictions([1, 0, 0, 1], both([0.2, 0.7, 0.9, 0.6]))
-    result = fit(TemperatureRule(), preds)
-    assert result.map.beta == LOWEST
+    result = fit(TemperatureSpec(), preds)
+    assert result.calibration_map.beta == LOWEST
     assert "TN504" in [note.code for note in result.notes]
     assert result.predict_proba([0.9]) == pytest.approx(np.array([[0.5, 0.5]]), abs=1e-3)
 
@@ -96,8 +98,8 @@ def one_surprise():
 
 def test_an_exact_zero_stays_zero_and_the_floor_of_the_fit_is_noted():
     P, y = one_surprise()
-    result = fit(TemperatureRule(), Predictions(y, P))
-    assert 0.001 < result.map.beta < 1
+    result = fit(TemperatureSpec(), Predictions(y, P))
+    assert 0.001 < result.calibration_map.beta < 1
     assert result.predict_proba(P)[-1].tolist() == [0.0, 1.0]
     assert [note.code for note in result.notes] == ["TN502"]
     assert "1 of 802 probabilities, 1 of which came" in result.notes[0].text
@@ -112,14 +114,14 @@ def test_the_floor_is_a_setting_that_matters_where_zeros_came():
 def test_it_converges_whatever_the_truth(truth):
     # Exact shares as outcomes: the minimum is at the truth.
     P = both([0.499, 0.5005, 0.501, 0.502]) if truth > 10 else both([0.02, 0.3, 0.6, 0.999])
-    m = TemperatureRule().fit(P, powers(P, truth), np.ones(4))
+    m = TemperatureSpec().fit(P, powers(P, truth), np.ones(4))
     assert m.beta == pytest.approx(truth, rel=1e-6)
     assert m.passes < 40
 
 
 def test_a_fit_over_batches_is_the_fit_of_all():
     P, y = said_and_came(500, 3, 1.6, 6)
-    Y, spec = one_hot(y, 3), TemperatureRule()
+    Y, spec = one_hot(y, 3), TemperatureSpec()
 
     def batch_sums(beta):
         parts = [slice(0, 100), slice(100, 101), slice(101, 500)]
@@ -137,4 +139,4 @@ def test_the_map_with_beta_one_changes_nothing():
 @pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
 def test_a_floor_out_of_range_is_refused(min_prob):
     with pytest.raises(InputError, match="TO203"):
-        TemperatureRule(min_prob=min_prob)
+        TemperatureSpec(min_prob=min_prob)

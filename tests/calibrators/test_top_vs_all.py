@@ -8,10 +8,10 @@ from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.likelihood.top_slopes import slopes
-from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureRule
-from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllRule
+from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureSpec
+from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -20,10 +20,10 @@ BINARY = ("isotonic", "centred_isotonic", "histogram", "platt", "beta", "tempera
 
 
 def fitted(P, y, calibrator="temperature"):
-    return TopVsAllRule(calibrator).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
+    return TopVsAllSpec(calibrator).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
-@pytest.mark.parametrize(("calibrator", "key"), [("isotonic", "isotonic"), (HistogramRule(bins=15), "hist15")])
+@pytest.mark.parametrize(("calibrator", "key"), [("isotonic", "isotonic"), (HistogramSpec(bins=15), "hist15")])
 def test_the_reference_numbers_of_maps_of_the_confidence(calibrator, key):
     # Pieces checked against scikit-learn and netcal; exact (golden/recalibration/tva.json).
     want, rows = golden("recalibration/tva.json"), frame("recalibration/multi4.csv")
@@ -47,7 +47,7 @@ def test_an_independent_minimizer_finds_the_same_temperature_with_votes_and_weig
     rng = np.random.default_rng(0)
     P, y = said_and_came(300, 4, 1.8, 1)
     Y, w = 0.7 * one_hot(y, 4) + 0.3 * rng.dirichlet(np.ones(4), 300), rng.random(300)
-    m = TopVsAllRule().fit(P, Y, w)
+    m = TopVsAllSpec().fit(P, Y, w)
     correct = Y[np.arange(300), P.argmax(axis=1)]
     optimum = minimize_scalar(
         lambda beta: top_loss(P, correct, w, beta), bounds=(0.1, 3), method="bounded", options={"xatol": 1e-9}
@@ -76,7 +76,7 @@ def test_the_slope_vanishes_at_the_temperature():
 
 def test_two_classes_have_the_temperature_of_the_log_loss():
     P, y = said_and_came(500, 2, 2.0, 4)
-    assert fitted(P, y).inner.beta == pytest.approx(TemperatureRule().fit(P, y, np.ones(500)).beta, rel=1e-9)
+    assert fitted(P, y).inner.beta == pytest.approx(TemperatureSpec().fit(P, y, np.ones(500)).beta, rel=1e-9)
 
 
 def test_the_others_share_what_is_left_in_proportion():
@@ -90,7 +90,7 @@ def test_a_confidence_that_is_too_small_for_the_label_is_raised_and_counted():
     # The top said .6 and came in a quarter of the rows; in proportion the next would have .3/.4 of the rest. They
     # meet at q = 3/4 (1 − q), q = 3/7.
     P = np.array([[0.3, 0.6, 0.1]] * 4)
-    result = fit(TopVsAllRule("isotonic"), Predictions([1, 0, 0, 2], P))
+    result = fit(TopVsAllSpec("isotonic"), Predictions([1, 0, 0, 2], P))
     Q = result.predict_proba(P)
     assert Q[0] == pytest.approx([3 / 7, 3 / 7, 1 / 7])
     assert (Q.argmax(axis=1) == 1).all()
@@ -100,7 +100,7 @@ def test_a_confidence_that_is_too_small_for_the_label_is_raised_and_counted():
 def test_zeros_are_counted_in_the_whole_row():
     # Always right at .9: nothing is left for the others. Never right at .6: raised, so that nobody is ruled out.
     P = np.array([[0.9, 0.05, 0.05]] * 3 + [[0.6, 0.2, 0.2]] * 2)
-    result = fit(TopVsAllRule("isotonic"), Predictions([0, 0, 0, 1, 2], P))
+    result = fit(TopVsAllSpec("isotonic"), Predictions([0, 0, 0, 1, 2], P))
     assert result.predict_proba(P)[[0, 3]] == pytest.approx(np.array([[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]]))
     codes = {note.code: note.text for note in result.notes}
     assert "3 of the 5 rows" in codes["TN505"]
@@ -127,11 +127,11 @@ def test_every_label_stays_and_rows_sum_to_one(calibrator):
 @pytest.mark.parametrize("calibrator", BINARY)
 def test_told_and_read_again_it_is_the_same_map(calibrator):
     P, y = said_and_came(200, 4, 2.0, 6)
-    result = fit(TopVsAllRule(calibrator), Predictions(y, P))
+    result = fit(TopVsAllSpec(calibrator), Predictions(y, P))
     restored = from_dict(result.to_dict())
     assert (restored.predict_proba(P) == result.predict_proba(P)).all()
     assert result.settings == {"calibrator": "top_vs_all", "inner": calibrator}
-    assert result.map.said().startswith(f"{calibrator} of the largest")
+    assert result.calibration_map.said().startswith(f"{calibrator} of the largest")
 
 
 def test_confidence_is_calibrated_by_the_curve():
@@ -146,38 +146,38 @@ def test_confidence_is_calibrated_by_the_curve():
 def test_labels_and_one_hot_shares_are_the_same():
     P, y = said_and_came(400, 3, 2.0, 8)
     for calibrator in ("temperature", "isotonic"):
-        one, other = (TopVsAllRule(calibrator).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
+        one, other = (TopVsAllSpec(calibrator).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
         assert one.apply(P) == pytest.approx(other.apply(P), abs=1e-12)
 
 
 def test_always_right_and_never_right_end_at_the_range_and_say_so():
     P = said_and_came(50, 3, 2.0, 9)[0]
-    right = fit(TopVsAllRule(), Predictions(P.argmax(axis=1), P))
-    wrong = fit(TopVsAllRule(), Predictions(P.argmin(axis=1), P))
-    assert (right.map.inner.beta, wrong.map.inner.beta) == (HIGHEST, LOWEST)
-    assert not right.map.converged
+    right = fit(TopVsAllSpec(), Predictions(P.argmax(axis=1), P))
+    wrong = fit(TopVsAllSpec(), Predictions(P.argmin(axis=1), P))
+    assert (right.calibration_map.inner.beta, wrong.calibration_map.inner.beta) == (HIGHEST, LOWEST)
+    assert not right.calibration_map.converged
     assert [[note.code for note in calibrator.notes] for calibrator in (right, wrong)] == [
         ["TN503"],
         ["TN142", "TN504"],
     ]
 
 
-@pytest.mark.parametrize("calibrator", ["auto", "top_vs_all", 3, TopVsAllRule()])
+@pytest.mark.parametrize("calibrator", ["auto", "top_vs_all", 3, TopVsAllSpec()])
 def test_what_cannot_calibrate_one_probability_is_refused(calibrator):
     with pytest.raises(InputError, match="TO203"):
-        TopVsAllRule(calibrator)
+        TopVsAllSpec(calibrator)
 
 
 def test_an_unknown_name_lists_the_near_ones():
     with pytest.raises(InputError, match="isotonic"):
-        TopVsAllRule("isotonnic")
+        TopVsAllSpec("isotonnic")
 
 
 def test_a_fit_to_logits_is_refused():
     spec_types = [CALIBRATORS.load(name) for name in CALIBRATORS.names()]
     on_logits = next(spec_type for spec_type in spec_types if "logits" in spec_type.__dataclass_fields__)
     with pytest.raises(InputError, match="TO203"):
-        TopVsAllRule(on_logits(logits=True))
+        TopVsAllSpec(on_logits(logits=True))
 
 
 @pytest.mark.parametrize("name", ["auto", "top_vs_all", "none", 3])

@@ -9,14 +9,14 @@ from tests.calibrators.rows import labels, one_hot, said_and_came
 from tests.reference import golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
-from trueodds.calibrators.vector import VectorMap, VectorRule
+from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.by_class import by_class
 
 
 def fitted(P, y, w=None, **settings):
-    return VectorRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return VectorSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_two_kinds_of_rows_get_their_rates():
@@ -39,11 +39,11 @@ def test_the_ridge_by_hand():
 def test_the_reference_numbers():
     # dirichletcal 5e-13 for log p; both are different models (golden/recalibration/vector_scaling.json).
     want, rows = golden("recalibration/vector_scaling.json"), reference()
-    logs = VectorRule(penalty=0).fit(rows.P, rows.Y, rows.w)
+    logs = VectorSpec(penalty=0).fit(rows.P, rows.Y, rows.w)
     assert logs.apply(rows.test) == pytest.approx(np.array(want["logp"]["pred"]), abs=1e-8)
     assert logs.weights == pytest.approx(want["logp"]["scale"], abs=1e-8)
     assert logs.bias == pytest.approx(want["logp"]["bias_centred"], abs=1e-8)
-    z = VectorRule(penalty=0, logits=True).fit(rows.z, rows.Y, rows.w)
+    z = VectorSpec(penalty=0, logits=True).fit(rows.z, rows.Y, rows.w)
     assert z.apply(rows.test_z) == pytest.approx(np.array(want["logits"]["pred"]), abs=1e-8)
     assert z.bias == pytest.approx(want["logits"]["bias_centred"], abs=1e-8)
     assert z.logits
@@ -56,7 +56,7 @@ def test_no_slope_is_left(penalty, k):
     rng = np.random.default_rng(k)
     P, _ = said_and_came(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
-    m = VectorRule(penalty=penalty).fit(P, Y, w)
+    m = VectorSpec(penalty=penalty).fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, penalty / w.sum(), [1, 0]) <= 1e-8
 
@@ -76,13 +76,13 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
 
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance():
     # Unpenalized MCLLO on n = 396, K = 7 was worse than doing nothing (log loss .565 against .501).
-    excess = surplus(VectorRule(), 400, 7, games=20, seed=1)
+    excess = surplus(VectorSpec(), 400, 7, games=20, seed=1)
     assert excess.mean() < derived_chance(13, 400, 20)
 
 
 def test_the_default_penalty_is_worth_it_on_sharp_rows():
     # Rows so sure that hardly one in ten surprises: few of 300 say anything about a slope.
-    penalized, unpenalized = (surplus(VectorRule(penalty=p), 300, 7, 6, seed=2, sharpness=5.0).mean() for p in (0.5, 0))
+    penalized, unpenalized = (surplus(VectorSpec(penalty=p), 300, 7, 6, seed=2, sharpness=5.0).mean() for p in (0.5, 0))
     assert penalized < unpenalized
 
 
@@ -90,15 +90,15 @@ def test_a_class_that_never_came_keeps_its_column_and_is_noted():
     P, y = said_and_came(300, 4, 1.5, 3)
     mask = y != 2
     for penalty, converged in ((0.5, True), (0, False)):
-        result = fit(VectorRule(penalty=penalty), Predictions(y[mask], P[mask], classes=range(4)))
-        assert result.map.converged is converged
+        result = fit(VectorSpec(penalty=penalty), Predictions(y[mask], P[mask], classes=range(4)))
+        assert result.calibration_map.converged is converged
         assert "TN501" in [note.code for note in result.notes]
         assert ("TN532" in [note.code for note in result.notes]) is not converged
         Q = result.predict_proba(P)
         assert np.isfinite(Q).all()
         assert (Q[:, 2] > 0).all()
         # The slope by its bias vanishes: what it is given over all rows is −2λb.
-        pull = 2 * max(penalty, SLIGHT) * result.map.bias[2]
+        pull = 2 * max(penalty, SLIGHT) * result.calibration_map.bias[2]
         assert Q[mask][:, 2].sum() == pytest.approx(-pull, abs=1e-6)
 
 
@@ -128,33 +128,33 @@ def test_exact_zeros_and_slopes_of_any_sign():
 def test_a_logit_of_minus_infinity_is_an_exact_zero():
     z = np.array([[0.0, -np.inf, 1.0], [1.0, 0.0, -1.0]] * 30)
     y = [0, 1] * 15 + [2, 0] * 15
-    result = fit(VectorRule(logits=True), Predictions.from_logits(y, z))
+    result = fit(VectorSpec(logits=True), Predictions.from_logits(y, z))
     assert result.predict_proba(z, logits=True)[0, 1] == 0
     assert "30 of 180 probabilities" in next(note.text for note in result.notes if note.code == "TN502")
 
 
 def test_a_map_of_logits_refuses_probabilities():
     P, y = said_and_came(100, 3, 1.5, 6)
-    result = fit(VectorRule(logits=True), Predictions.from_logits(y, np.log(P) + 5))
+    result = fit(VectorSpec(logits=True), Predictions.from_logits(y, np.log(P) + 5))
     with pytest.raises(InputError, match="TO509"):
         result.predict_proba(P)
     with pytest.raises(InputError, match="TO509"):
-        fit(VectorRule(logits=True), Predictions(y, P))
+        fit(VectorSpec(logits=True), Predictions(y, P))
 
 
 def test_slopes_below_zero_and_few_rows_are_noted():
     P, y = said_and_came(60, 3, 1.0, 7)
-    codes = [note.code for note in fit(VectorRule(penalty=0), Predictions((y + 1) % 3, P[:, ::-1])).notes]
+    codes = [note.code for note in fit(VectorSpec(penalty=0), Predictions((y + 1) % 3, P[:, ::-1])).notes]
     assert "TN533" in codes or "TN535" in codes
-    notes = fit(VectorRule(penalty=0), Predictions(y[:49], P[:49])).notes
+    notes = fit(VectorSpec(penalty=0), Predictions(y[:49], P[:49])).notes
     assert any("49 rows for 5 parameters" in note.text for note in notes)
-    assert not any(note.code == "TN535" for note in fit(VectorRule(), Predictions(y[:49], P[:49])).notes)
-    assert not any(note.code == "TN535" for note in fit(VectorRule(penalty=0), Predictions(y, P)).notes)
+    assert not any(note.code == "TN535" for note in fit(VectorSpec(), Predictions(y[:49], P[:49])).notes)
+    assert not any(note.code == "TN535" for note in fit(VectorSpec(penalty=0), Predictions(y, P)).notes)
 
 
 def test_auto_tries_it_with_few_classes_only():
-    assert VectorRule().suits(1000, 30)
-    assert not VectorRule().suits(1000, 31)
+    assert VectorSpec().suits(1000, 30)
+    assert not VectorSpec().suits(1000, 31)
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_auto_tries_it_with_few_classes_only():
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
-        VectorRule(**settings)
+        VectorSpec(**settings)

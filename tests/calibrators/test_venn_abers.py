@@ -9,7 +9,7 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.curves.bracket import Bracket
 from trueodds.calibrators.curves.pairs import coupled, preference
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.venn_abers import VennAbersMap, VennAbersRule
+from trueodds.calibrators.venn_abers import VennAbersMap, VennAbersSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -18,7 +18,7 @@ PAIRS = "one-vs-one"
 
 
 def fitted(P, y, w=None, **settings):
-    return VennAbersRule(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
+    return VennAbersSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def ends(m, p):
@@ -77,7 +77,7 @@ def test_every_end_is_the_fit_with_the_row_added(seed):
     p = rng.integers(0, 21, n) / 20 if seed % 2 else rng.random(n)
     y, w = rng.integers(0, 3, n) / 2, np.append(2.0, rng.integers(0, 4, n - 1))
     at = np.concatenate([p, rng.random(20), [0.0, 1.0]])
-    low, high = ends(VennAbersRule().fit(both(p), both(y), w), at)
+    low, high = ends(VennAbersSpec().fit(both(p), both(y), w), at)
     assert low == pytest.approx([refitted(p, y, w, s, 0.0) for s in at], abs=1e-12)
     assert high == pytest.approx([refitted(p, y, w, s, 1.0) for s in at], abs=1e-12)
 
@@ -123,7 +123,7 @@ def test_more_rows_bring_the_ends_together():
 def test_the_ends_of_every_class_are_those_of_the_class_against_the_rest():
     P, y = said_and_came(200, 3, 2.0, 3)
     preds = Predictions(y, P)
-    low, high = fit(VennAbersRule(), preds).predict_interval(P)
+    low, high = fit(VennAbersSpec(), preds).predict_interval(P)
     for c in range(3):
         one = fitted(both(P[:, c]), y == c)
         assert np.stack(ends(one, P[:, c])) == pytest.approx(np.stack([low[:, c], high[:, c]]))
@@ -132,7 +132,7 @@ def test_the_ends_of_every_class_are_those_of_the_class_against_the_rest():
 def test_pairs_have_no_interval():
     P, y = said_and_came(100, 3, 2.0, 4)
     with pytest.raises(InputError, match="TO510"):
-        fit(VennAbersRule(PAIRS), Predictions(y, P)).predict_interval(P)
+        fit(VennAbersSpec(PAIRS), Predictions(y, P)).predict_interval(P)
 
 
 def test_two_classes_are_one_pair():
@@ -146,7 +146,7 @@ def test_pairs_of_zeros_are_undecided_and_noted():
     # The package venn-abers gives NaN where p_i + p_j = 0.
     P = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.4, 0.6], [0.0, 0.0, 1.0]] * 4)
     y = np.array([0, 1, 2, 2, 2] * 3 + [0, 2, 1, 1, 0])
-    result = fit(VennAbersRule(PAIRS), Predictions(y, P))
+    result = fit(VennAbersSpec(PAIRS), Predictions(y, P))
     Q = result.predict_proba(P)
     assert np.isfinite(Q).all()
     assert Q.sum(axis=1) == pytest.approx(1)
@@ -159,7 +159,7 @@ def test_pairs_of_zeros_are_undecided_and_noted():
 def test_a_class_that_never_came_keeps_its_column(multiclass):
     # The package venn-abers drops the column.
     P, y = said_and_came(80, 4, 1.0, 6)
-    result = fit(VennAbersRule(multiclass), Predictions(np.minimum(y, 2), P))
+    result = fit(VennAbersSpec(multiclass), Predictions(np.minimum(y, 2), P))
     Q = result.predict_proba(P)
     assert Q.shape == (80, 4)
     assert (Q[:, 3] > 0).all()
@@ -169,13 +169,13 @@ def test_a_class_that_never_came_keeps_its_column(multiclass):
 
 def test_a_pair_without_rows_says_one_half_and_is_noted():
     P, y = said_and_came(80, 4, 1.0, 7)
-    result = fit(VennAbersRule(PAIRS), Predictions(np.minimum(y, 1), P))
+    result = fit(VennAbersSpec(PAIRS), Predictions(np.minimum(y, 1), P))
     assert [note.code for note in result.notes] == ["TN501", "TN522"]
     assert "1 of 6 pairs" in result.notes[1].text
     Q = result.predict_proba(P)
     # Of classes 2 and 3 nothing is known but that neither came beside 0 and 1.
     assert (Q[:, 2:].sum(axis=1) < 0.5).all()
-    assert result.map.curves[-1].size == 0
+    assert result.calibration_map.curves[-1].size == 0
     restored = from_dict(result.to_dict())
     assert (restored.predict_proba(P) == Q).all()
 
@@ -256,4 +256,4 @@ def test_a_saved_map_of_another_kind_is_refused(bad):
 @pytest.mark.parametrize("multiclass", ["ovr", "", None, 1])
 def test_another_word_for_multiclass_is_refused(multiclass):
     with pytest.raises(InputError, match="TO203"):
-        VennAbersRule(multiclass)
+        VennAbersSpec(multiclass)

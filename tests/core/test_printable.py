@@ -12,7 +12,7 @@ import pytest
 import trueodds as to
 from trueodds.by_group import by_group
 from trueodds.calibrators.choosing.report import Recalibration
-from trueodds.calibrators.fitted import Fitted
+from trueodds.calibrators.fitted import FittedCalibrator
 from trueodds.core.errors import Note
 from trueodds.core.printable import (
     has_surrogates,
@@ -139,4 +139,7 @@ def test_a_fitted_map_is_described_without_controls() -> None:
         def describe(self) -> str:
             return f"for {ESCAPE}"
 
-    assert Fitted(Named(), (0, 1), 18).describe() == "identity · for \\x1b[31mZQ\\u202e\\n\\x85 · n=18 · 2 classes"
+    assert (
+        FittedCalibrator(Named(), (0, 1), 18).describe()
+        == "identity · for \\x1b[31mZQ\\u202e\\n\\x85 · n=18 · 2 classes"
+    )

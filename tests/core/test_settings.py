@@ -17,7 +17,7 @@ import trueodds as to
 from tests.problem.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.kernel import KernelRule
+from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe
 from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared
 from trueodds.diagrams import DIAGRAMS
@@ -91,7 +91,7 @@ def test_an_instance_is_checked_like_a_name() -> None:
     with refused("TO203", "'unifrom'"):
         Consistency(redraw="unifrom")
     with refused("TO203"):
-        KernelRule(bandwidth=50.0, scale="probability")
+        KernelSpec(bandwidth=50.0, scale="probability")
     with refused("TO203"):
         TopK(True)
     with refused("TO203"):

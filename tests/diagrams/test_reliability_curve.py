@@ -16,7 +16,7 @@ from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data, frame, golden
 from trueodds.calibrators.curves.reliability_curve import smoothed
-from trueodds.calibrators.kernel import KernelRule
+from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.words import alike
 from trueodds.diagrams.curves.glass import Glass, seen
@@ -90,7 +90,7 @@ def test_two_scores_by_hand():
 def test_it_is_the_curve_of_the_calibrator_kernel(scale, bandwidth):
     rows = frame("recalibration/binary.csv")
     p, y = rows["p"], rows["y"]
-    calibration_map = KernelRule(bandwidth, scale=scale, monotone=False).fit(
+    calibration_map = KernelSpec(bandwidth, scale=scale, monotone=False).fit(
         np.stack([1 - p, p], axis=1), np.stack([1 - y, y], axis=1), np.ones(len(p))
     )
     curve = part(ReliabilityCurve(bandwidth=bandwidth, scale=scale)([View(p, y, name="positive")]))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 import trueodds as to
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.calibrators.histogram import HistogramRule
-from trueodds.calibrators.isotonic import IsotonicRule
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.histogram import HistogramSpec
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -41,11 +41,11 @@ def test_over_and_under_confidence_by_hand() -> None:
     p, y = np.empty(8), np.empty(8)
     p[~out_of_fold], y[~out_of_fold] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 0]
     p[out_of_fold], y[out_of_fold] = [0.9, 0.9, 0.2, 0.2], [1, 0, 1, 1]
-    estimate = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)(View(p, y))
+    estimate = CrossFitted(calibrator=HistogramSpec(bins=1), folds=2)(View(p, y))
     assert estimate.value == pytest.approx(0.6, rel=1e-12)
     assert dict(estimate.parts) == pytest.approx({"over": 0.2, "under": 0.4})
     # On others, the first half is judged too, by a rate of 3/4: .9 down (−.1 + .9), .2 up (.8 − .2): 1.4 more of 8.
-    both = CrossFitted(calibrator=HistogramRule(bins=1), folds=2, fit_on="others").value(View(p, y))
+    both = CrossFitted(calibrator=HistogramSpec(bins=1), folds=2, fit_on="others").value(View(p, y))
     assert both == pytest.approx((2.4 + 1.4) / 8, rel=1e-12)
 
 
@@ -66,7 +66,7 @@ def test_distances_scale_a_score_as_a_vector_of_two() -> None:
 
 
 @pytest.mark.parametrize("fit_on", FIT_ON)
-@pytest.mark.parametrize("spec", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=4)], ids=lambda r: r.name)
+@pytest.mark.parametrize("spec", [IsotonicSpec(), TemperatureSpec(), HistogramSpec(bins=4)], ids=lambda r: r.name)
 def test_the_value_is_the_mean_of_signed_residuals(spec: Any, fit_on: str) -> None:
     rng = np.random.default_rng(2)
     p, y, w = rng.random(50), rng.integers(0, 2, 50), rng.random(50)
@@ -103,7 +103,7 @@ def test_the_direction_has_dual_norm_one_and_reaches_the_distance(distance: str,
 
 
 @pytest.mark.parametrize("fit_on", FIT_ON)
-@pytest.mark.parametrize("spec", [IsotonicRule(), TemperatureRule(), HistogramRule(bins=2)], ids=lambda r: r.name)
+@pytest.mark.parametrize("spec", [IsotonicSpec(), TemperatureSpec(), HistogramSpec(bins=2)], ids=lambda r: r.name)
 def test_of_a_calibrated_model_nothing_is_recovered_in_expectation(spec: Any, fit_on: str) -> None:
     # Every outcome of seven rows with its probability: the expectation is 0 exactly, ties and all.
     p = np.array([0.1, 0.3, 0.3, 0.5, 0.6, 0.8, 0.8])
@@ -122,7 +122,7 @@ def test_of_a_calibrated_model_nothing_is_recovered_in_expectation(spec: Any, fi
 def test_nor_is_it_of_vectors(distance: str) -> None:
     P = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.4, 0.4, 0.2], [0.2, 0.7, 0.1]])
     mean = size = 0.0
-    error = CrossFitted(calibrator=TemperatureRule(), folds=3, distance=distance)
+    error = CrossFitted(calibrator=TemperatureSpec(), folds=3, distance=distance)
     for y in product(range(3), repeat=5):
         chance = float(np.prod(P[np.arange(5), y]))
         value = error.value(View(P, np.eye(3)[list(y)]))
@@ -135,7 +135,7 @@ def test_folds_take_no_notice_of_the_labels() -> None:
     # Folds stratified by label would tell a fit of the outcomes that it leaves out: with one score for all rows the
     # value would be the overall gap, as biased as ECE.
     p = np.full(40, 0.5)
-    error = CrossFitted(calibrator=HistogramRule(bins=1))
+    error = CrossFitted(calibrator=HistogramSpec(bins=1))
     out_of_fold = [error.judged(View(p, y)).row.tolist() for y in (np.arange(40) % 2, np.arange(40) < 10)]
     assert out_of_fold[0] == out_of_fold[1]
 
@@ -181,7 +181,7 @@ def test_bootstrap_copies_are_never_fitted_on() -> None:
     # Resampled rows are averaged, not refitted: a copy of a row in the fit would betray the outcome it judges.
     fits = []
 
-    class Counted(HistogramRule):
+    class Counted(HistogramSpec):
         def fit(self, P: Array, Y: Array, w: Array) -> Any:
             fits.append(len(P))
             return super().fit(P, Y, w)
@@ -280,18 +280,18 @@ def test_a_map_for_two_classes_is_refused_for_more() -> None:
 
 
 def test_one_view_is_fitted_once_for_value_parts_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits, fit = [], IsotonicRule.fit
+    fits, fit = [], IsotonicSpec.fit
 
-    def counted(self: IsotonicRule, *rows: Array) -> Any:
+    def counted(self: IsotonicSpec, *rows: Array) -> Any:
         fits.append(len(rows[0]))
         return fit(self, *rows)
 
-    monkeypatch.setattr(IsotonicRule, "fit", counted)
+    monkeypatch.setattr(IsotonicSpec, "fit", counted)
     rng = np.random.default_rng(10)
     p = rng.random(100)
     view, error = View(p, rng.integers(0, 2, 100)), CrossFitted()
     error.value(view), error.parts(view), error.rows(view)
     assert len(fits) == 4  # the first of five parts is not judged
     CrossFitted(rng=1).value(view)  # other parts are dealt
-    CrossFitted(calibrator=IsotonicRule("step")).value(view)  # another rule is another fit
+    CrossFitted(calibrator=IsotonicSpec("step")).value(view)  # another rule is another fit
     assert len(fits) == 12

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import trueodds as to
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.acting.actions import Costs
 from trueodds.estimators.binned import BinnedError
@@ -186,7 +186,7 @@ def test_given_costs_by_hand() -> None:
     half = np.random.default_rng(0).permutation(4) % 2
     y = np.ones(4)
     y[np.flatnonzero(half == 1)[0]] = 0
-    estimate = CostRegret(cost=COST, calibrator=HistogramRule(bins=1), folds=2)(View([0.1] * 4, y))
+    estimate = CostRegret(cost=COST, calibrator=HistogramSpec(bins=1), folds=2)(View([0.1] * 4, y))
     assert estimate.value == pytest.approx(1.5, rel=1e-12)
     # All rows were left alone, so the regret is theirs: action 0. Acting pays from 4p = 1 − p on, p = 1/5, where the
     # fit on all rows has three of four.
@@ -211,7 +211,7 @@ def test_the_regret_is_what_each_row_pays_and_would_have_paid(fit_on: str, seed:
     n, k = 60, 3
     P, y, w = rng.dirichlet([1, 1, 1], n), rng.integers(0, k, n), rng.random(n)
     C = rng.integers(0, 6, (4, k)).astype(float)
-    spec = HistogramRule(bins=3)
+    spec = HistogramSpec(bins=3)
     fold = np.random.default_rng(seed).permutation(n) % 4
     lost = weight = 0.0
     for i in range(n):

@@ -10,7 +10,7 @@ import pytest
 import trueodds as to
 from tests.problem.refused import refused
 from trueodds import Predictions
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.score_regret import ScoreRegret
@@ -23,10 +23,10 @@ def test_halves_by_hand() -> None:
     out_of_fold = np.random.default_rng(0).permutation(4) % 2 == 1
     y = np.empty(4)
     y[out_of_fold], y[~out_of_fold] = [0, 1], [0, 1]
-    value = ScoreRegret(score="brier", calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
+    value = ScoreRegret(score="brier", calibrator=HistogramSpec(bins=1), folds=2).value(View([0.9] * 4, y))
     assert value == pytest.approx(0.16, rel=1e-12)
     # In nats, with 1/5 of the uniform mixed in: .9 becomes .82, .5 stays.
-    value = ScoreRegret(calibrator=HistogramRule(bins=1), folds=2).value(View([0.9] * 4, y))
+    value = ScoreRegret(calibrator=HistogramSpec(bins=1), folds=2).value(View([0.9] * 4, y))
     assert value == pytest.approx(-np.log(0.82 * 0.18) / 2 - np.log(2), rel=1e-12)
 
 

@@ -8,7 +8,7 @@ import trueodds as to
 from tests.calibrators.linear import reference
 from tests.calibrators.rows import labels, one_hot, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.mcllo import MclloRule
+from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import Mcllo
@@ -86,7 +86,7 @@ def test_two_classes_are_coxs_regression():
 
 def test_its_map_is_the_calibrators():
     view = drawn(500, 4, 1, sureness=1.6)
-    m = MclloRule(baseline=1).fit(view.p, view.y, np.ones(500))
+    m = MclloSpec(baseline=1).fit(view.p, view.y, np.ones(500))
     result = Mcllo(baseline=1).on(view)
     assert [result.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
     assert result.effect == pytest.approx(np.abs(m.apply(view.p) - view.p).sum(axis=1).mean() / 2, abs=1e-9)

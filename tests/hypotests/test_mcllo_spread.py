@@ -10,11 +10,11 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import labels, one_hot, said_and_came
 from tests.problem.refused import refused
 from tests.reference import golden
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureRule
+from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.units import Units
-from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.mcllo import MclloRule
+from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import Mcllo
 from trueodds.problem.view import View
@@ -151,7 +151,7 @@ def test_nor_do_clusters_of_very_unequal_size(k):
         Y = one_hot((P.cumsum(axis=1) > u[:, None]).argmax(axis=1), k)
         view = View(p=P, y=Y) if k > 2 else View(p=P[:, 1], y=Y[:, 1])
         rejected += Mcllo().by_clusters(view, cluster).pvalue <= 0.05
-        m = MclloRule().explained(P, Y, np.ones(400), cluster)[0]
+        m = MclloSpec().explained(P, Y, np.ones(400), cluster)[0]
         p = ParameterTable(tuple(range(k)), m.baseline, m.tau, m.gamma, m.certainty).pvalues
         in_table, classes = in_table + (p <= 0.05).sum(), classes + len(p)
     assert rejected <= binom.ppf(0.9995, 150, 0.08)
@@ -330,7 +330,7 @@ def test_a_prior_that_changes_nothing_is_refused():
 @pytest.mark.parametrize("settings", [{}, {"null": "redraw"}, {"variance": "empirical"}, {"form": "score"}])
 def test_predictions_fitted_to_these_outcomes_are_refused(k, settings):
     P, y = said_and_came(400, k, 1.6, k)
-    Q = MclloRule(baseline=1).fit(P[:200], one_hot(y[:200], k), np.ones(200)).apply(P)
+    Q = MclloSpec(baseline=1).fit(P[:200], one_hot(y[:200], k), np.ones(200)).apply(P)
     with refused("TO206", fix="cross_fitted"):
         to.test(to.Predictions(y[:200], Q[:200]), "mcllo", baseline=1, **settings)
     assert to.test(to.Predictions(y[200:], Q[200:]), "mcllo", baseline=1, **settings).statistic > 0.01
@@ -339,7 +339,7 @@ def test_predictions_fitted_to_these_outcomes_are_refused(k, settings):
 def test_so_are_those_of_two_classes_by_any_such_map_and_with_weights():
     P, y = said_and_came(300, 2, 1.6, 10)
     w = np.random.default_rng(10).choice([1.0, 5.0], 300)
-    for spec in (LloRule(), BiasCorrectedTemperatureRule()):
+    for spec in (LloSpec(), BiasCorrectedTemperatureSpec()):
         with refused("TO206"):
             to.test(to.Predictions(y, spec.fit(P, one_hot(y), w).apply(P), weight=w), "mcllo")
 
@@ -348,7 +348,7 @@ def test_other_fits_leave_something_to_test():
     # Equal slopes leave K − 2 directions, another baseline and a penalty move the best map a little.
     P, y = said_and_came(300, 4, 1.6, 11)
     Y, w = one_hot(y, 4), np.ones(300)
-    for spec in (BiasCorrectedTemperatureRule(), MclloRule(baseline=0), MclloRule(baseline=1, penalty=0.5)):
+    for spec in (BiasCorrectedTemperatureSpec(), MclloSpec(baseline=0), MclloSpec(baseline=1, penalty=0.5)):
         assert Mcllo(baseline=1).on(View(p=spec.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 import trueodds as to
 from trueodds import Predictions
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.hypotests.out_of_sample import CrossFittedTest, DecisionRegretTest
 from trueodds.problem.view import View
@@ -28,7 +28,7 @@ def test_student_by_hand():
     test_rows = np.random.default_rng(0).permutation(8) % 2 == 1
     y = np.empty(8)
     y[test_rows], y[~test_rows] = [0, 0, 1, 0], [0, 1, 0, 1]
-    error = CrossFitted(calibrator=HistogramRule(bins=1), folds=2)
+    error = CrossFitted(calibrator=HistogramSpec(bins=1), folds=2)
     result = CrossFittedTest(statistic=error).on(View([0.9] * 8, y))
     assert result.statistic == pytest.approx(2.6, rel=1e-12)
     assert result.pvalue == pytest.approx(stats.t.sf(2.6, 3), rel=1e-12)

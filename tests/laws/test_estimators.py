@@ -23,7 +23,7 @@ from trueodds import InputError, Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, measured
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import RULES, EqualMass, MedianVariance, Sweep, Uniform
+from trueodds.problem.partition import BIN_RULES, EqualMass, MedianVariance, Sweep, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -99,7 +99,7 @@ def under(invariance: str, *, without: str = "") -> Any:
     """The cases that a law binds: those of members that are not exempt from it."""
     bound = [case for case in CASES if invariance not in type(case.estimator).exempt]
     bound = [case for case in bound if not (without == COUNTS_ROWS and counts_rows(case))]
-    bound = [case for case in bound if not (without == COUNTS_BINS and dict(case.settings).get("bins") in RULES)]
+    bound = [case for case in bound if not (without == COUNTS_BINS and dict(case.settings).get("bins") in BIN_RULES)]
     return pytest.mark.parametrize("case", bound, ids=str)
 
 

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 import trueodds as to
 from tests import reference
-from trueodds.calibrators.mcllo import MclloRule
+from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.cli import main
 from trueodds_studies.data import stamp
 from trueodds_studies.mcllo import power, size
@@ -94,7 +94,7 @@ def test_a_row_tells_what_the_test_and_the_calibrator_say_of_its_data_sets():
         preds = to.Predictions(Y.argmax(axis=1), P)
         rejected.append(to.test(preds, "mcllo").pvalue <= 0.05)
         scores.append(to.test(preds, "mcllo", form="score").pvalue <= 0.05)
-        calibration_map = MclloRule().fit(P, Y, np.ones(60))
+        calibration_map = MclloSpec().fit(P, Y, np.ones(60))
         deviations.append(
             [
                 calibration_map.gamma[0] - 1,
@@ -120,7 +120,7 @@ def test_ece_is_that_of_the_largest_probability_before_and_after():
 
         before.append(ece(P))  # √60 = 7.7: 8 bins
         new += [] if calibration_map is None else [ece(calibration_map.apply(P))]
-        calibration_map = MclloRule().fit(P, Y, np.ones(60))
+        calibration_map = MclloSpec().fit(P, Y, np.ones(60))
         after.append(ece(calibration_map.apply(P)))
     row = power.measured(cell, sets(3))
     assert (row["before"], row["after"], row["new"]) == pytest.approx(

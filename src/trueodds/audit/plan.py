@@ -242,12 +242,12 @@ def _fix(
         text = "The rows were counted, not held, so no fix was looked for; give the file of predictions for one."
         return None, [Note("TN207", text)]
     preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
-    from trueodds.calibrators.auto import AutoRule
+    from trueodds.calibrators.auto import AutoSpec
     from trueodds.calibrators.fitted import fit
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]
-    report = fit(AutoRule(alpha=alpha, rng=rng), preds).report
+    report = fit(AutoSpec(alpha=alpha, rng=rng), preds).report
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Map, Rule, for_logs, taken
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, taken
 from trueodds.calibrators.choose import Choice, chosen, folded, ordered
 from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation, confirm
 from trueodds.calibrators.choosing.crossed import Inner, Rows, chosen_without
 from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.gain import mixing
 from trueodds.calibrators.choosing.report import Recalibration, rounded
-from trueodds.calibrators.identity import IdentityMap, IdentityRule
+from trueodds.calibrators.identity import IdentityMap, IdentitySpec
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, logs_of, probabilities
 from trueodds.calibrators.mixed import MixedMap
 from trueodds.core.errors import InputError, Note, describe
@@ -36,7 +36,7 @@ _RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to 
 
 
 @dataclass(frozen=True)
-class AutoRule(Rule):
+class AutoSpec(CalibratorSpec):
     """The simplest calibrator that is good and has proved itself on rows it has not seen; else the identity.
 
     In `folds` folds, stratified by the most probable class: without each fold the candidates are fitted and one is
@@ -65,27 +65,27 @@ class AutoRule(Rule):
         ("row order", "weights", "class order"),
         "which rows are in which fold is drawn over the rows in their order",
     )
-    candidates: Annotated[tuple[str | Rule, ...] | None, OWN] = None
+    candidates: Annotated[tuple[str | CalibratorSpec, ...] | None, OWN] = None
     folds: Folds = 5
     alpha: Level = 0.05
     rng: Seed | np.random.Generator = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._rules()
+        self._candidate_specs()
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the candidates by name."""
-        return {**super().settings(), "candidates": tuple(spec.name for spec in self._rules())}
+        return {**super().settings(), "candidates": tuple(spec.name for spec in self._candidate_specs())}
 
-    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Recalibration] | None:
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
         still = IdentityMap()
         return (
             (still, Recalibration(None, None, still.name, still.said(), n, 0, None, tuple(doubts))) if doubts else None
         )
 
-    def _rules(self) -> list[Rule]:
+    def _candidate_specs(self) -> list[CalibratorSpec]:
         candidates = self.candidates
         if candidates is None:
             candidates = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
@@ -93,7 +93,9 @@ class AutoRule(Rule):
             candidates = tuple(
                 candidate.made() if hasattr(candidate, "made") else candidate for candidate in candidates
             )
-        if not isinstance(candidates, tuple) or not all(isinstance(candidate, (str, Rule)) for candidate in candidates):
+        if not isinstance(candidates, tuple) or not all(
+            isinstance(candidate, (str, CalibratorSpec)) for candidate in candidates
+        ):
             raise InputError(
                 "TO203",
                 "candidates must be a list of names or rules.",
@@ -101,7 +103,7 @@ class AutoRule(Rule):
                 "For instance ['temperature'].",
             )
         specs = [CALIBRATORS.load(candidate)() if isinstance(candidate, str) else candidate for candidate in candidates]
-        if any(isinstance(spec, AutoRule) for spec in specs):
+        if any(isinstance(spec, AutoSpec) for spec in specs):
             raise InputError("TO203", "auto cannot be its own candidate.", describe(candidates), "Leave it out.")
         if len({(spec.name, repr(spec)) for spec in specs}) < len(specs):
             raise InputError("TO203", "A candidate is given twice.", describe(candidates), "Name each once.")
@@ -114,9 +116,9 @@ class AutoRule(Rule):
             )
         return specs
 
-    def _suited(self, n: int, k: int) -> list[Rule]:
+    def _suited(self, n: int, k: int) -> list[CalibratorSpec]:
         """The candidates for n rows of K classes; one that was asked for by name must fit."""
-        specs = self._rules()
+        specs = self._candidate_specs()
         if self.candidates is None:
             return [spec for spec in specs if spec.suits(n, k)]
         for spec in specs:
@@ -131,28 +133,33 @@ class AutoRule(Rule):
         return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
 
     def _or_one_parameter(
-        self, rows: Rows, specs: Sequence[Rule], crossed: Sequence[Array | None], choice: Choice, proof: Confirmation
+        self,
+        rows: Rows,
+        specs: Sequence[CalibratorSpec],
+        crossed: Sequence[Array | None],
+        choice: Choice,
+        proof: Confirmation,
     ) -> tuple[Choice, Confirmation]:
         """What was chosen, if it is confirmed; else the candidate of one parameter, if that is or needs fewer rows."""
         first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER), None)
-        if first is None or (proof.confirmed and choice.rule.name != "identity"):
+        if first is None or (proof.confirmed and choice.spec.name != "identity"):
             return choice, proof
         cross_fitted = crossed[first]
         logs = rows.crossed(specs[first]) if cross_fitted is None else cross_fitted
         alone = confirm(
             rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
         )
-        other = np.inf if choice.rule.name == "identity" else proof.needed
+        other = np.inf if choice.spec.name == "identity" else proof.needed
         better = alone.confirmed or (alone.outcome == TOO_FEW and alone.needed < other)
         return (choice.of(specs[first]), alone) if better else (choice, proof)
 
-    def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is applied in the end."""
         return self.explained(P, Y, w)[0]
 
     def explained(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
-    ) -> tuple[Map, Recalibration]:
+    ) -> tuple[CalibrationMap, Recalibration]:
         """The map and the whole report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
@@ -179,12 +186,14 @@ class AutoRule(Rule):
         if len(some) < len(P):
             proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
         if proof.outcome == NO_GAIN:  # the candidate that looks best is none
-            choice = choice.of(IdentityRule())
-        confirmed = proof.confirmed and choice.rule.name != "identity"
-        inputs = taken(choice.rule, P)
-        calibration_map: Map = choice.rule.explained(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
+            choice = choice.of(IdentitySpec())
+        confirmed = proof.confirmed and choice.spec.name != "identity"
+        inputs = taken(choice.spec, P)
+        calibration_map: CalibrationMap = (
+            choice.spec.explained(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
+        )
         notes = (
-            [n for n in choice.rule.notes(calibration_map, inputs, Y, w) if n.code not in _RULED_OUT]
+            [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _RULED_OUT]
             if confirmed
             else []
         )
@@ -192,7 +201,7 @@ class AutoRule(Rule):
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
-        final: Map = MixedMap(calibration_map, mixing(len(P))) if confirmed else calibration_map
+        final: CalibrationMap = MixedMap(calibration_map, mixing(len(P))) if confirmed else calibration_map
         return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), min_prob, tuple(notes))
 
 
@@ -221,7 +230,7 @@ def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
         "TN508",
         f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; where fits are compared with the probabilities as they are, those are limited in the same way.",
     )
-    name = choice.rule.name
+    name = choice.spec.name
     gain = f"{figure(proof.gain)} nats per row, {percent(1 - 2 * alpha)} interval {figure(proof.low)} to {figure(proof.high)}, p={figure(proof.pvalue)}"
     if name != "identity" and proof.confirmed:
         text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."

@@ -28,7 +28,7 @@ class Term(NamedTuple):
     min_prob: float = 0.0  # what stands for a smaller p; with 0 an exact zero has the log −∞
 
 
-class Map(ABC):
+class CalibrationMap(ABC):
     """From stated probabilities to believable ones; saved as its parameters, never as code."""
 
     name: ClassVar[str]  # the member whose file holds it
@@ -71,18 +71,18 @@ class Map(ABC):
 
     @classmethod
     @abstractmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:
         """The map for K classes behind saved parameters; each is checked (InputError TO505)."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule(Settings, ABC):
+class CalibratorSpec(Settings, ABC):
     """How a map is fitted: settings in fields."""
 
     name: ClassVar[str]
     complexity: ClassVar[int]  # the rank by which the simpler of two equally good maps is chosen; identity is 0
     keeps_argmax: ClassVar[bool]  # whether the order within every row survives, so that no label changes
-    map: ClassVar[type[Map] | None] = None
+    map_type: ClassVar[type[CalibrationMap] | None] = None
     two_classes: ClassVar[bool] = False  # whether it is for two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
     as_given: ClassVar[bool] = False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
@@ -90,7 +90,7 @@ class Rule(Settings, ABC):
     exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
     @abstractmethod
-    def fit(self, P: Any, Y: Array, w: Array) -> Map:
+    def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
         """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
 
         A rule with the setting `logits=True` gets the logits in place of P, and its map takes logits.
@@ -110,19 +110,19 @@ class Rule(Settings, ABC):
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
-    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[Map, Any] | None:
+    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
         """The identity and why, from a procedure that heeds doubts about the n rows; None where the rule is fitted."""
         return None
 
-    def of_classes(self, classes: Sequence[Any]) -> Rule:
+    def of_classes(self, classes: Sequence[Any]) -> CalibratorSpec:
         """The rule for classes of these names, with their numbers where its settings name some."""
         return self
 
-    def explained(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+    def explained(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
         """The map and, from a procedure that chooses, its report."""
         return self.fit(P, Y, w), None
 
-    def notes(self, calibration_map: Map, P: Any, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Any, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
         return []
 
@@ -131,7 +131,7 @@ class Rule(Settings, ABC):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
-class SummedRule(Rule):
+class SummedSpec(CalibratorSpec):
     """How a map is fitted from nothing but sums over the rows: of those in memory, or in passes over a source."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class SummedRule(Rule):
         """The map for rows `Given`, wherever they are."""
 
     @abstractmethod
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
     def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> Given:
@@ -150,16 +150,18 @@ class SummedRule(Rule):
         """The map of these rows, in memory."""
         return self.over(here(self.given(P, Y, w)))
 
-    def explained(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> tuple[Map, Any]:
+    def explained(
+        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
+    ) -> tuple[CalibrationMap, Any]:
         """The same, with standard errors that know which rows hang together."""
         return self.over(here(self.given(P, Y, w, cluster))), None
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
         return self.told(calibration_map, here(self.given(P, Y, w)))
 
 
-class TalliedRule(Rule):
+class TalliedSpec(CalibratorSpec):
     """How a map is fitted that needs nothing but cells of scores with their outcomes, one table per class."""
 
     @abstractmethod
@@ -167,7 +169,7 @@ class TalliedRule(Rule):
         """The map from one view of cells for the second of two classes, or for every class."""
 
     @abstractmethod
-    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
 
@@ -176,19 +178,19 @@ def here(data: Given) -> Here:
     return Here(data, data, data.n * data.k)
 
 
-def for_logs(spec: Rule) -> Rule:
+def for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
     if spec.takes_logs and getattr(spec, "floor", None) == MIN_PROB:
         return dataclasses.replace(spec, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 
 
-def applied(spec: Rule, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
+def applied(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
     """What the rule, fitted to some rows, makes of others."""
     calibration_map = spec.fit(taken(spec, P), Y, w)
     return calibration_map.apply(taken(calibration_map, to))
 
 
-def taken(method: Rule | Map, P: Probabilities) -> Probabilities:
+def taken(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
     """The rows as a rule or a map takes them: log-probabilities where it does, else probabilities."""
     return P if method.takes_logs else probabilities(P)

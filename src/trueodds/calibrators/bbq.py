@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class
 from trueodds.calibrators.histogram import Steps, midway
 from trueodds.problem.by_score import ByScore
@@ -42,7 +42,7 @@ class BbqMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class BbqRule(Rule):
+class BbqSpec(CalibratorSpec):
     r"""The average of equal-frequency histograms of every size, each weighted by its marginal likelihood.
 
     .. math:: \omega_B \propto \prod_{b=1}^{B} \frac{\Gamma(2)}{\Gamma(n_b + 2)}\,
@@ -67,7 +67,7 @@ class BbqRule(Rule):
     complexity: ClassVar[int] = 26
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = BbqMap
+    map_type: ClassVar[type[CalibrationMap] | None] = BbqMap
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }

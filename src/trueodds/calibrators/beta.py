@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
@@ -86,7 +86,7 @@ class BetaMap(Iterated):
 
 
 @dataclass(frozen=True)
-class BetaRule(SummedRule):
+class BetaSpec(SummedSpec):
     r"""A curve that scores of two beta laws would need, by maximum likelihood; it never falls.
 
     .. math:: \log\frac{q}{1 - q} = c + a \log p - b \log(1 - p), \quad a, b \ge 0
@@ -109,7 +109,7 @@ class BetaRule(SummedRule):
     takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = BetaMap
+    map_type: ClassVar[type[CalibrationMap] | None] = BetaMap
     parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
     min_prob: MinProb = MIN_PROB
 
@@ -117,7 +117,7 @@ class BetaRule(SummedRule):
         """The curves of these rows."""
         return BetaMap(each_class_over(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.facts.floored.notes()
@@ -128,7 +128,7 @@ class BetaRule(SummedRule):
         return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, spec: BetaRule) -> BetaCurve:
+def _curve(data: Passes, spec: BetaSpec) -> BetaCurve:
     lines = data.prepared(partial(_lines, centered=spec.parameters == "ab"))
     optimum = _within(best_over, lines, spec.parameters)
     if not optimum.converged:

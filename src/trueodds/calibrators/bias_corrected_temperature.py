@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, initial_beta, laid_out, unfinished, wrong_way
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.likelihood.likeliest import few, fit_log_linear, initial_beta, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
@@ -33,7 +33,7 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class BiasCorrectedTemperatureRule(SummedRule):
+class BiasCorrectedTemperatureSpec(SummedSpec):
     r"""One temperature for all, and a bias for each class, by maximum likelihood.
 
     .. math:: q_{ik} \propto e^{b_k} p_{ik}^{\beta}, \quad \sum_k b_k = 0
@@ -53,7 +53,7 @@ class BiasCorrectedTemperatureRule(SummedRule):
     complexity: ClassVar[int] = 4
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = BiasCorrectedTemperatureMap
+    map_type: ClassVar[type[CalibrationMap] | None] = BiasCorrectedTemperatureMap
     min_prob: MinProb = MIN_PROB
 
     def suits(self, n: int, k: int) -> bool:
@@ -69,13 +69,15 @@ class BiasCorrectedTemperatureRule(SummedRule):
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
         prepared = data.prepared(partial(laid_out, relative=True))
-        optimum = fitted(prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1))
+        optimum = fit_log_linear(
+            prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1)
+        )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
             np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.passes, optimum.converged
         )
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, a temperature below 0, and few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [

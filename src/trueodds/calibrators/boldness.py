@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, touched
@@ -33,7 +33,7 @@ class BoldnessMap(LloMap):
 
 
 @dataclass(frozen=True)
-class BoldnessRule(Rule):
+class BoldnessSpec(CalibratorSpec):
     r"""The shift and slope of log odds that spread the probabilities most and leave them probably calibrated.
 
     .. math:: \max_{\tau, \gamma}\ \mathrm{sd}(q), \quad \mathrm{logit}\,q = \tau + \gamma\,\mathrm{logit}\,p, \qquad
@@ -58,7 +58,7 @@ class BoldnessRule(Rule):
     complexity: ClassVar[int] = 8
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = BoldnessMap
+    map_type: ClassVar[type[CalibrationMap] | None] = BoldnessMap
     two_classes: ClassVar[bool] = True
     candidate: ClassVar[bool] = False
     exempt: ClassVar[Mapping[str, str]] = {
@@ -94,7 +94,7 @@ class BoldnessRule(Rule):
             theta = _boldest(cells(x, y, w), theta, tolerance)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.passes, converged)
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
         assert isinstance(calibration_map, BoldnessMap)
         fit_notes = touched(P, Y, self.min_prob)

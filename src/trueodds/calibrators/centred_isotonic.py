@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import each_counted
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.isotonic import IsotonicMap, Monotone
@@ -26,7 +26,7 @@ class CentredIsotonicMap(IsotonicMap):
 
 
 @dataclass(frozen=True)
-class CentredIsotonicRule(Rule):
+class CentredIsotonicSpec(CalibratorSpec):
     r"""Isotonic regression whose flat stretches shrink to their middles, with straight lines between these.
 
     .. math:: \Big(\bar p_b, \bar y_b\Big), \quad
@@ -49,14 +49,14 @@ class CentredIsotonicRule(Rule):
     name: ClassVar[str] = "centred_isotonic"
     complexity: ClassVar[int] = 22
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = CentredIsotonicMap
+    map_type: ClassVar[type[CalibrationMap] | None] = CentredIsotonicMap
     as_given: ClassVar[bool] = True
 
     def fit(self, P: Array, Y: Array, w: Array) -> CentredIsotonicMap:
         """The curves of these rows."""
         return CentredIsotonicMap(each_counted(P, Y, w, centred))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, CentredIsotonicMap)
         return exact_zeros(calibration_map.no_zero(P)[:, None])

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Rule, taken
+from trueodds.calibrators.base import CalibratorSpec, taken
 from trueodds.calibrators.choosing.crossed import Inner, Rows, simplest
 from trueodds.calibrators.choosing.folds import fold_of, units
 from trueodds.calibrators.choosing.gain import accuracy, flips, losses
-from trueodds.calibrators.identity import IdentityRule
+from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
 from trueodds.core.errors import InputError
 from trueodds.core.results import strict
@@ -47,21 +47,21 @@ class Choice:
     """The table of candidates and what follows from it."""
 
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
-    rule: Rule  # the chosen one
+    spec: CalibratorSpec  # the chosen one
     folds: int
     mixing: float  # the largest share of the uniform in any fold
 
-    def of(self, spec: Rule) -> Choice:
+    def of(self, spec: CalibratorSpec) -> Choice:
         """The same with another candidate as the chosen one."""
         table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
-        return replace(self, candidates=tuple(table), rule=spec)
+        return replace(self, candidates=tuple(table), spec=spec)
 
 
 def choose(
     P: Probabilities,
     Y: Array,
     w: Array,
-    candidates: Sequence[Rule],
+    candidates: Sequence[CalibratorSpec],
     *,
     folds: int = 5,
     cluster: Array | None = None,
@@ -104,7 +104,9 @@ def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | No
     return Rows(P, Y, w, fold, cluster)
 
 
-def chosen(rows: Rows, specs: Sequence[Rule], crossed: Sequence[Array | None], inner: Inner | None = None) -> Choice:
+def chosen(
+    rows: Rows, specs: Sequence[CalibratorSpec], crossed: Sequence[Array | None], inner: Inner | None = None
+) -> Choice:
     """The choice by the logarithms of cross-fitted probabilities; a candidate without any was dropped before."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
@@ -135,7 +137,7 @@ def chosen(rows: Rows, specs: Sequence[Rule], crossed: Sequence[Array | None], i
     return Choice(tuple(table), specs[which], rows.folds, float(rows.shares().max()))
 
 
-def _dropped(rows: Rows, spec: Rule, inner: Inner, i: int, lowest: int) -> Candidate:
+def _dropped(rows: Rows, spec: CalibratorSpec, inner: Inner, i: int, lowest: int) -> Candidate:
     """The line of a candidate of which only the fits without two folds are known."""
     _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
     return Candidate(
@@ -151,9 +153,9 @@ def _dropped(rows: Rows, spec: Rule, inner: Inner, i: int, lowest: int) -> Candi
     )
 
 
-def ordered(candidates: Sequence[Rule]) -> list[Rule]:
+def ordered(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
     """The simplest first, the identity always among them."""
     specs = list(candidates)
     if not any(spec.name == "identity" for spec in specs):
-        specs.append(IdentityRule())
+        specs.append(IdentitySpec())
     return sorted(specs, key=lambda spec: spec.complexity)

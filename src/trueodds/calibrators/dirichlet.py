@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np  # noqa: F401 - of the example
 
-from trueodds.calibrators.base import Map
-from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixRule
+from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixSpec
 
 _FEW = 30  # classes up to which `auto` tries it unasked
 
@@ -21,7 +21,7 @@ class DirichletMap(FullMatrixMap):
 
 
 @dataclass(frozen=True)
-class DirichletRule(FullMatrixRule):
+class DirichletSpec(FullMatrixSpec):
     r"""A matrix on the log probabilities and a bias for each class: right where each class's p is Dirichlet.
 
     .. math:: q_i = \mathrm{softmax}(W \log p_i + b), \quad
@@ -51,7 +51,7 @@ class DirichletRule(FullMatrixRule):
     name: ClassVar[str] = "dirichlet"
     complexity: ClassVar[int] = 13
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = DirichletMap
+    map_type: ClassVar[type[CalibrationMap] | None] = DirichletMap
 
     def suits(self, n: int, k: int) -> bool:
         """Where there are few classes."""

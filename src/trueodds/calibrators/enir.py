@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
 from trueodds.core.errors import Note
 from trueodds.core.kernels.merging import Path, averaged, near_isotonic
@@ -61,7 +61,7 @@ class EnirMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class EnirRule(Rule):
+class EnirSpec(CalibratorSpec):
     r"""The average of all near-isotonic curves, each weighted by how well it fits for its size.
 
     .. math:: \min_f \tfrac12 \sum_i w_i (y_i - f_i)^2 + \lambda \sum_i (f_i - f_{i+1})_+, \quad
@@ -86,13 +86,13 @@ class EnirRule(Rule):
     complexity: ClassVar[int] = 25
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = EnirMap
+    map_type: ClassVar[type[CalibrationMap] | None] = EnirMap
 
     def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
         """The averaged curves of these rows."""
         return EnirMap(each_class(_curve, P, Y, w))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
         return exact_zeros(calibration_map.apply(P))
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
@@ -24,7 +24,7 @@ from trueodds.calibrators.likelihood.logs import (
 from trueodds.calibrators.likelihood.parts import as_shares, in_parts
 from trueodds.calibrators.likelihood.shares import likeliest, nearest
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends, in_words
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends, in_words
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 
@@ -35,7 +35,7 @@ _KEPT = 1e-6  # what is left to the stated probabilities where the uniform alone
 
 
 @dataclass(frozen=True)
-class EnsembleTemperatureMap(Map):
+class EnsembleTemperatureMap(CalibrationMap):
     """v₁ p^β/Σp^β + v₂ p + v₃/K."""
 
     name: ClassVar[str] = "ensemble_temperature"
@@ -96,7 +96,7 @@ class EnsembleTemperatureMap(Map):
 
 
 @dataclass(frozen=True)
-class EnsembleTemperatureRule(Rule):
+class EnsembleTemperatureSpec(CalibratorSpec):
     r"""A mixture of the tempered row, the row itself and the uniform one.
 
     .. math:: q_i = v_1\,\frac{p_i^\beta}{\sum_k p_{ik}^\beta} + v_2\,p_i + \frac{v_3}{K}, \quad
@@ -118,14 +118,14 @@ class EnsembleTemperatureRule(Rule):
     complexity: ClassVar[int] = 2
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = EnsembleTemperatureMap
+    map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap
     as_given: ClassVar[bool] = True
     loss: Annotated[str, OneOf(tuple(_LOSSES))] = "log"
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""
-        temperature_map = TemperatureRule(self.min_prob).fit(P, Y, w)
+        temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.passes
         if self.loss == "brier":
             beta, more = valley(partial(_slopes, P, Y, w), beta)
@@ -136,7 +136,7 @@ class EnsembleTemperatureRule(Rule):
         tempered, unchanged, uniform = shares.tolist()
         return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = touched(P, Y, self.min_prob) if self.loss == "log" else []

@@ -14,8 +14,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
-from trueodds.calibrators.base import Rule
-from trueodds.calibrators.fitted import Fitted, fit, names, whole
+from trueodds.calibrators.base import CalibratorSpec
+from trueodds.calibrators.fitted import FittedCalibrator, fit, names, whole
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
@@ -48,7 +48,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         Of `Auto`: candidates, choice and confirmation.
     """
 
-    rule: ClassVar[type[Rule]]
+    spec_type: ClassVar[type[CalibratorSpec]]
 
     # Routing takes every other argument of fit for metadata; these two are the data.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "y_true": UNUSED}
@@ -76,24 +76,27 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         except InputError as problem:
             raise called(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
         _check_feature_names(self, y_prob, reset=True)
-        self.fitted_: Fitted = fit(spec, preds, counts=whole(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=whole(preds.weight))
         self.classes_ = names(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
-        if self.fitted_.map.passes is not None:
-            self.n_iter_, self.converged_ = self.fitted_.map.passes, self.fitted_.map.converged
-        if self.fitted_.report is not None:
-            self.report_ = self.fitted_.report
+        if self.calibrator_.calibration_map.passes is not None:
+            self.n_iter_, self.converged_ = (
+                self.calibrator_.calibration_map.passes,
+                self.calibrator_.calibration_map.converged,
+            )
+        if self.calibrator_.report is not None:
+            self.report_ = self.calibrator_.report
         return self
 
-    def made(self) -> Rule:
+    def made(self) -> CalibratorSpec:
         """The rule with this estimator's settings."""
-        return self.rule(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.rule)})
+        return self.spec_type(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.spec_type)})
 
     def predict_proba(self, y_prob: ArrayLike) -> Array:
         """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
         check_is_fitted(self)
         _check_feature_names(self, y_prob, reset=False)
-        return self.fitted_.predict_proba(y_prob, logits=self.logits)
+        return self.calibrator_.predict_proba(y_prob, logits=self.logits)
 
     def transform(self, y_prob: ArrayLike) -> Array:
         """The same as `predict_proba`, so that another step may follow."""
@@ -127,7 +130,7 @@ def _classes(y: Array, k: int) -> list[Any] | None:
     return labels if len(labels) == k else None
 
 
-def estimator(spec_type: type[Rule]) -> type[Calibrator]:
+def estimator(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     """The scikit-learn class of a rule: its settings become constructor arguments."""
     settings = [field for field in dataclasses.fields(spec_type) if field.init]
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -157,7 +160,7 @@ def estimator(spec_type: type[Rule]) -> type[Calibrator]:
     return type(called, (Calibrator,), body)
 
 
-def _doc(spec_type: type[Rule]) -> str:
+def _doc(spec_type: type[CalibratorSpec]) -> str:
     """The rule's own text without its example, which is about plain arrays, and that of every estimator."""
     own = inspect.cleandoc(spec_type.__doc__ or "").split("\n>>>")[0].rstrip()
     shared = inspect.cleandoc(Calibrator.__doc__ or "").split("\n", 1)[1]

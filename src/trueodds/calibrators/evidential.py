@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.calibrators.beliefs.contours import Surface, cells
 from trueodds.calibrators.beliefs.line_beliefs import Line
 from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
@@ -39,7 +39,7 @@ _OUTPUT = ("pignistic", "plausibility", "point")
 
 
 @dataclass(frozen=True, eq=False)
-class EvidentialMap(Map):
+class EvidentialMap(CalibrationMap):
     """The parameters that fit nearly as well as the best, and what is made of them."""
 
     name: ClassVar[str] = "evidential"
@@ -112,7 +112,7 @@ class EvidentialMap(Map):
 
 
 @dataclass(frozen=True)
-class EvidentialRule(Rule):
+class EvidentialSpec(CalibratorSpec):
     r"""Belief and plausibility of each class, from all parameters that fit nearly as well as the best. Reconstructed.
 
     .. math:: q = \mathrm{softmax}(\theta s), \qquad pl(\theta) = L(\theta) / L(\hat\theta), \qquad
@@ -143,7 +143,7 @@ class EvidentialRule(Rule):
     complexity: ClassVar[int] = 9
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = EvidentialMap
+    map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap
     candidate: ClassVar[bool] = False
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "sets of classes are made from cumulative probabilities, so neighbours share what is open"
@@ -180,7 +180,7 @@ class EvidentialRule(Rule):
         optimum = tame(line(x), y, w, np.zeros(2))
         return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), optimum.theta)), optimum.passes
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
         assert isinstance(calibration_map, EvidentialMap)
         fit_notes = touched(P, Y, self.min_prob) if self.on == "log p" else []

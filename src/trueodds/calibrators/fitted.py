@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import trueodds
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, for_logs
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Fitted(Result):
+class FittedCalibrator(Result):
     """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
 
     >>> from trueodds.calibrators.temperature import TemperatureRule
@@ -40,7 +40,7 @@ class Fitted(Result):
     [[0.25, 0.75]]
     """
 
-    map: Map
+    calibration_map: CalibrationMap
     classes: tuple[Any, ...]
     n: int  # rows it was fitted on
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Fitted(Result):
     @property
     def method(self) -> str:
         """The member whose map it is; `auto` gives that of its choice."""
-        return self.map.name
+        return self.calibration_map.name
 
     def predict_proba(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
         """Recalibrated probabilities (n, K), float64, of y_prob (n, K), or (n,) for the second of two classes.
@@ -65,7 +65,7 @@ class Fitted(Result):
         probabilities, as for `Predictions`, TO509 for probabilities where logits are needed. Cost: O(nK) and, for
         maps by class, O(log) of their knots.
         """
-        return self.map.apply(self._given(y_prob, logits, sum_tolerance))
+        return self.calibration_map.apply(self._given(y_prob, logits, sum_tolerance))
 
     def predict(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
         """The name of the most probable class of each row, (n,); the first of several."""
@@ -82,7 +82,7 @@ class Fitted(Result):
 
         Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
         """
-        interval = self.map.interval(self._given(y_prob, logits, sum_tolerance))
+        interval = self.calibration_map.interval(self._given(y_prob, logits, sum_tolerance))
         if interval is None:
             raise InputError(
                 "TO510",
@@ -93,7 +93,7 @@ class Fitted(Result):
         return interval
 
     def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
-        if self.map.logits and not logits:
+        if self.calibration_map.logits and not logits:
             raise InputError(
                 "TO509",
                 "This calibrator was fitted on logits, which probabilities do not determine.",
@@ -101,7 +101,7 @@ class Fitted(Result):
                 "Pass the logits with logits=True, or fit it on probabilities.",
             )
         if isinstance(y_prob, Predictions):
-            logits = y_prob.logits is not None and (logits or self.map.takes_logs)
+            logits = y_prob.logits is not None and (logits or self.calibration_map.takes_logs)
             y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
         _in_order(y_prob, self.classes)
         if not logits:
@@ -112,9 +112,13 @@ class Fitted(Result):
         z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
         checks.shape(z, "logits")
         _same_classes(z, self.k, "logits")
-        if self.map.logits:
+        if self.calibration_map.logits:
             return as_columns(checks.logits(z))
-        return LogProbabilities(log_softmax(checks.logits(z))) if self.map.takes_logs else columns(checks.softmax(z))
+        return (
+            LogProbabilities(log_softmax(checks.logits(z)))
+            if self.calibration_map.takes_logs
+            else columns(checks.softmax(z))
+        )
 
     def summary(self) -> str:
         """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
@@ -122,7 +126,7 @@ class Fitted(Result):
         lines = [self.describe()]
         if requested := self.settings.get("calibrator"):
             lines.append(f"asked for: {requested}" + (f" ({settings_text})" if settings_text else ""))
-        return "\n".join(map(printable, [*lines, *self.map.table(self.classes), *map(str, self.notes)]))
+        return "\n".join(map(printable, [*lines, *self.calibration_map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON that `load` reads; the file is replaced as a whole."""
@@ -135,14 +139,14 @@ class Fitted(Result):
         """
         from trueodds.calibrators import onnx
 
-        onnx.write(self.map, self.k, path)
+        onnx.write(self.calibration_map, self.k, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The calibrator as JSON holds it."""
         return {
             "schema": wire.SCHEMA,
             "method": self.method,
-            "parameters": self.map.to_dict(),
+            "parameters": self.calibration_map.to_dict(),
             "classes": list(self.classes),
             "n": self.n,
             "settings": strict(self.settings),
@@ -152,7 +156,7 @@ class Fitted(Result):
 
     def describe(self) -> str:
         """The method, its parameters and the rows, in one line."""
-        text = printable(f"{self.method} · {self.map.said()} · n={self.n:,} · {self.k} classes")
+        text = printable(f"{self.method} · {self.calibration_map.said()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return text
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
@@ -162,7 +166,7 @@ class Fitted(Result):
         return f"Fitted({self.describe()})"
 
 
-def fit(spec: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
+def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> FittedCalibrator:
     """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
 
     Weights say which rows matter more, and not how many there are, unless they are `counts`: their mean is made 1, so
@@ -182,16 +186,18 @@ def fit(spec: Rule, preds: Predictions, *, counts: bool = False) -> Fitted:
     notes = [*preds.notes, *against, *never_seen(class_totals, preds.classes), *spec.notes(calibration_map, P, Y, w)]
     if report is not None:
         notes += report.notes
-    return Fitted(calibration_map, preds.classes, preds.n, settings_of(spec), tuple(dict.fromkeys(notes)), report)
+    return FittedCalibrator(
+        calibration_map, preds.classes, preds.n, settings_of(spec), tuple(dict.fromkeys(notes)), report
+    )
 
 
-def suited(spec: Rule, preds: Predictions) -> Rule:
+def suited(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
     """The rule with the floor for these predictions; refused where it is not for such."""
     for_classes(spec, preds.kind, preds.k)
     return spec if preds.logits is None else for_logs(spec)
 
 
-def for_classes(spec: Rule, kind: str, k: int) -> None:
+def for_classes(spec: CalibratorSpec, kind: str, k: int) -> None:
     """Refuse labels that do not exclude each other, and classes that the rule is not for."""
     if kind == "multilabel":
         raise InputError(
@@ -203,7 +209,7 @@ def for_classes(spec: Rule, kind: str, k: int) -> None:
     spec.check_classes(k)
 
 
-def arrays(spec: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
+def arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
     P: Any
     P, Y = as_given(preds) if spec.as_given else (columns(preds.p), preds.Y)
@@ -221,7 +227,7 @@ def arrays(spec: Rule, preds: Predictions) -> tuple[Any, Array, Array]:
     return P, Y, preds.w
 
 
-def settings_of(spec: Rule) -> dict[str, Any]:
+def settings_of(spec: CalibratorSpec) -> dict[str, Any]:
     """What the rule was fitted with; one around another calibrator has a setting of that name too."""
     own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
     return {"calibrator": spec.name, **own}

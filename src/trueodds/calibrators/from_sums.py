@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Rule, SummedRule, TalliedRule
-from trueodds.calibrators.fitted import Fitted, arrays, fit, for_classes, never_seen, settings_of, suited
+from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec
+from trueodds.calibrators.fitted import FittedCalibrator, arrays, fit, for_classes, never_seen, settings_of, suited
 from trueodds.calibrators.likelihood.given import Facts, Given
 from trueodds.calibrators.likelihood.passes import Counted, Far, Step
 from trueodds.core.errors import InputError, Note
@@ -23,27 +23,27 @@ from trueodds.tally.tally import Tally
 Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
 
 
-def fitted(spec: Rule, rows: Any, *, repeated: bool = False) -> Fitted:
+def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
     """The rule fitted to rows in memory, to a tally, or in passes over what has the verb `reduce`."""
     if isinstance(rows, Predictions):
         return fit(spec, rows)
     return from_tally(spec, rows) if isinstance(rows, Tally) else from_source(spec, rows.reduce, repeated=repeated)
 
 
-def from_source(spec: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted:
+def from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False) -> FittedCalibrator:
     """The rule fitted in passes over a source; the parameters are those of a fit in memory.
 
     `reduce(step)` runs a step on the Predictions of every batch and adds up what comes of them; steps can be pickled.
     With `repeated` weights are numbers of rows. A rule that sums do not fit is fitted to a random sample.
     """
-    if isinstance(spec, TalliedRule):
+    if isinstance(spec, TalliedSpec):
         return from_tally(spec, reduce(partial(_tallied, repeated=repeated)))
-    if not isinstance(spec, SummedRule):
+    if not isinstance(spec, SummedSpec):
         return from_sample(spec, reduce, repeated=repeated)
     reducer = Counted(reduce)
     census: Census = reducer(partial(Census.of, spec=spec, repeated=repeated))
     spec, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
-    assert isinstance(spec, SummedRule)
+    assert isinstance(spec, SummedSpec)
     # Weights say which rows matter, and not how many there are: their mean is made 1, as in memory.
     scale = census.facts.n / census.facts.mass if census.weighted else 1.0
     data = Far(reducer, census.facts.scaled(scale), (partial(_given, spec=spec, scale=scale, repeated=repeated),))
@@ -54,10 +54,10 @@ def from_source(spec: Rule, reduce: Reduce, *, repeated: bool = False) -> Fitted
         *spec.told(calibration_map, data),
         _passes(reducer.passes, data.facts.errors),
     ]
-    return Fitted(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
+    return FittedCalibrator(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
 
 
-def from_sample(spec: Rule, reduce: Callable[..., Any], *, repeated: bool = False) -> Fitted:
+def from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
     """The rule fitted to a random sample of 2·10⁶ probabilities, which `reduce(step, keyed=True)` draws in one pass."""
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
@@ -67,12 +67,12 @@ def from_sample(spec: Rule, reduce: Callable[..., Any], *, repeated: bool = Fals
     return calibrator if sample.note is None else replace(calibrator, notes=(*calibrator.notes, sample.note))
 
 
-def from_tally(spec: Rule, tally: Tally) -> Fitted:
+def from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     """The rule fitted to the cells of a tally, each as one score with its outcomes.
 
     Raises InputError TO502 for labels that do not exclude each other, TO403 for a rule that needs more than cells.
     """
-    if not isinstance(spec, TalliedRule):
+    if not isinstance(spec, TalliedSpec):
         raise _not_by_cells(spec)
     for_classes(spec, tally.kind, tally.k)
     lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
@@ -88,12 +88,12 @@ def from_tally(spec: Rule, tally: Tally) -> Fitted:
         *spec.told_of_views(calibration_map, views),
         Note("TN561", text),
     ]
-    return Fitted(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
+    return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
 
 
 def by_sums() -> tuple[str, ...]:
     """The names of the methods that need no rows in memory."""
-    return tuple(name for name in CALIBRATORS.names() if issubclass(CALIBRATORS.load(name), (SummedRule, TalliedRule)))
+    return tuple(name for name in CALIBRATORS.names() if issubclass(CALIBRATORS.load(name), (SummedSpec, TalliedSpec)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,16 +102,16 @@ class Census:
 
     classes: tuple[Any, ...]
     weighted: bool
-    lowered: Rule  # the rule with the floor for these rows
+    lowered: CalibratorSpec  # the rule with the floor for these rows
     facts: Facts
     counts: Counts = field(default_factory=Counts)
     others: Mapping[str, Note] = field(default_factory=dict)  # that batches bring, by code
 
     @classmethod
-    def of(cls, batch: Predictions, spec: SummedRule, repeated: bool) -> Census:
+    def of(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> Census:
         """Of one batch."""
         lowered = suited(spec, batch)
-        assert isinstance(lowered, SummedRule)
+        assert isinstance(lowered, SummedSpec)
         facts = Facts.of(_given(batch, lowered, 1.0, repeated))
         notes_by_code = {note.code: note for note in batch.notes}
         counts = _special(batch) if notes_by_code.keys() & _COUNTED else Counts()
@@ -140,7 +140,7 @@ class Census:
 _COUNTED = {"TN101", "TN102"}  # notes on how many rows do not quite sum to 1, or exceed it
 
 
-def _given(batch: Predictions, spec: SummedRule, scale: float, repeated: bool) -> Given:
+def _given(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> Given:
     """The rows of a batch as the rule takes them."""
     batch = batch.repeated() if repeated else batch
     P, Y, w = arrays(spec, batch)
@@ -170,9 +170,9 @@ def _passes(n_passes: int, errors: str) -> Note:
     return Note("TN560", text + ".")
 
 
-def _not_by_cells(spec: Rule) -> InputError:
-    names = ", ".join(name for name in by_sums() if issubclass(CALIBRATORS.load(name), TalliedRule))
-    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(spec, SummedRule) else ".")
+def _not_by_cells(spec: CalibratorSpec) -> InputError:
+    names = ", ".join(name for name in by_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
+    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
     return InputError("TO403", f"{spec.name} needs more than a tally keeps, which fits {names}.", "a tally", fix)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, TalliedRule
+from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
@@ -77,7 +77,7 @@ def bins_in_words(curves: Sequence[Steps]) -> str:
 
 
 @dataclass(frozen=True)
-class HistogramRule(TalliedRule):
+class HistogramSpec(TalliedSpec):
     r"""The outcome rate of the bin that a score falls into.
 
     .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
@@ -95,7 +95,7 @@ class HistogramRule(TalliedRule):
     name: ClassVar[str] = "histogram"
     complexity: ClassVar[int] = 28
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = HistogramMap
+    map_type: ClassVar[type[CalibrationMap] | None] = HistogramMap
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
@@ -113,16 +113,16 @@ class HistogramRule(TalliedRule):
         """The outcome rates of cells: those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Empty bins and exact zeros."""
         return [*self._empty(calibration_map), *exact_zeros(calibration_map.apply(P))]
 
-    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """The same."""
         assert isinstance(calibration_map, HistogramMap)
         return [*self._empty(calibration_map), *zeros_in_cells(calibration_map.curves, views)]
 
-    def _empty(self, calibration_map: Map) -> list[Note]:
+    def _empty(self, calibration_map: CalibrationMap) -> list[Note]:
         assert isinstance(calibration_map, HistogramMap)
         empty, bins = (
             sum(curve.empty for curve in calibration_map.curves),

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class IdentityMap(Map):
+class IdentityMap(CalibrationMap):
     """The probabilities as they are, values unaltered."""
 
     name: ClassVar[str] = "identity"
@@ -45,7 +45,7 @@ class IdentityMap(Map):
 
 
 @dataclass(frozen=True)
-class IdentityRule(Rule):
+class IdentitySpec(CalibratorSpec):
     """Leaves every probability as it is. Free of data; keeps every label. Cost: O(nK) to copy.
     Source: the null hypothesis of calibration, as Vaicenavicius et al. (2019) write it: r(p) = p.
 
@@ -56,7 +56,7 @@ class IdentityRule(Rule):
     name: ClassVar[str] = "identity"
     complexity: ClassVar[int] = 0
     keeps_argmax: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = IdentityMap
+    map_type: ClassVar[type[CalibrationMap] | None] = IdentityMap
 
     def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
         """The identity, whatever the data."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.isotonic import Monotone, monotone
 from trueodds.calibrators.likelihood.parts import in_parts
@@ -23,7 +23,7 @@ _LITTLE = 1e-6  # a class with less is all but ruled out
 
 
 @dataclass(frozen=True, eq=False)
-class IrmMap(Map):
+class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p."""
 
     name: ClassVar[str] = "irm"
@@ -61,7 +61,7 @@ class IrmMap(Map):
 
 
 @dataclass(frozen=True)
-class IrmRule(Rule):
+class IrmSpec(CalibratorSpec):
     r"""One non-decreasing curve g for the probabilities of all classes, and a little of the probabilities themselves.
 
     .. math:: \min_g \sum_{i,k} w_i\,(y_{ik} - g(p_{ik}))^2, \qquad
@@ -81,7 +81,7 @@ class IrmRule(Rule):
     name: ClassVar[str] = "irm"
     complexity: ClassVar[int] = 20
     keeps_argmax: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = IrmMap
+    map_type: ClassVar[type[CalibrationMap] | None] = IrmMap
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
@@ -92,7 +92,7 @@ class IrmRule(Rule):
         curve = monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Rows with a class that is all but ruled out."""
         rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in in_parts(P, Y, w))
         if rows == 0:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.isotonic import IsotonicMap, IsotonicRule
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     LogProbabilities,
@@ -21,14 +21,14 @@ from trueodds.calibrators.likelihood.logs import (
     logs_of,
     touched,
 )
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class IrovaTsMap(Map):
+class IrovaTsMap(CalibrationMap):
     """A non-decreasing curve per class, of tempered rows."""
 
     name: ClassVar[str] = "irova_ts"
@@ -68,7 +68,7 @@ class IrovaTsMap(Map):
 
 
 @dataclass(frozen=True)
-class IrovaTsRule(Rule):
+class IrovaTsSpec(CalibratorSpec):
     r"""Temperature scaling, then an isotonic curve for each class against the rest, each row over its sum.
 
     .. math:: q_{ik} \propto g_k\!\Big(\frac{p_{ik}^\beta}{\sum_l p_{il}^\beta}\Big), \quad g_k \text{ non-decreasing}
@@ -88,18 +88,18 @@ class IrovaTsRule(Rule):
     complexity: ClassVar[int] = 21
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = IrovaTsMap
+    map_type: ClassVar[type[CalibrationMap] | None] = IrovaTsMap
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """The temperature of these rows, then the curves of the tempered ones."""
-        tempered = TemperatureRule(self.min_prob).fit(P, Y, w)
-        return IrovaTsMap(tempered, IsotonicRule().fit(scores(tempered, P), Y, w))
+        tempered = TemperatureSpec(self.min_prob).fit(P, Y, w)
+        return IrovaTsMap(tempered, IsotonicSpec().fit(scores(tempered, P), Y, w))
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
-        zeros = IsotonicRule().notes(calibration_map.curves, scores(calibration_map.tempered, P), Y, w)
+        zeros = IsotonicSpec().notes(calibration_map.curves, scores(calibration_map.tempered, P), Y, w)
         return [*touched(P, Y, self.min_prob), *ends(calibration_map.tempered.beta), *zeros]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, TalliedRule
+from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.calibrators.curves.by_score import each_sorted
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
@@ -96,7 +96,7 @@ class IsotonicMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class IsotonicRule(TalliedRule):
+class IsotonicSpec(TalliedSpec):
     r"""The non-decreasing curve with the least squared error, which also has the largest likelihood.
 
     .. math:: \min_f \sum_i w_i\,(y_i - f(p_i))^2, \quad f \text{ non-decreasing}
@@ -115,7 +115,7 @@ class IsotonicRule(TalliedRule):
     name: ClassVar[str] = "isotonic"
     complexity: ClassVar[int] = 23
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = IsotonicMap
+    map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
     as_given: ClassVar[bool] = True
     between: Annotated[str, OneOf(_BETWEEN)] = "linear"
 
@@ -128,12 +128,12 @@ class IsotonicRule(TalliedRule):
         """The curves of cells, each at its mean score."""
         return IsotonicMap(tuple(monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def told_of_views(self, calibration_map: Map, views: Sequence[View]) -> list[Note]:
+    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zeros_in_cells(calibration_map.curves, views)
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return exact_zeros(calibration_map.no_zero(P)[:, None])

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
-from trueodds.calibrators.curves.reliability_curve import NARROWEST, RULES, WIDEST, seen_at, smoothed, width
+from trueodds.calibrators.curves.reliability_curve import BANDWIDTH_RULES, NARROWEST, WIDEST, seen_at, smoothed, width
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     MinProb,
@@ -117,7 +117,7 @@ class KernelMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class KernelRule(Rule):
+class KernelSpec(CalibratorSpec):
     r"""How often it came near each score, seen through a Gaussian: the reliability curve, used as a map.
 
     .. math:: r(s) = \frac{\sum_i w_i y_i K_h(s, p_i)}{\sum_i w_i K_h(s, p_i)}
@@ -149,8 +149,8 @@ class KernelRule(Rule):
     complexity: ClassVar[int] = 16
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = KernelMap
-    bandwidth: float | Annotated[str, OneOf(tuple(RULES))] = "silverman"
+    map_type: ClassVar[type[CalibrationMap] | None] = KernelMap
+    bandwidth: float | Annotated[str, OneOf(tuple(BANDWIDTH_RULES))] = "silverman"
     scale: Annotated[str, OneOf(tuple(NARROWEST))] = "logit"
     monotone: bool = True
     min_prob: MinProb = MIN_PROB
@@ -167,7 +167,7 @@ class KernelRule(Rule):
             return KernelMap(each_class(partial(_curve, spec=self), probabilities(P), Y, w))
         return KernelMap(each_class_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
         assert isinstance(calibration_map, KernelMap)
         fit_notes = touched(P, Y, self.min_prob) if self.scale == "logit" else []
@@ -184,7 +184,7 @@ class KernelRule(Rule):
         return fit_notes + exact_zeros(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array, spec: KernelRule) -> Smoothed:
+def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> Smoothed:
     """From probabilities (n,), or on the logit scale from the logarithms of both sides (n, 2)."""
     mirrored = spec.scale == "probability"
     if mirrored:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, line, logistic, separated
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
@@ -34,7 +34,7 @@ UNCHANGED = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
 @dataclass(frozen=True)
-class LloMap(Map):
+class LloMap(CalibrationMap):
     """log odds → τ + γ log odds; with γ > 0 an exact zero stays zero."""
 
     name: ClassVar[str] = "llo"
@@ -87,7 +87,7 @@ class LloMap(Map):
 
 
 @dataclass(frozen=True)
-class LloRule(SummedRule):
+class LloSpec(SummedSpec):
     r"""Shift τ = log δ and slope γ of the log odds, by maximum likelihood. Two classes.
 
     .. math:: \frac{q}{1 - q} = \delta \Big(\frac{p}{1 - p}\Big)^{\gamma}, \qquad
@@ -110,7 +110,7 @@ class LloRule(SummedRule):
     complexity: ClassVar[int] = 5
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = LloMap
+    map_type: ClassVar[type[CalibrationMap] | None] = LloMap
     two_classes: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
@@ -121,7 +121,7 @@ class LloRule(SummedRule):
         certainty = _certainty(optimum, lines) if optimum.converged else Certainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.passes, optimum.converged, certainty)
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, and a curve that falls."""
         assert isinstance(calibration_map, LloMap)
         notes = data.facts.floored.notes()

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np  # noqa: F401 - of the example
 
-from trueodds.calibrators.base import Map
-from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixRule
+from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class MatrixMap(FullMatrixMap):
 
 
 @dataclass(frozen=True)
-class MatrixRule(FullMatrixRule):
+class MatrixSpec(FullMatrixSpec):
     r"""A matrix on the logits, or on the log probabilities, and a bias for each class.
 
     .. math:: q_i = \mathrm{softmax}(W x_i + b), \quad
@@ -40,6 +40,6 @@ class MatrixRule(FullMatrixRule):
     name: ClassVar[str] = "matrix"
     complexity: ClassVar[int] = 14
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = MatrixMap
+    map_type: ClassVar[type[CalibrationMap] | None] = MatrixMap
     candidate: ClassVar[bool] = False
     logits: bool = False

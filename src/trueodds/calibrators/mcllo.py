@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.baseline import baseline_of, check_baseline, numbered
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
 from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out, turned
@@ -30,7 +30,7 @@ _KEYS = ("tau", "gamma", "baseline", "floor", "passes", "converged")
 
 
 @dataclass(frozen=True, eq=False)
-class MclloMap(Map):
+class MclloMap(CalibrationMap):
     """log odds of each class against the baseline → τ + γ times them.
 
     With γ > 0 an exact zero stays zero, γ = 0 makes it 1, and γ < 0 takes the row. A baseline of exactly zero has no
@@ -109,7 +109,7 @@ class MclloMap(Map):
 
 
 @dataclass(frozen=True)
-class MclloRule(SummedRule):
+class MclloSpec(SummedSpec):
     r"""A shift τ = log δ and a slope γ of each class's log odds against a baseline class, by maximum likelihood.
 
     .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad
@@ -151,7 +151,7 @@ class MclloRule(SummedRule):
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = MclloMap
+    map_type: ClassVar[type[CalibrationMap] | None] = MclloMap
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "the baseline is part of the model, and the default is the last class, of two the first"
     }
@@ -163,7 +163,7 @@ class MclloRule(SummedRule):
         super().__post_init__()
         check_baseline(self.baseline)
 
-    def of_classes(self, classes: Sequence[Any]) -> MclloRule:
+    def of_classes(self, classes: Sequence[Any]) -> MclloSpec:
         """The same with the baseline's number for its name."""
         return replace(self, baseline=numbered(self.baseline, classes))
 
@@ -185,7 +185,7 @@ class MclloRule(SummedRule):
         done = contrast_fit.found.converged and complete
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.found.passes, done, certainty)
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.facts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Term
+from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.calibrators.choosing.gain import mixed
 from trueodds.core.errors import InputError
 
@@ -20,7 +20,7 @@ KEY = "mixing"  # among the saved parameters of the map that is mixed
 
 
 @dataclass(frozen=True, eq=False)
-class MixedMap(Map):
+class MixedMap(CalibrationMap):
     """Another map's rows, mixed with a share of the uniform: no log loss is infinite. Its parameters are that map's.
 
     >>> from trueodds.calibrators.temperature import TemperatureMap
@@ -29,46 +29,46 @@ class MixedMap(Map):
     ([[0.005, 0.995]], 0.5)
     """
 
-    map: Map
+    base_map: CalibrationMap
     share: float  # of the uniform
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The name of the map that is mixed."""
-        return self.map.name
+        return self.base_map.name
 
     @property
     def takes_logs(self) -> bool:  # type: ignore[override]
         """As the map that is mixed."""
-        return self.map.takes_logs
+        return self.base_map.takes_logs
 
     @property
     def logits(self) -> bool:  # type: ignore[override]
         """As the map that is mixed."""
-        return self.map.logits
+        return self.base_map.logits
 
     @property
     def passes(self) -> int | None:  # type: ignore[override]
         """As the map that is mixed."""
-        return self.map.passes
+        return self.base_map.passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """As the map that is mixed."""
-        return self.map.converged
+        return self.base_map.converged
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("map", "share"):
             raise AttributeError(name)
-        return getattr(self.map, name)
+        return getattr(self.base_map, name)
 
     def apply(self, P: Any) -> Array:
         """The rows of the map, less the share, and the share in equal parts."""
-        return mixed(self.map.apply(P), self.share)
+        return mixed(self.base_map.apply(P), self.share)
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
         """The ends as the map has them, mixed likewise."""
-        ends = self.map.interval(P)
+        ends = self.base_map.interval(P)
         if ends is None:
             return None
         low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in ends)
@@ -76,7 +76,7 @@ class MixedMap(Map):
 
     def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
         """Those of the map; the uniform is one more part of the last."""
-        stages = self.map.stages(k)
+        stages = self.base_map.stages(k)
         if stages is None:
             return None
         last = tuple(term._replace(weight=(1 - self.share) * term.weight) for term in stages[-1])
@@ -89,25 +89,25 @@ class MixedMap(Map):
 
     def said(self) -> str:
         """As the map that is mixed."""
-        return self.map.said()
+        return self.base_map.said()
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """As the map that is mixed."""
-        return self.map.table(classes)
+        return self.base_map.table(classes)
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of the map, and the share."""
-        return {**self.map.to_dict(), KEY: self.share}
+        return {**self.base_map.to_dict(), KEY: self.share}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Map:  # noqa: ARG003 - any number of classes
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
         """The same map: `read` knows whose parameters they are, and which share is mixed in."""
         raise InputError(
             "TO505", "A mixed map is saved as the map that is mixed.", ", ".join(parameters), "Load the file."
         )
 
 
-def read(kind: type[Map], parameters: Mapping[str, Any], k: int) -> Map:
+def read(kind: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
     """The map of that kind behind saved parameters, mixed where they say so."""
     if KEY not in parameters:
         return kind.from_dict(parameters, k)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Term
+from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
@@ -19,7 +19,7 @@ OPSET = 17
 NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other
 
 
-def write(calibration_map: Map, k: int, path: str | os.PathLike[str]) -> None:
+def write(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
     """Write the graph: input `probabilities` (n, K), or `logits`, output `calibrated` (n, K), all float64.
 
     Raises InputError: TO524 for a map that is no such mixture, or where the library onnx is missing.

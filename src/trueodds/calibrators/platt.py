@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
 from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
@@ -125,7 +125,7 @@ class PlattMap(Iterated):
 
 
 @dataclass(frozen=True)
-class PlattRule(SummedRule):
+class PlattSpec(SummedSpec):
     r"""A sigmoid of the log odds, or of the probability itself, by maximum likelihood of held shares.
 
     .. math:: q = \frac{1}{1 + e^{-(s x + b)}}, \qquad
@@ -150,7 +150,7 @@ class PlattRule(SummedRule):
     complexity: ClassVar[int] = 6
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = PlattMap
+    map_type: ClassVar[type[CalibrationMap] | None] = PlattMap
     on: Annotated[str, OneOf(_ON)] = "logit"
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
@@ -159,7 +159,7 @@ class PlattRule(SummedRule):
         """The sigmoids of these rows."""
         return PlattMap(each_class_over(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.facts.floored.notes() if self.on == "logit" else []
@@ -170,7 +170,7 @@ class PlattRule(SummedRule):
         return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, spec: PlattRule) -> Sigmoid:
+def _curve(data: Passes, spec: PlattSpec) -> Sigmoid:
     optimum = (tame_over if spec.smooth else finite_over)(data.prepared(partial(_lines, on=spec.on)), FLAT)
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.passes, optimum.converged)
 

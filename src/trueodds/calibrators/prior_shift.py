@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.calibrators.fitted import columns, matrix
 from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
 from trueodds.core.errors import InputError, Note, describe
@@ -27,7 +27,7 @@ _WIDE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class PriorShiftMap(Map):
+class PriorShiftMap(CalibrationMap):
     """Rows proportional to p times a ratio per class."""
 
     name: ClassVar[str] = "prior_shift"
@@ -74,7 +74,7 @@ class PriorShiftMap(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class PriorShiftRule(Rule):
+class PriorShiftSpec(CalibratorSpec):
     r"""The same model where the classes have other frequencies: known ones, or those of unlabelled predictions.
 
     .. math:: q_k \propto p_k \, \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
@@ -99,7 +99,7 @@ class PriorShiftRule(Rule):
     name: ClassVar[str] = "prior_shift"
     complexity: ClassVar[int] = 17
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = PriorShiftMap
+    map_type: ClassVar[type[CalibrationMap] | None] = PriorShiftMap
     candidate: ClassVar[bool] = False
     priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
     target: Annotated[ArrayLike | None, OWN] = None
@@ -148,7 +148,7 @@ class PriorShiftRule(Rule):
             )
         return Frequencies(_numbers(self.priors, P.shape[1]))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Both frequencies, and what is doubtful about them."""
         assert isinstance(calibration_map, PriorShiftMap)
         source = (w @ Y) / w.sum()
@@ -181,7 +181,7 @@ def class_weights(
     [1.67, 0.33]
     """
     preds = Predictions(source_true, source_prob, weight=weight)
-    spec = PriorShiftRule(target=as_array(target_prob, "target_prob"), how=how)
+    spec = PriorShiftSpec(target=as_array(target_prob, "target_prob"), how=how)
     return spec.fit(columns(preds.p), preds.Y, preds.w).ratios
 
 

@@ -20,10 +20,10 @@ from sklearn.utils.validation import (
 )
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Rule
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.choosing.folds import fold_of, held_out, units
 from trueodds.calibrators.estimator import Calibrator
-from trueodds.calibrators.fitted import Fitted, fit, whole
+from trueodds.calibrators.fitted import FittedCalibrator, fit, whole
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.problem import checks
@@ -100,7 +100,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
-        spec = self._rule()
+        spec = self._spec()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
         X, y_true = indexable(X, y_true)
@@ -128,7 +128,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         weight = None if w is None else w[rows]
         made = Predictions.from_logits if self._on_logits() else Predictions
         preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
-        self.calibrator_: Fitted = fit(spec, preds, counts=whole(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=whole(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):
@@ -173,13 +173,15 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _on_logits(self) -> bool:
-        return bool(getattr(self.calibrator, "logits", False) or getattr(self._rule(), "logits", False))
+        return bool(getattr(self.calibrator, "logits", False) or getattr(self._spec(), "logits", False))
 
-    def _rule(self) -> Rule:
+    def _spec(self) -> CalibratorSpec:
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.made()
-        made: Rule = calibrator if isinstance(calibrator, Rule) else CALIBRATORS.make(calibrator, {})
+        made: CalibratorSpec = (
+            calibrator if isinstance(calibrator, CalibratorSpec) else CALIBRATORS.make(calibrator, {})
+        )
         return made
 
     def _said(self, model: Any, X: Any) -> Array:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, each_class_logs, exact_zeros
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
 from trueodds.calibrators.likelihood.logs import MIN_PROB, LogProbabilities, MinProb, Probabilities, touched
 from trueodds.calibrators.llo import doubtful
-from trueodds.calibrators.platt import Iterated, PlattRule, Sigmoid
+from trueodds.calibrators.platt import Iterated, PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
 from trueodds.problem.partition import BinRule, Bins, EqualMass
@@ -78,7 +78,7 @@ class ScalingBinningMap(Iterated):
 
 
 @dataclass(frozen=True)
-class ScalingBinningRule(Rule):
+class ScalingBinningSpec(CalibratorSpec):
     r"""A sigmoid g of the log odds, replaced by its mean in each of `bins` bins that hold equally many rows.
 
     .. math:: g = \arg\max_{s, b} \sum_i w_i\,\ell(y_i, \sigma(s \log\tfrac{p_i}{1-p_i} + b)), \qquad
@@ -104,7 +104,7 @@ class ScalingBinningRule(Rule):
     complexity: ClassVar[int] = 27
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = ScalingBinningMap
+    map_type: ClassVar[type[CalibrationMap] | None] = ScalingBinningMap
     exempt: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "where rows do not divide by bins the lower bins are the larger ones"
     }
@@ -115,7 +115,7 @@ class ScalingBinningRule(Rule):
         """The binned sigmoids of these rows."""
         return ScalingBinningMap(each_class_logs(partial(_curve, spec=self), P, Y, w, 0.0))
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = touched(P, Y, self.min_prob)
@@ -127,10 +127,10 @@ class ScalingBinningRule(Rule):
         return fit_notes + exact_zeros(calibration_map.apply(P))
 
 
-def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningRule) -> BinnedSigmoid:
+def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
     """From the logarithms of both sides (n, 2)."""
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattRule(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
+    sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
     g = sigmoid.of_logs(logs)[:, 1]
     bins = EqualMass(spec.bins).freeze(View(g, y, w))
     assert isinstance(bins, Bins)

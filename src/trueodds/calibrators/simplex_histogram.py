@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import as_rows, exact_zeros
 from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
 from trueodds.core.errors import Note
@@ -25,7 +25,7 @@ _PARTITIONS = ("median-variance", "simplex-grid")
 
 
 @dataclass(frozen=True, eq=False)
-class SimplexHistogramMap(Map):
+class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell that a row is in; a row in none stays as it is."""
 
     name: ClassVar[str] = "simplex_histogram"
@@ -65,7 +65,7 @@ class SimplexHistogramMap(Map):
 
 
 @dataclass(frozen=True)
-class SimplexHistogramRule(Rule):
+class SimplexHistogramSpec(CalibratorSpec):
     r"""The mean outcome of all rows in the same cell of the simplex: no class is looked at by itself.
 
     .. math:: \hat r(p) = \frac{\sum_{i:\, p_i \in C(p)} w_i\, y_i}{\sum_{i:\, p_i \in C(p)} w_i}
@@ -90,7 +90,7 @@ class SimplexHistogramRule(Rule):
     complexity: ClassVar[int] = 29
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = SimplexHistogramMap
+    map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap
     exempt: ClassVar[Mapping[str, str]] = {
         "class order": "of axes with equal variances the first is split",
         "two classes swapped": "a score on an edge or median changes its side when mirrored",
@@ -110,7 +110,7 @@ class SimplexHistogramRule(Rule):
         outcome_sums = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
         return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Rows that will stay as they are, and exact zeros."""
         assert isinstance(calibration_map, SimplexHistogramMap)
         fit_notes = []

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class_logs
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, probabilities, touched
 from trueodds.calibrators.splines import confidence
@@ -59,7 +59,7 @@ class SplineMap(OneVsRest):
 
 
 @dataclass(frozen=True)
-class SplineRule(Rule):
+class SplineSpec(CalibratorSpec):
     r"""A smooth curve: as wavy as the outcomes ask for, and a line in the log odds where they do not.
 
     .. math:: q = \sigma(f(\mathrm{logit}\,p)), \quad
@@ -93,7 +93,7 @@ class SplineRule(Rule):
     takes_logs: ClassVar[bool] = True
     complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = SplineMap
+    map_type: ClassVar[type[CalibrationMap] | None] = SplineMap
     kind: Annotated[str, OneOf(tuple(_KNOTS))] = "natural"
     knots: Annotated[int, Range(3, 100)] | None = None
     penalty: Positive | Literal["auto"] = "auto"
@@ -112,15 +112,15 @@ class SplineRule(Rule):
     def _knots(self) -> int:
         return int(self.knots or _KNOTS[self.kind])
 
-    def fit(self, P: Probabilities, Y: Array, w: Array) -> Map:
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The curves of these rows."""
         if self.kind == "gupta":
-            return confidence.fitted(probabilities(P), Y, w, self._knots)
+            return confidence.fit_confidence(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
         fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
         return SplineMap(each_class_logs(fit_curve, P, Y, w, self.min_prob))
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
         if isinstance(calibration_map, confidence.ConfidenceMap):
             return _adjusted(calibration_map, probabilities(P))

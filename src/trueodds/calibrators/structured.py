@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.likeliest import fitted, laid_out, unfinished
+from trueodds.calibrators.likelihood.likeliest import fit_log_linear, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
@@ -29,7 +29,7 @@ _MATRIX = 30  # classes up to which a matrix is fitted unasked
 
 
 @dataclass(frozen=True, eq=False)
-class StructuredMap(Map):
+class StructuredMap(CalibrationMap):
     """A temperature, a little of the uniform, then rows softmax(W log p + b)."""
 
     name: ClassVar[str] = "structured"
@@ -88,7 +88,7 @@ class _Then(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class StructuredRule(SummedRule):
+class StructuredSpec(SummedSpec):
     r"""A temperature first; then a vector or matrix, pulled so firmly to the identity that few rows do no harm.
 
     .. math:: p' \propto p^{1/T}, \quad
@@ -111,7 +111,7 @@ class StructuredRule(SummedRule):
     complexity: ClassVar[int] = 10
     takes_logs: ClassVar[bool] = True
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = StructuredMap
+    map_type: ClassVar[type[CalibrationMap] | None] = StructuredMap
     form: Literal["auto", "vector", "matrix"] = "auto"
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
@@ -119,7 +119,7 @@ class StructuredRule(SummedRule):
     def over(self, data: Passes) -> StructuredMap:
         """The temperature of these rows, and what is left."""
         k, mass = data.facts.k, data.facts.mass
-        first = TemperatureRule(min_prob=self.min_prob).over(data)
+        first = TemperatureSpec(min_prob=self.min_prob).over(data)
         share = 1 / (mass + 1)
         prepared = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
@@ -128,17 +128,17 @@ class StructuredRule(SummedRule):
         if not matrix:
             diagonal = np.arange(k)
             strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
-        optimum = fitted(prepared, strength, target, target, shared=matrix)
+        optimum = fit_log_linear(prepared, strength, target, target, shared=matrix)
         theta = optimum.theta.reshape(k, -1)
         weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
         done = optimum.converged and first.converged
         return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + optimum.passes, done)
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Those of the temperature, and no finite best fit."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
-        notes = TemperatureRule(min_prob=self.min_prob).told(first, data)
+        notes = TemperatureSpec(min_prob=self.min_prob).told(first, data)
         return notes + (unfinished(calibration_map) if first.converged else [])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, SummedRule, Term
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
@@ -32,7 +32,7 @@ _MANY = 2**16  # probabilities of a sample from which it pays to begin where tha
 
 
 @dataclass(frozen=True)
-class TemperatureMap(Map):
+class TemperatureMap(CalibrationMap):
     """Rows proportional to p^β with β = 1/T; an exact zero stays zero."""
 
     name: ClassVar[str] = "temperature"
@@ -73,7 +73,7 @@ class TemperatureMap(Map):
 
 
 @dataclass(frozen=True)
-class TemperatureRule(SummedRule):
+class TemperatureSpec(SummedSpec):
     r"""One temperature T > 0 for all rows and classes, by maximum likelihood.
 
     .. math:: q_{ik} \propto p_{ik}^{\beta}, \quad
@@ -94,7 +94,7 @@ class TemperatureRule(SummedRule):
     complexity: ClassVar[int] = 1
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = TemperatureMap
+    map_type: ClassVar[type[CalibrationMap] | None] = TemperatureMap
     as_given: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
@@ -111,7 +111,7 @@ class TemperatureRule(SummedRule):
                 start, _ = steepness(partial(sums, every=every), start, within=within)
         return TemperatureMap(*steepness(sums, start))
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
         return data.facts.floored.notes() + ends(calibration_map.beta)

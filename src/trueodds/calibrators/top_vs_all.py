@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS, wire
-from trueodds.calibrators.base import Map, Rule, Term, for_logs, taken
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, for_logs, taken
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, largest, probabilities, touched
 from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureRule, ends
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.problem.complements import log_sum
 
@@ -28,12 +28,12 @@ _ABOVE = 1 + 1e-12  # by how much the top stays above the next, so that no round
 
 
 @dataclass(frozen=True)
-class TopVsAllMap(Map):
+class TopVsAllMap(CalibrationMap):
     """The largest probability recalibrated, the others in proportion; a temperature is of the whole row."""
 
     name: ClassVar[str] = "top_vs_all"
     takes_logs: ClassVar[bool] = True
-    inner: Map  # for two classes: whether the top class is wrong or right
+    inner: CalibrationMap  # for two classes: whether the top class is wrong or right
 
     @property
     def passes(self) -> int | None:  # type: ignore[override]
@@ -97,7 +97,7 @@ class TopVsAllMap(Map):
 
 
 @dataclass(frozen=True)
-class TopVsAllRule(Rule):
+class TopVsAllSpec(CalibratorSpec):
     r"""A calibrator of one probability, fitted to the largest of each row and whether its class came.
 
     .. math:: x_i = \max_k p_{ik}, \quad c_i = y_{i,\arg\max_k p_{ik}}, \qquad
@@ -124,16 +124,16 @@ class TopVsAllRule(Rule):
     complexity: ClassVar[int] = 3
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = TopVsAllMap
+    map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap
     candidate: ClassVar[bool] = False
     as_given: ClassVar[bool] = True
     exempt: ClassVar[Mapping[str, str]] = {"class order": "of several largest probabilities the first is the top"}
-    calibrator: str | Rule = "temperature"
+    calibrator: str | CalibratorSpec = "temperature"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        spec = self._rule()
-        if spec.map is None or spec.name == self.name or getattr(spec, "logits", False):
+        spec = self._spec()
+        if spec.map_type is None or spec.name == self.name or getattr(spec, "logits", False):
             raise InputError(
                 "TO203",
                 "The calibrator of the largest probability must be one for two classes, of probabilities.",
@@ -143,36 +143,36 @@ class TopVsAllRule(Rule):
 
     def settings(self) -> dict[str, Any]:
         """The calibrator by its name."""
-        return {"calibrator": self._rule().name}
+        return {"calibrator": self._spec().name}
 
-    def _rule(self) -> Rule:
-        if isinstance(self.calibrator, Rule):
+    def _spec(self) -> CalibratorSpec:
+        if isinstance(self.calibrator, CalibratorSpec):
             return self.calibrator
         if not isinstance(self.calibrator, str):
             raise InputError(
                 "TO203", "calibrator is a name or a rule.", describe(self.calibrator), "For instance 'isotonic'."
             )
-        made: Rule = CALIBRATORS.make(self.calibrator, {})
+        made: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})
         return made
 
-    def _rule_for(self, P: Probabilities) -> Rule:
-        return for_logs(self._rule()) if isinstance(P, LogProbabilities) else self._rule()
+    def _spec_for(self, P: Probabilities) -> CalibratorSpec:
+        return for_logs(self._spec()) if isinstance(P, LogProbabilities) else self._spec()
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """The map of the largest of these rows."""
-        spec = self._rule_for(P)
-        if isinstance(spec, TemperatureRule):
+        spec = self._spec_for(P)
+        if isinstance(spec, TemperatureSpec):
             loss = partial(slopes, P, Y, w, spec.min_prob)
             start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
             return TopVsAllMap(TemperatureMap(*valley(loss, start)))
         two, right = _as_two(P, Y)
         return TopVsAllMap(spec.fit(taken(spec, two), right, w))
 
-    def notes(self, calibration_map: Map, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Those of the calibrator, and confidences that were raised."""
         assert isinstance(calibration_map, TopVsAllMap)
-        spec = self._rule_for(P)
-        if isinstance(spec, TemperatureRule):
+        spec = self._spec_for(P)
+        if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
             return touched(P, Y, spec.min_prob) + ends(calibration_map.inner.beta)
         # What is certain for the largest alone may have been raised.

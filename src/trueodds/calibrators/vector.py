@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import few, fitted, initial_beta, laid_out, unfinished, wrong_way
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.likelihood.likeliest import few, fit_log_linear, initial_beta, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.passes import Passes
@@ -29,7 +29,7 @@ class VectorMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class VectorRule(SummedRule):
+class VectorSpec(SummedSpec):
     r"""A slope and a bias for each class's log probability, or logit.
 
     .. math:: q_{ik} \propto \exp(a_k x_{ik} + b_k), \quad
@@ -52,7 +52,7 @@ class VectorRule(SummedRule):
     complexity: ClassVar[int] = 12
     keeps_argmax: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    map: ClassVar[type[Map] | None] = VectorMap
+    map_type: ClassVar[type[CalibrationMap] | None] = VectorMap
     logits: bool = False
     penalty: NonNegative = 0.5
     min_prob: MinProb = MIN_PROB
@@ -67,13 +67,13 @@ class VectorRule(SummedRule):
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
-        optimum = fitted(data.prepared(laid_out), pull, target, start, shared=False)
+        optimum = fit_log_linear(data.prepared(laid_out), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.passes, optimum.converged, self.logits)
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [

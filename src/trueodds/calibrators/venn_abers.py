@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Rule
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.bracket import Bracket, bracket
 from trueodds.calibrators.curves.by_score import each_counted, in_row_blocks, one_against_the_rest
 from trueodds.calibrators.curves.one_vs_rest import as_rows
@@ -25,7 +25,7 @@ _REST, _PAIRS = "one-vs-rest", "one-vs-one"
 
 
 @dataclass(frozen=True, eq=False)
-class VennAbersMap(Map):
+class VennAbersMap(CalibrationMap):
     """A bracket for the second of two classes, for every class against the rest, or for every pair of classes."""
 
     name: ClassVar[str] = "venn_abers"
@@ -76,7 +76,7 @@ class VennAbersMap(Map):
 
 
 @dataclass(frozen=True)
-class VennAbersRule(Rule):
+class VennAbersSpec(CalibratorSpec):
     r"""Isotonic regression on the calibration rows and the row in question, once as if it did not come, once as if.
 
     .. math:: p_0(s) = f_{+(s, 0)}(s), \quad p_1(s) = f_{+(s, 1)}(s), \quad p = \frac{p_1}{1 - p_0 + p_1}
@@ -104,7 +104,7 @@ class VennAbersRule(Rule):
     name: ClassVar[str] = "venn_abers"
     complexity: ClassVar[int] = 24
     keeps_argmax: ClassVar[bool] = False
-    map: ClassVar[type[Map] | None] = VennAbersMap
+    map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
     as_given: ClassVar[bool] = True
     multiclass: Annotated[str, OneOf((_REST, _PAIRS))] = _REST
 
@@ -119,7 +119,7 @@ class VennAbersRule(Rule):
         curves = each_pair(P, Y, w, bracket) if pairs else each_counted(P, Y, w, bracket)
         return VennAbersMap(curves, self.multiclass)
 
-    def notes(self, calibration_map: Map, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Pairs of zeros, and pairs of classes without rows."""
         assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _PAIRS or P.shape[1] == 2:

@@ -14,7 +14,7 @@ from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
 
 if TYPE_CHECKING:
-    from trueodds.calibrators.fitted import Fitted
+    from trueodds.calibrators.fitted import FittedCalibrator
 
 Array = NDArray[Any]
 
@@ -24,7 +24,7 @@ _KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", 
 _SAVE_AGAIN = "Fit it again and save it with .save(path)."
 
 
-def save(calibrator: Fitted, path: str | os.PathLike[str]) -> None:
+def save(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
     """Write the calibrator; another process sees the old file or the whole new one, never a part."""
     for name in calibrator.classes:
         if not isinstance(name, (str, int, float)) or name != name:
@@ -39,7 +39,7 @@ def save(calibrator: Fitted, path: str | os.PathLike[str]) -> None:
     saved.write(path, text + "\n", "TO503")
 
 
-def load(path: str | os.PathLike[str]) -> Fitted:
+def load(path: str | os.PathLike[str]) -> FittedCalibrator:
     """The calibrator in a file that `save` wrote.
 
     Raises InputError: TO503 for a file that is no calibrator, TO504 for one of a later version, TO505 for a value
@@ -48,10 +48,10 @@ def load(path: str | os.PathLike[str]) -> Fitted:
     return from_dict(saved.read(path, "TO503"))
 
 
-def from_dict(document: Any) -> Fitted:
+def from_dict(document: Any) -> FittedCalibrator:
     """The calibrator behind the dictionary that `Fitted.to_dict` gives."""
     from trueodds.calibrators import CALIBRATORS
-    from trueodds.calibrators.fitted import Fitted
+    from trueodds.calibrators.fitted import FittedCalibrator
     from trueodds.calibrators.mixed import read
 
     schema = document.get("schema") if isinstance(document, dict) else None
@@ -86,7 +86,7 @@ def from_dict(document: Any) -> Fitted:
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
     if spec_type is None or spec_type.map is None:
         raise _wrong("method", "the name of a calibrator's map", method)
-    return Fitted(
+    return FittedCalibrator(
         read(spec_type.map, parameters, len(classes)),
         tuple(classes),
         n,

@@ -82,7 +82,11 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
             f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
-    on_logits = plan is not None and plan.logits and (loaded_calibrator.map.logits or loaded_calibrator.map.takes_logs)
+    on_logits = (
+        plan is not None
+        and plan.logits
+        and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
+    )
     by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
     named = [] if plan is None or by_hand else list(plan.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]

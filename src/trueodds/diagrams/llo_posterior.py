@@ -14,7 +14,7 @@ from trueodds.core.settings import ONE, Probability, Range
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.odds.posterior_map import PosteriorMap
+from trueodds.diagrams.odds.posterior_map import PosteriorPlot
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted, probable
 from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.problem.view import View
@@ -98,7 +98,7 @@ class LloPosterior(Recipe):
         if len(views) > layout.PANELS:
             text = f"Drawn are the {layout.PANELS} least probable of {len(views)} views; of the others the table holds the best fit and what was said."
             notes.append(Note("TN245", text))
-        return PosteriorMap(
+        return PosteriorPlot(
             name=self.name,
             lens=lens_of(views),
             table=stacked(tables),

@@ -122,7 +122,7 @@ class Reliability(BinnedRecipe):
     def _draws(self) -> bool:
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _rule(self, rng: np.random.Generator) -> bins.Rule:
+    def _bar_function(self, rng: np.random.Generator) -> bins.Rule:
         if self._draws:
             return partial(redrawn.ranges, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
@@ -137,7 +137,7 @@ class Reliability(BinnedRecipe):
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.bars(self._rule(rng), (level, joint_level))
+        bars, wide = binned.bars(self._bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Rates, from which nothing is subtracted: equal counts must compare as equal, in whatever order summed.
         outside, jointly_outside = (ranges.missed(tested) for ranges in (bars, wide))

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators.kernel import KernelRule
+from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount, Level
 from trueodds.diagrams.base import Diagram
@@ -107,7 +107,7 @@ class ReliabilityCurve(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        KernelRule(bandwidth=self.bandwidth, scale=self.scale)  # the same two settings, refused alike
+        KernelSpec(bandwidth=self.bandwidth, scale=self.scale)  # the same two settings, refused alike
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of binary views."""

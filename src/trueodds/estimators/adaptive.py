@@ -149,7 +149,7 @@ class AdaptiveError(AverageError):
         """The ranges of this view, which count alike."""
         return RangeSums(self, view, self.cells(view))
 
-    def rule(self, view: View) -> Partition:
+    def partition_for(self, view: View) -> Partition:
         """Equal-mass ranges, where nothing else is said."""
         return self.partition or RANGES
 

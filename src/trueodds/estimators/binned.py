@@ -16,7 +16,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance, power_mean
-from trueodds.problem.partition import RULES, Bins, Frozen, Partition, as_partition, default_for
+from trueodds.problem.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
 from trueodds.problem.rows import together
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
@@ -90,10 +90,10 @@ class BinnedError(Estimator):
 
     def cells(self, view: View) -> Frozen:
         """The partition as this view fixes it."""
-        partition = self.rule(view)
+        partition = self.partition_for(view)
         return view.once(partition, lambda: partition.freeze(view))
 
-    def rule(self, view: View) -> Partition:
+    def partition_for(self, view: View) -> Partition:
         """The partition asked for, or the view's own."""
         return self.partition or default_for(view)
 
@@ -103,7 +103,7 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views; of all classes at once where their bins are the same."""
-        grouped = together(views) if len(views) > 1 and self.rule(views[0]).blind else None
+        grouped = together(views) if len(views) > 1 and self.partition_for(views[0]).blind else None
         if grouped is None:
             return super().values(views)
         classes, labels = grouped
@@ -115,7 +115,7 @@ class BinnedError(Estimator):
 
     def each(self, of: Selections) -> Array:
         """The errors of all selections, each in bins of its own; side by side where the partition can cut them so."""
-        sums = self.rule(of.view).sums(of) if of.alike else None
+        sums = self.partition_for(of.view).sums(of) if of.alike else None
         if sums is None:
             return super().each(of)
         n, wp, wy = sums
@@ -123,17 +123,17 @@ class BinnedError(Estimator):
 
     def linear(self, view: View) -> Linear | None:
         """The error with the bins held fixed; None where the labels choose the bins."""
-        if self.rule(view).uses_outcomes:
+        if self.partition_for(view).uses_outcomes:
             return None
         return self.bins(view)
 
     def said(self, view: View) -> dict[str, Any]:
         """Partition, distance and order as used."""
-        partition = self.rule(view)
+        partition = self.partition_for(view)
         bin_sums = self.bins(view)
         binned = bin_sums.pooled
         worst = np.isinf(self.order)
-        ruled = getattr(partition, "bins", None) in RULES
+        ruled = getattr(partition, "bins", None) in BIN_RULES
         return {
             "partition": str(partition),
             **({"bins": bin_sums.size} if ruled else {}),

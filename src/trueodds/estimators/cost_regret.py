@@ -107,7 +107,7 @@ class CostRegret(OutOfSample):
         if not changes:
             return {}
         row = view.w > 0
-        calibrator = self.rule(view).fit(view.P[row], view.Y[row], view.w[row])
+        calibrator = self.spec_for(view).fit(view.P[row], view.Y[row], view.w[row])
         at = np.array([where for where, _, _ in changes])
         rates = calibrator.apply(vectors(at))[:, 1]
         thresholds = {}

@@ -17,7 +17,7 @@ from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
 from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, mean_square, over, several
-from trueodds.problem.partition import RULES, EqualMass, Partition
+from trueodds.problem.partition import BIN_RULES, EqualMass, Partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -84,7 +84,7 @@ class _Debiased(Estimator):
         """The bins as used."""
         binned = self.pooled(view)
         settings: dict[str, Any] = {"partition": str(self.partition)}
-        if getattr(self.partition, "bins", None) in RULES:
+        if getattr(self.partition, "bins", None) in BIN_RULES:
             settings["bins"] = len(binned.w)
         return settings | {"occupied_bins": len(binned.w), "smallest_bin": int(binned.n.min())}
 

@@ -90,9 +90,9 @@ class Cox(ViewTest):
         parts = line.parts(self._form)
         tested = parts[self.part]
         effect = {
-            "joint": line.mean(np.abs(line.fitted - line.logits.p)),
+            "joint": line.mean(np.abs(line.fitted_probs - line.logits.p)),
             "in-the-large": line.mean(view.y - view.p),
-            "slope": line.mean(np.abs(line.fitted - line.shifted)),
+            "slope": line.mean(np.abs(line.fitted_probs - line.shifted)),
         }
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.min_prob}
         return Found(
@@ -169,7 +169,7 @@ class _Line:
         return float(self.logits.w @ values / self.logits.w.sum())
 
     @property
-    def fitted(self) -> Array:
+    def fitted_probs(self) -> Array:
         """What the regression says of each row."""
         return self.both.probabilities(self.powers.columns, self.logits.x)
 

@@ -223,7 +223,7 @@ class Mcllo(ViewTest):
             "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
             **compare_min_probs(odds, at, self.min_prob, form), **by_baseline,
         }  # fmt: skip
-        effect = float(odds.w @ np.abs(odds.fitted - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
+        effect = float(odds.w @ np.abs(odds.fitted_probs - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
         fit_notes = too_good(odds, every[form], df, units_of(odds, form))
         settings = {
             "form": form,

@@ -25,8 +25,8 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 
-RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
-BinRule = Annotated[str, OneOf(RULES)]
+BIN_RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
+BinRule = Annotated[str, OneOf(BIN_RULES)]
 BinsOrEdges = BinCount | BinRule | Sequence[float]
 
 
@@ -311,7 +311,7 @@ def lowest(view: View, range: str | None) -> float:
 
 def count_of_bins(bins: int | str, view: View) -> int:
     """How many bins a number or a rule of RULES stands for."""
-    if bins not in RULES:
+    if bins not in BIN_RULES:
         return int(bins)
     # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.
     n = view.worth

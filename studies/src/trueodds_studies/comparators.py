@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.ask import fit, measure, test
-from trueodds.calibrators.base import Map
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.results import Verdict
 from trueodds.problem.predictions import Predictions
 
@@ -56,7 +56,7 @@ class Judged:
     """A method's row, and what it was made from."""
 
     row: dict[str, Any]
-    fitted: Map
+    fitted: CalibrationMap
     after: Predictions  # the rows that no fit saw, recalibrated
     verdict: Verdict
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.auto import AutoRule
-from trueodds.calibrators.base import Map
+from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.choosing.crossed import Rows
 from trueodds.calibrators.choosing.folds import fold_of
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error
@@ -106,10 +106,10 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     told, gains, alone, warm = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)
-        found = fit(AutoRule(alpha=ALPHA), preds)
+        found = fit(AutoSpec(alpha=ALPHA), preds)
         told.append(found.report.to_dict())
-        gains.append(_gain(found.map, fresh, truth))
-        warm += _gain(fit(CALIBRATORS.make("temperature", {}), preds).map, fresh, truth) / cell.sets
+        gains.append(_gain(found.calibration_map, fresh, truth))
+        warm += _gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
         alone += cell.method is not None and paired(cell.method, preds.P, preds.Y) <= ALPHA
     confirmed = np.array([each["confirmed"] for each in told])
     few = [each["needed_rows"] for each in told if each["outcome"] == "too few rows"]
@@ -135,7 +135,7 @@ def paired(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0
 
 
-def _gain(fitted: Map, P: Array, truth: Array) -> float:
+def _gain(fitted: CalibrationMap, P: Array, truth: Array) -> float:
     """By how much the map lowers the expected log loss of these rows; what cannot come costs nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.where(truth > 0, truth * (np.log(fitted.apply(P)) - np.log(P)), 0.0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Rule, applied
+from trueodds.calibrators.base import CalibratorSpec, applied
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error, mixed, mixing
 from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
 from trueodds.tally.scores import log_score
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
         n, sizes = len(self.w), np.bincount(self.fold)
         return np.asarray(np.array([mixing(n - size) for size in sizes.tolist()])[self.fold][:, None])
 
-    def logs(self, spec: Rule, train: Array, to: Array) -> Array:
+    def logs(self, spec: CalibratorSpec, train: Array, to: Array) -> Array:
         """The logarithms of what the rule, fitted to the rows `train`, says of the rows `to`; after mixing, but of the identity."""
         share = mixing(int(train.sum()))
         if spec.name == "identity":
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
         Q = applied(spec, self.P[train], self.Y[train], self.w[train], self.P[to])
         return np.asarray(np.log(mixed(Q, share)))
 
-    def crossed(self, spec: Rule) -> Array:
+    def crossed(self, spec: CalibratorSpec) -> Array:
         """The same of all rows, each by a fit without its fold, (n, K)."""
         out = np.empty(self.Y.shape)
         for f in range(self.folds):
@@ -71,7 +71,7 @@ class Inner(NamedTuple):
     losses: Array  # (c, n) means over the fits without two folds
 
 
-def simplest(specs: Sequence[Rule], distances: Sequence[tuple[float, float]]) -> int:
+def simplest(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]]) -> int:
     """The simplest candidate within one standard error of the best that gains half as much; else the identity, if it is best.
 
     That nothing is changed without need is for the confirmation to see to.
@@ -84,7 +84,7 @@ def simplest(specs: Sequence[Rule], distances: Sequence[tuple[float, float]]) ->
     return next(i for i in near if i != identity)
 
 
-def chosen_without(rows: Rows, specs: Sequence[Rule]) -> Inner:
+def chosen_without(rows: Rows, specs: Sequence[CalibratorSpec]) -> Inner:
     """The candidate that would be chosen without each fold: by fits without two folds, judged on one of these.
 
     A fit without the folds j and k is judged on j where the choice is made without k, and on k where it is made without
@@ -119,7 +119,7 @@ def chosen_without(rows: Rows, specs: Sequence[Rule]) -> Inner:
         return Inner(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
 
 
-def _left_behind(specs: Sequence[Rule], distances: Sequence[tuple[float, float]], now: int) -> list[int]:
+def _left_behind(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]], now: int) -> list[int]:
     dropped = []
     for i, (distance, se) in enumerate(distances):
         no_better = i > now and distance >= distances[now][0]

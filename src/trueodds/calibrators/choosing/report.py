@@ -29,7 +29,7 @@ class Recalibration:
     @property
     def chosen(self) -> str:
         """The member that cross-fitting chose."""
-        return self.choice.rule.name if self.choice else "identity"
+        return self.choice.spec.name if self.choice else "identity"
 
     @property
     def confirmed(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
 from trueodds.calibrators.likelihood.given import Given
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
@@ -34,7 +34,7 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsRest(Map):
+class OneVsRest(CalibrationMap):
     """Two classes: the curve q of the second, and 1 − q. More: a curve per class, then each row over its sum.
 
     A row whose every curve is 0 becomes uniform.

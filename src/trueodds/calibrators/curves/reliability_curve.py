@@ -13,7 +13,7 @@ from trueodds.problem.quantiles import quantiles, spread
 
 Array = NDArray[Any]
 
-RULES = ("silverman", "normal")
+BANDWIDTH_RULES = ("silverman", "normal")
 NARROWEST = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves
 WIDEST = {"probability": 1.0, "logit": 100.0}
 _APART = 4096  # distinct scores up to which each is seen where it is

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import Map, SummedRule
-from trueodds.calibrators.likelihood.likeliest import MANY, few, fitted, initial_beta, laid_out, unfinished
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.likelihood.likeliest import MANY, few, fit_log_linear, initial_beta, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.newton import Minimum
@@ -31,10 +31,10 @@ class FullMatrixMap(LogLinearMap):
 
 
 @dataclass(frozen=True)
-class FullMatrixRule(SummedRule):
+class FullMatrixSpec(SummedSpec):
     """A weight of every class's log for every class, pulled towards the map that changes nothing."""
 
-    map: ClassVar[type[Map] | None] = FullMatrixMap
+    map_type: ClassVar[type[CalibrationMap] | None] = FullMatrixMap
     keeps_argmax: ClassVar[bool] = False
     penalty: NonNegative | Literal["scaled", "auto"] = "scaled"
     bias_penalty: NonNegative | None = None
@@ -81,12 +81,15 @@ class FullMatrixRule(SummedRule):
         if self.penalty == "auto":
             optimum, chosen = _least_criterion(prepared, target, start)
         else:
-            optimum, chosen = fitted(prepared, self._strength(k, prepared.facts.mass), target, start, shared=True), None
+            optimum, chosen = (
+                fit_log_linear(prepared, self._strength(k, prepared.facts.mass), target, start, shared=True),
+                None,
+            )
         theta = optimum.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
         if self.penalty == 0 or self.bias_penalty == 0:
             bias -= bias.mean()
-        made: Any = self.map
+        made: Any = self.map_type
         logits = self._takes_logits
         return made(weights, bias, self.min_prob, optimum.passes, optimum.converged, logits, chosen)
 
@@ -96,7 +99,7 @@ class FullMatrixRule(SummedRule):
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir if self.shrink == "odir" else ridge)(k, self.penalty, bias_penalty)
 
-    def told(self, calibration_map: Map, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
         """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.facts.floored.notes(), *unfinished(calibration_map)]
@@ -113,7 +116,7 @@ def _least_criterion(data: Passes, target: Array, start: Array) -> tuple[Minimum
     k, selected, n_passes = len(target), None, 0
     for factor in GRID:
         strength = scaled(k, data.facts.mass, factor)
-        optimum = fitted(data, strength, target, start, shared=True)
+        optimum = fit_log_linear(data, strength, target, start, shared=True)
         start, n_passes = optimum.theta, n_passes + optimum.passes
         hessian = optimum.at.hessian
         penalized_hessian = hessian + 2 * data.facts.mass * np.diag(strength.reshape(-1))

@@ -17,7 +17,7 @@ from trueodds.calibrators.likelihood.logs import LogProbabilities, floored, soft
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.likelihood.passes import Passes
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
-from trueodds.calibrators.temperature import TemperatureRule
+from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.problem.log_probabilities import log_softmax
 from trueodds.tally.by_class import by_class
@@ -51,7 +51,7 @@ def laid_out(data: Given, *, relative: bool = False) -> Rows:
 
 def initial_beta(data: Passes, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
-    beta = TemperatureRule(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
+    beta = TemperatureSpec(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 
@@ -60,7 +60,7 @@ def _as_stated(data: Given) -> Given:
     return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
 
-def fitted(
+def fit_log_linear(
     data: Passes, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
     r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `Rows`.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map, Term
+from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.calibrators.likelihood.logs import Probabilities, floored, normalized, softmax
 from trueodds.core.errors import InputError
 
@@ -21,7 +21,7 @@ LARGEST = 1e15  # of a saved weight or bias: beyond what any fit reaches, and no
 
 
 @dataclass(frozen=True, eq=False)
-class LogLinearMap(Map):
+class LogLinearMap(CalibrationMap):
     """Rows softmax(W log p + b), or of logits in place of log p.
 
     With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one takes the row. A

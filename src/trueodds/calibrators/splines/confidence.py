@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.base import Map
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.problem.by_score import ByScore, grouped
 
@@ -21,7 +21,7 @@ RANK = 1e-12  # of the largest curvature, below which the rows do not tell a dir
 
 
 @dataclass(frozen=True, eq=False)
-class ConfidenceMap(Map):
+class ConfidenceMap(CalibrationMap):
     """Another confidence in the most probable class; the others share the rest as they did."""
 
     name: ClassVar[str] = "spline"
@@ -86,7 +86,7 @@ class ConfidenceMap(Map):
         return share / (1 + share) * (1 + 8 * np.finfo(np.float64).eps)
 
 
-def fitted(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
+def fit_confidence(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
     """The spline through the running sums of what came less what was said, by least squares, and its slope."""
     P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     rows, top = np.arange(len(P)), P.argmax(axis=1)

@@ -16,7 +16,7 @@ from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.likelihood.binary_logistic import line, tame
 from trueodds.calibrators.likelihood.logs import of_score, raised, sides
 from trueodds.calibrators.splines.natural import Natural
-from trueodds.calibrators.splines.penalized import Seen, fitted, shifted, spaced
+from trueodds.calibrators.splines.penalized import Seen, fit_spline, shifted, spaced
 from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
@@ -91,5 +91,5 @@ def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | N
         smoothed_fit = tame(line(data.x), data.came / data.mass, data.mass, np.array([0.0, 1.0]))
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
         return LogOdds(Natural(ends, line(ends) @ smoothed_fit.theta), 2.0, False, smoothed_fit.passes, min_prob)
-    fit = fitted(data, spaced(data, knots), penalty) if len(data.x) > 1 else shifted(data)
+    fit = fit_spline(data, spaced(data, knots), penalty) if len(data.x) > 1 else shifted(data)
     return LogOdds(fit.curve, fit.freedom, fit.converged, fit.passes, min_prob)

@@ -129,7 +129,7 @@ def shifted(data: Seen) -> Fit:
     return Fit(Natural(ends, ends + math.log(data.came[0] / data.missed[0]) - data.x[0]), 1.0, 0, True)
 
 
-def fitted(data: Seen, knots: Array, penalty: float | None = None) -> Fit:
+def fit_spline(data: Seen, knots: Array, penalty: float | None = None) -> Fit:
     r"""The natural spline f at these knots of least :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
 
     Without a penalty that of least :math:`F + 1.4\,\mathrm{edf}`, among `TRIED` and the line; of equally good ones the

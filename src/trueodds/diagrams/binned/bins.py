@@ -15,7 +15,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
-Rule = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
+BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
 STRIP_CELLS = 30  # in which predictions are shown where the bins are not equally wide; whole cells of a tally
 
 
@@ -55,7 +55,7 @@ class Binned:
         np.maximum.at(high, self.index, self.view.at)
         return low[occupied], high[occupied]
 
-    def bars(self, bar_function: Rule, levels: Sequence[float]) -> tuple[Bars, ...]:
+    def bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[Bars, ...]:
         """The range of each bin at each level, lowest bin first."""
         return tuple(
             Bars(bars.low[self.order], bars.high[self.order], tuple(bars.law[i] for i in self.order))

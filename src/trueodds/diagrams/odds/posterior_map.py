@@ -16,7 +16,7 @@ _IDENTITY: dict[str, Any] = {"marker": "X", "color": ink.OUTSIDE, "markersize": 
 _BOLDEST: dict[str, Any] = {"marker": "D", "color": ink.TEXT, "markersize": 5, "markeredgecolor": "white"}
 
 
-class PosteriorMap(Diagram):
+class PosteriorPlot(Diagram):
     """Shades, contours and marks."""
 
     layers = ("map", "contours", "marks")

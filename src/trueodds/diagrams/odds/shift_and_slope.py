@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.boldness import BoldnessMap, BoldnessRule
+from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.likelihood.binary_logistic import best, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
@@ -122,7 +122,7 @@ class Plane:
         """The boldest map of that posterior (`BoldnessRule`), of at most 1,024 groups of neighboring scores."""
         groups = self.few
         share = groups.wy / groups.w
-        spec = BoldnessRule(posterior, self.prior, min_prob)
+        spec = BoldnessSpec(posterior, self.prior, min_prob)
         bold = spec.fit(sides(groups.x), np.stack([1 - share, share], axis=1), groups.w)
         if groups is self.rows or not self.finite:
             return bold

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
 from trueodds.calibrators.likelihood.logs import floored, log_ratio, min_prob_for, softmax
-from trueodds.calibrators.llo import LloRule
-from trueodds.calibrators.mcllo import MclloMap, MclloRule
+from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted
 from trueodds.hypotests.likelihood.odds import NEAR
@@ -105,7 +105,7 @@ def binary(
     """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
     P, Y, w = counted(view)
     plane, min_prob = Plane.of(view, min_prob, prior), min_prob_for(view, min_prob)
-    spec = LloRule(min_prob)
+    spec = LloSpec(min_prob)
     calibration_map = spec.fit(P, Y, w)
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
 
@@ -153,7 +153,7 @@ def joint(
 ) -> list[Stations]:
     """As said and the best shifts and slopes against the baseline, for each class."""
     (P, Y, w), stated, min_prob = counted(view), view.P[view.w > 0], min_prob_for(view, min_prob)
-    spec = MclloRule(baseline=baseline, min_prob=min_prob)
+    spec = MclloSpec(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
     assert isinstance(calibration_map, MclloMap)
     notes += spec.notes(calibration_map, P, Y, w)

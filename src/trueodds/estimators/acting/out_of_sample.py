@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import Rule, applied, for_logs
+from trueodds.calibrators.base import CalibratorSpec, applied, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import Note
 from trueodds.core.settings import Folds, OneOf, Seed
@@ -52,7 +52,7 @@ class OutOfSample(Mean):
     recovers: ClassVar[str] = "error"
     at_calibration: ClassVar[str] = "0"
     of_vectors: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
-    calibrator: str | Rule | None = None
+    calibrator: str | CalibratorSpec | None = None
     folds: Folds = 5
     fit_on: Annotated[str, OneOf(FIT_ON)] = "earlier"
     rng: Seed = 0
@@ -66,20 +66,20 @@ class OutOfSample(Mean):
         """0: given the predictions, an outcome is independent of the fit that judges it."""
         return 0.0
 
-    def rule(self, view: View) -> Rule:
+    def spec_for(self, view: View) -> CalibratorSpec:
         """The calibrator: isotonic for one score, one temperature for vectors, if none is named."""
         named = self.calibrator or (self.of_vectors if view.joint else "isotonic")
-        made: Rule = named if isinstance(named, Rule) else CALIBRATORS.make(named, {})
+        made: CalibratorSpec = named if isinstance(named, CalibratorSpec) else CALIBRATORS.make(named, {})
         made.check_classes(view.p.shape[1] if view.joint else 2)
         return made
 
     def judged(self, view: View) -> Judged:
         """Every row of weight that a fit without it judges; the value, its parts and its test share the fits."""
         single_rows(view, self.name)
-        spec = self.rule(view)
+        spec = self.spec_for(view)
         return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._dealt(view, spec))
 
-    def _dealt(self, view: View, spec: Rule) -> Judged:
+    def _dealt(self, view: View, spec: CalibratorSpec) -> Judged:
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
         rows: Probabilities = P
@@ -117,7 +117,7 @@ class OutOfSample(Mean):
     def said(self, view: View) -> dict[str, Any]:
         """Calibrator and folds as used."""
         return {
-            "calibrator": self.rule(view).name,
+            "calibrator": self.spec_for(view).name,
             "folds": min(int(self.folds), view.n_rows),
             "fit_on": self.fit_on,
             "fold_seed": int(self.rng),

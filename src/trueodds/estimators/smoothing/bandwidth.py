@@ -31,17 +31,17 @@ def silverman(view: View) -> float:
     if n <= 1:
         return NARROWEST
     s, w, _ = by_score(view).sums()
-    return float(_rule(s, w * (n / w.sum()), n))
+    return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 
 def silverman_each(of: Selections) -> Array:
     """The same for each of selections that are alike."""
     p, _ = of.rising
     n = p.shape[1]
-    return np.full(len(of), NARROWEST) if n <= 1 else _rule(p, np.ones(n), n)
+    return np.full(len(of), NARROWEST) if n <= 1 else _silverman_rule(p, np.ones(n), n)
 
 
-def _rule(s: Array, w: Array, n: float) -> Array:
+def _silverman_rule(s: Array, w: Array, n: float) -> Array:
     lower, upper = quantiles(s, w, (0.25, 0.75))
     sd = spread(s, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law

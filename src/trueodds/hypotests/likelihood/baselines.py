@@ -24,7 +24,7 @@ def over_baselines(
     for j in range(odds.P.shape[1]):
         other = odds if j == odds.baseline else against(j)
         statistic = statistics(other, form)[form]
-        moved = np.abs(other.fitted - odds.fitted)[odds.w > 0]
+        moved = np.abs(other.fitted_probs - odds.fitted_probs)[odds.w > 0]
         parts[f"baseline:{j}"] = {
             "statistic": statistic,
             "pvalue": tail(other, other.rank, statistic, form),

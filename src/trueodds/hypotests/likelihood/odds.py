@@ -141,7 +141,7 @@ class Odds:
         return whitened(self.null.hessian if self.even else self.sums(self.identity, squared=True).hessian)
 
     @cached_property
-    def fitted(self) -> Array:
+    def fitted_probs(self) -> Array:
         """What the most likely map says of each row, (n, K)."""
         eta = np.zeros_like(self.x)
         eta[:, self.others] = self.x[:, self.others] * self.best.theta[::2] + self.best.theta[1::2]
@@ -177,6 +177,6 @@ class Odds:
         bread = np.linalg.pinv(hessian, hermitian=True)
         if self.units is None:
             return Spread(bread) if self.even else by_model(bread, self.sums(self.best.theta, squared=True).hessian)
-        x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted, self.Y))
+        x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted_probs, self.Y))
         sandwich = by_units(bread, hessian, Scores(x, q, Y, self.w), self.units)
         return sandwich if whitened(sandwich.covariance).shape[1] == self.rank else None

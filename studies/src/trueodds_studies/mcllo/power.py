@@ -106,7 +106,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         if repetition >= plan.binned:
             continue
         found["before"].append(_ece(ece, P, Y))
-        found["after"].append(_ece(ece, odds.fitted, Y))
+        found["after"].append(_ece(ece, odds.fitted_probs, Y))
         if fitted is not None:  # these rows are new to the map of the data set before
             found["new"].append(_ece(ece, fitted.apply(P), Y))
         fitted = MclloMap(odds.best.theta[1::2], odds.best.theta[::2], 2, 1e-12)

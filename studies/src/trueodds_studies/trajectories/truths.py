@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueodds.calibrators.histogram import HistogramRule
+from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.debiased import DebiasedL2
@@ -42,7 +42,7 @@ class Truth:
         the direction that the other half shows, which chance can only turn the wrong way. The squared error has an
         unbiased estimate.
         """
-        folds = [CrossFitted(calibrator=HistogramRule(b, "equal-mass"), folds=2, fit_on="others") for b in (BINS, FINE)]
+        folds = [CrossFitted(calibrator=HistogramSpec(b, "equal-mass"), folds=2, fit_on="others") for b in (BINS, FINE)]
         each = (
             folds[0],
             BinnedError(EqualMass(BINS)),

@@ -68,7 +68,7 @@ def write(diagram: Diagram, path: Path) -> None:
 
 def alt(diagram: Diagram) -> str:
     """What a reader who does not see the picture is told."""
-    return " ".join([diagram.headline(), diagram.told]).replace("\n", " ").replace("[", "(").replace("]", ")")
+    return " ".join([diagram.headline(), diagram.summary]).replace("\n", " ").replace("[", "(").replace("]", ")")
 
 
 def pictures(data: str) -> Iterator[tuple[str, Picture]]:

@@ -75,7 +75,11 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
     assert groups["sex=Male"].joint == groups.pvalue == pytest.approx(0.002)
     assert groups["sex=Male"].standing == "off"
     assert groups["race=Other"].standing == "undecided"
-    assert groups["race=Other"].seen_from > groups["sex=Male"].seen_from > groups["sex=Male"].estimate.noise_floor
+    assert (
+        groups["race=Other"].min_detectable
+        > groups["sex=Male"].min_detectable
+        > groups["sex=Male"].estimate.noise_floor
+    )
     (between,) = [gap for gap in groups.gaps if gap.column == "sex"]
     assert between.settled
     assert between.interval.high < 0  # Female - Male
@@ -140,7 +144,7 @@ def test_a_small_group_is_never_fine():
     groups = by_group(Predictions(y, p, group=group), min_effect=0.08, resamples=199)
     assert [group.standing for group in groups.groups] == ["within", "undecided"]
     large, small = groups.groups
-    assert small.seen_from > large.seen_from > large.estimate.noise_floor
+    assert small.min_detectable > large.min_detectable > large.estimate.noise_floor
     assert small in groups.undecided
 
 
@@ -167,10 +171,10 @@ def test_what_is_seen_is_no_more_than_a_far_groups_own_error():
     for groups in by_resamples.values():
         worst = groups["sex=0, region=0"]
         assert worst.standing == "off"
-        assert worst.seen_from < 0.8 * worst.estimate.value
+        assert worst.min_detectable < 0.8 * worst.estimate.value
         for subgroup in groups.groups:  # off is what reaches the error that is seen
-            assert (subgroup.standing == "off") == (subgroup.estimate.value >= subgroup.seen_from)
-    one, other = (groups["sex=0, region=0"].seen_from for groups in by_resamples.values())
+            assert (subgroup.standing == "off") == (subgroup.estimate.value >= subgroup.min_detectable)
+    one, other = (groups["sex=0, region=0"].min_detectable for groups in by_resamples.values())
     assert abs(one - other) < 0.25 * other
 
 
@@ -180,10 +184,10 @@ def test_groups_of_too_few_clusters_are_never_seen():
     blind, seeing = (
         by_group(Predictions(y, p, group=np.arange(400) % 2, cluster=np.arange(400) % k), resamples=99) for k in (8, 16)
     )
-    assert [group.seen_from for group in blind.groups] == [None, None]  # four of the eight in each
+    assert [group.min_detectable for group in blind.groups] == [None, None]  # four of the eight in each
     across = by_group(Predictions(y, p, group=np.arange(400) % 3, cluster=np.arange(400) // 100), resamples=199)
-    assert [group.seen_from for group in across.groups] == [None] * 3  # all four reach into each group
-    assert all(group.seen_from is not None for group in seeing.groups)
+    assert [group.min_detectable for group in across.groups] == [None] * 3  # all four reach into each group
+    assert all(group.min_detectable is not None for group in seeing.groups)
 
 
 def test_an_error_that_no_outcomes_can_show_is_not_named():
@@ -191,11 +195,11 @@ def test_an_error_that_no_outcomes_can_show_is_not_named():
     # seen among 40 such groups, and .567, in 2.7 %, is not. One row is .9 off in a tenth: no surprise by itself.
     p, group = np.full(120, 0.9), np.arange(120) // 3
     three = by_group(Predictions(np.ones(120, dtype=int), p, group=group), interval=None, resamples=999)
-    min_detectable = [group.seen_from for group in three.groups]
+    min_detectable = [group.min_detectable for group in three.groups]
     assert all(value is None or value == pytest.approx(0.9) for value in min_detectable)
     assert sum(value is not None for value in min_detectable) > 20
     one = by_group(Predictions(np.ones(40, dtype=int), p[:40], group=np.arange(40)), interval=None, resamples=999)
-    assert {group.seen_from for group in one.groups} == {None}
+    assert {group.min_detectable for group in one.groups} == {None}
 
 
 def test_groups_of_the_same_rows_have_the_same_floor():
@@ -218,7 +222,7 @@ def test_a_group_tells_what_was_said_and_what_came():
     preds = Predictions([1, 1, 1, 0, 0], [0.5, 0.7, 0.2, 0.2, 0.5], group=list("aabbb"), weight=[1, 3, 1, 1, 2])
     groups = by_group(preds, resamples=49, interval=None)
     # a: (.5 + 3 × .7) / 4 and all came; b: (.2 + .2 + 2 × .5) / 4 and one of weight 1 of 4 came.
-    assert [(group.says, group.came) for group in groups.groups] == [
+    assert [(group.says, group.event_rate) for group in groups.groups] == [
         (pytest.approx(0.65), 1.0),
         (pytest.approx(0.35), 0.25),
     ]

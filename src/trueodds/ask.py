@@ -26,7 +26,7 @@ from trueodds.hypotests.planning.power import PLANS, Plan, check_question, power
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, looked_at, member_of, notes_of, said_of, seeded, seeded_test
+from trueodds.meant import call_settings, lens_for, looked_at, member_of, notes_of, seeded, seeded_test
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
@@ -100,7 +100,7 @@ def measure(
     chosen = lens_for(rows, lens, method)
     aggregation = aggregate or chosen.aggregate
     estimate = measured(rows, method, chosen, aggregation, interval_spec, generator)
-    settings_used = dict(estimate.settings) | said_of(rng, rows, weight_kind, region)
+    settings_used = dict(estimate.settings) | call_settings(rng, rows, weight_kind, region)
     return replace(estimate, settings=settings_used, notes=tuple(dict.fromkeys([*notes_of(rows), *estimate.notes])))
 
 
@@ -176,7 +176,7 @@ def test(
         verdict = method(rows, lenses, generator, progress)
     if margin is not None and error is not None:
         verdict = judged_by(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
-    settings_used = said_of(rng, rows, weight_kind, region)
+    settings_used = call_settings(rng, rows, weight_kind, region)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         of_it = f"the probability that the hypothesis {settings_used['hypothesis']} gives it"
@@ -251,7 +251,7 @@ def power(
         statistic = getattr(method, "statistic", None)
         chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         result = power_of(rows, method, chosen, plan, generator, progress)
-    return replace(result, settings=dict(result.settings) | said_of(rng, rows, weight_kind, region))
+    return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))
 
 
 @pairs_arrays
@@ -337,7 +337,7 @@ def draw(
     if clustered and not recipe.clusters:
         text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
         notes.append(Note("TN248", text))
-    settings_used = dict(picture.settings) | said_of(rng, rows, weight_kind)
+    settings_used = dict(picture.settings) | call_settings(rng, rows, weight_kind)
     picture = replace(picture, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
     if ax is not None:
         picture.draw(ax, figsize=figsize, dpi=dpi)

@@ -18,7 +18,7 @@ from trueodds.hypotests.standing import answered, taken
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
-from trueodds.meant import lens_for, member_of, notes_of, said_of, seeded
+from trueodds.meant import call_settings, lens_for, member_of, notes_of, seeded
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.models import pairs_arrays
 from trueodds.sources.resolve import resolved
@@ -150,7 +150,7 @@ def by_group(
     say(1.0, "done")
     return ByGroup(
         method.name, str(chosen), group_results.groups, overall, group_results.gaps, group_results.widest, group_tests.multicalibration, level,
-        group_tests.null, settings_used | said_of(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
+        group_tests.null, settings_used | call_settings(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
     return within(rows, region)
 
 
-def said_of(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
+def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
     """What the call itself said, for the settings of its result."""
     settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:

@@ -18,7 +18,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import IntervalSpec
-from trueodds.meant import lens_for, member_of, said_of, seeded
+from trueodds.meant import call_settings, lens_for, member_of, seeded
 from trueodds.problem.lens import Canonical, Classwise, Lens
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
@@ -144,12 +144,12 @@ def compare(
         for note in doubts(rows)
     ]
     if several:
-        return completed(contest.among(models, seed), said_of(rng, first, weight_kind), doubted)
+        return completed(contest.among(models, seed), call_settings(rng, first, weight_kind), doubted)
     one, other = models
     answer = contest.between(models[one], models[other], (one, other), seed)
     if not named:
         doubted.append(_scores(contest, models, seed))
-    return completed(answer, said_of(rng, first, weight_kind), doubted)
+    return completed(answer, call_settings(rng, first, weight_kind), doubted)
 
 
 def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: int) -> Note:

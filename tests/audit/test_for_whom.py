@@ -69,7 +69,11 @@ def test_holm_where_draws_do_not_hang_together():
     # 3 · .01, then 2 · .02, then .5
     adjusted = apart([0.02, 0.5, 0.01], 0.001)
     assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
-    assert (adjusted.seen_from, adjusted.min_pvalue, adjusted.together) == ([None] * 3, pytest.approx(0.003), False)
+    assert (adjusted.min_detectable, adjusted.min_pvalue, adjusted.together) == (
+        [None] * 3,
+        pytest.approx(0.003),
+        False,
+    )
 
 
 def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
@@ -97,8 +101,8 @@ def test_family_and_groups_each_keep_their_level():
         whom = Whom.of(preds, preds, False, 0.05, seed)
         result = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
         families += result.tests[0].pvalue <= 0.05
-        groups += min(group.joint for group in result.groups.told) <= 0.05
-        single += min(group.pvalue for group in result.groups.told) <= 0.05
+        groups += min(group.joint for group in result.groups.groups) <= 0.05
+        single += min(group.pvalue for group in result.groups.groups) <= 0.05
     assert max(families, groups) <= binom.ppf(0.999, 60, 0.05)
     assert single > binom.ppf(0.999, 60, 0.05)
 

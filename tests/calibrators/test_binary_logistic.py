@@ -68,7 +68,7 @@ def test_an_independent_minimizer_finds_nothing_better(seed):
     X[:, 0] = 1.0
     solution = best(X, y, w, np.zeros(3))
     assert solution.converged
-    assert solution.told == 3
+    assert solution.rank == 3
     assert np.abs(logistic(X, y, w, solution.theta).gradient).max() <= 1e-8 * w.sum()
     other = minimize(lambda t: logistic(X, y, w, t).value, np.zeros(3), jac=lambda t: logistic(X, y, w, t).gradient)
     assert solution.value <= other.fun + 1e-10
@@ -88,12 +88,12 @@ def test_what_the_rows_do_not_tell_stays_as_it_was():
     # All scores 2, three of four came: log odds ln 3 = τ + 2γ, and γ stays 1.
     solution = best(line(np.full(4, 2.0)), np.array([1.0, 1, 1, 0]), np.ones(4), np.array([0.0, 1.0]))
     assert solution.theta == pytest.approx([np.log(3) - 2, 1.0])
-    assert (solution.told, solution.converged) == (1, True)
+    assert (solution.rank, solution.converged) == (1, True)
 
 
 def test_columns_of_zeros_tell_nothing():
     solution = best(np.zeros((3, 1)), np.ones(3), np.ones(3), np.ones(1), intercept=False)
-    assert (solution.theta.tolist(), solution.told, solution.converged) == ([1.0], 0, True)
+    assert (solution.theta.tolist(), solution.rank, solution.converged) == ([1.0], 0, True)
     assert solution.value == pytest.approx(3 * np.log(2))
 
 

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.curves.reliability_curve import seen_at, smoothed, width
+from trueodds.calibrators.curves.reliability_curve import bin_scores, smoothed, width
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.calibrators.wire import from_dict
@@ -90,13 +90,13 @@ def test_many_scores_are_seen_in_fine_cells_that_hardly_move_the_curve():
     p = rng.random(30_000)
     s, w, wy = ByScore(p, (rng.random(30_000) < p**2) * 1.0).sums()
     h = width(s, w, "silverman", "probability")
-    cells = seen_at(s, w, wy, h)
+    cells = bin_scores(s, w, wy, h)
     assert len(cells[0]) <= 32 / h + 1
     assert [cells[1].sum(), cells[2].sum(), cells[0] @ cells[1]] == pytest.approx([w.sum(), wy.sum(), s @ w])
     x = np.linspace(0, 1, 101)
     # An even cell widens h² by (h/32)²/12, a share of 8e-5, and moves the curve by that share of h² r''/2 and noise.
     assert smoothed(x, *cells, h)[0] == pytest.approx(smoothed(x, s, w, wy, h)[0], abs=1e-4)
-    assert seen_at(s[:4000], w[:4000], wy[:4000], h)[0].tolist() == s[:4000].tolist()
+    assert bin_scores(s[:4000], w[:4000], wy[:4000], h)[0].tolist() == s[:4000].tolist()
 
 
 def test_a_known_distortion_is_recovered_within_bias_and_noise():

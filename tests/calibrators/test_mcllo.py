@@ -282,7 +282,7 @@ def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
 
 def test_it_says_its_ranges_and_baseline():
     m = MclloMap(np.log([0.5, 2.0]), np.array([0.7, 0.7]), 1, 1e-12)
-    assert m.said() == "δ 0.5 to 2, γ 0.7, against class 1"
+    assert m.describe() == "δ 0.5 to 2, γ 0.7, against class 1"
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_known_priors_by_hand():
     m = PriorShiftSpec(priors=[0.9, 0.1]).fit(both([0.2, 0.8]), one_hot([0, 1]), np.ones(2))
     assert m.ratios == pytest.approx([1.8, 0.2])
     assert m.apply(both([0.5, 0.8]))[:, 0] == pytest.approx([0.9, 9 * 0.2 / (9 * 0.2 + 0.8)])
-    assert m.said() == "ratios 1.8 0.2"
+    assert m.describe() == "ratios 1.8 0.2"
 
 
 def test_known_priors_give_the_exact_posterior_of_the_target():

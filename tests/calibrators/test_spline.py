@@ -14,7 +14,7 @@ from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
 from trueodds.calibrators.splines.natural import Natural, bends, roughness
-from trueodds.calibrators.splines.penalized import GROUPS, LEAST, Seen, Waves, fit_spline, spaced
+from trueodds.calibrators.splines.penalized import GROUPS, LEAST, OutcomeCounts, Waves, fit_spline, spaced
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -31,7 +31,7 @@ def seen(x, y):
     """Single rows by rising log odds."""
     order = np.argsort(x)
     y = np.asarray(y, dtype=float)[order]
-    return Seen(x[order], y, 1 - y)
+    return OutcomeCounts(x[order], y, 1 - y)
 
 
 def excess(r, q):
@@ -71,8 +71,8 @@ def test_an_infinite_place_is_where_the_line_leads_and_a_level_line_stays():
 
 def test_knots_keep_a_distance_and_mirrored_scores_have_mirrored_knots():
     x = np.sort(np.concatenate([np.random.default_rng(0).normal(size=50), np.full(300, 1.0)]))
-    knots = spaced(Seen(x, np.ones(350), np.ones(350)), 12)
-    mirrored = spaced(Seen(-x[::-1], np.ones(350), np.ones(350)), 12)
+    knots = spaced(OutcomeCounts(x, np.ones(350), np.ones(350)), 12)
+    mirrored = spaced(OutcomeCounts(-x[::-1], np.ones(350), np.ones(350)), 12)
     assert knots == pytest.approx(-mirrored[::-1], abs=1e-12)
     assert knots[[0, -1]].tolist() == x[[0, -1]].tolist()
     assert np.diff(knots).min() >= LEAST * (x[-1] - x[0]) / 11 * (1 - 1e-9)
@@ -128,7 +128,7 @@ def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes
     rng = np.random.default_rng(1)
     x, y, w = np.sort(rng.normal(size=80) * 2), rng.random(80), rng.random(80)
     knots, penalty = np.array([x[0], -1.0, 0.0, 1.0, x[-1]]), 0.7
-    solution = fit_spline(Seen(x, w * y, w * (1 - y)), knots, penalty)
+    solution = fit_spline(OutcomeCounts(x, w * y, w * (1 - y)), knots, penalty)
     B = np.stack([Natural(knots, values)(x) for values in np.eye(5)], axis=1)
     K = roughness(knots)
 

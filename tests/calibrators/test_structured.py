@@ -133,7 +133,7 @@ def test_many_classes_go_without_the_curvature(monkeypatch):
 
 def test_what_it_says_of_itself():
     m = StructuredMap(0.5, 0.01, np.array([0.9, 1.25]), np.array([-0.2, 0.2]))
-    assert m.said() == "T = 2.00, then slopes 0.9 to 1.25, biases -0.2 to 0.2"
+    assert m.describe() == "T = 2.00, then slopes 0.9 to 1.25, biases -0.2 to 0.2"
 
 
 @pytest.mark.parametrize("settings", [{"form": "tensor"}, {"penalty": -1}, {"penalty": "auto"}, {"floor": 0}])

@@ -10,7 +10,7 @@ import pytest
 from tests.reference import data, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.binned.stretches import edge, few, stretches, told, where
+from trueodds.diagrams.binned.stretches import describe_outside_bins, edge, few, stretches, where
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.lens import as_lens
@@ -349,7 +349,7 @@ def test_few_bins_outside_are_what_chance_does():
     def say(outside, **kwargs):
         how = {"sure": False, "together": False, "around_rate": False, "name": "confidence"} | kwargs
         jointly_outside = how.pop("sure")
-        return plain(told(table, outside, jointly_outside, 0.9, **how))
+        return plain(describe_outside_bins(table, outside, jointly_outside, 0.9, **how))
 
     assert say(1) == "1 of 11 bins lies outside; about 1 would by chance."
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."

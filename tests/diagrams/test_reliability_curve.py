@@ -19,7 +19,7 @@ from trueodds.calibrators.curves.reliability_curve import smoothed
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.words import alike
-from trueodds.diagrams.curves.glass import Glass, seen
+from trueodds.diagrams.curves.glass import Glass, smooth_view
 from trueodds.diagrams.curves.limits import Limits, kernel
 from trueodds.diagrams.reliability_curve import ReliabilityCurve
 from trueodds.problem.view import View
@@ -39,7 +39,7 @@ def codes(diagram):
 
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
-    scores, smoother, columns = seen(of, bandwidth, scale, None)
+    scores, smoother, columns = smooth_view(of, bandwidth, scale, None)
     return Limits.of(scores, smoother, columns), columns, smoother, scores
 
 

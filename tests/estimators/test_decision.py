@@ -299,7 +299,7 @@ def test_a_table_per_row_prices_each_row_by_itself() -> None:
         for probs in (P, Q)
     ]
     assert error.value(view) == pytest.approx((paid[0] - paid[1]) / len(out_of_fold.row), rel=1e-10)
-    assert error.said(view)["cost"] == "a table per row, 2 actions, 2 classes"
+    assert error.settings_used(view)["cost"] == "a table per row, 2 actions, 2 classes"
     with pytest.raises(ValueError, match="TO205"):
         CostRegret(cost=table[:50]).value(view)
 

@@ -150,14 +150,14 @@ def test_the_bandwidth_is_not_the_one_that_an_extra_logarithm_favors() -> None:
     official = simplex()["A_bin40"]["float64/get_bandwidth"]
     (view,) = as_lens("canonical").views(preds("A_bin40"))
     assert official == pytest.approx(0.00052, rel=0.01)
-    assert DirichletError().said(view)["bandwidth"] > 50 * official
+    assert DirichletError().settings_used(view)["bandwidth"] > 50 * official
 
 
 def test_where_predictions_repeat_each_is_compared_with_its_equals() -> None:
     # Four rows at .2 with one 1, left out: 0, ⅓, ⅓, ⅓; two at .9 with one 1: the other one, 0 and 1
     view = View([0.2] * 4 + [0.9] * 2, [1, 0, 0, 0, 1, 0])
     estimator = DirichletError()
-    assert estimator.said(view)["bandwidth"] == pytest.approx(1e-5)
+    assert estimator.settings_used(view)["bandwidth"] == pytest.approx(1e-5)
     expected = (0.2 + 3 * (1 / 3 - 0.2) + 0.9 + 0.1) / 6
     assert estimator.value(view) == pytest.approx(expected, rel=1e-12)
 

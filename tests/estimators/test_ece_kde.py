@@ -385,4 +385,6 @@ def test_a_view_without_meaning_is_refused() -> None:
         KernelDensityError(range="1/K").value(low)
     with refused("TO205"):
         KernelDensityError(range="1/K").value(bare)
-    assert KernelDensityError(range="1/K").said(as_lens("confidence").views(three)[0])["range"] == "[0.333333, 1]"
+    assert (
+        KernelDensityError(range="1/K").settings_used(as_lens("confidence").views(three)[0])["range"] == "[0.333333, 1]"
+    )

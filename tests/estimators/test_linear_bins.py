@@ -285,7 +285,7 @@ def test_the_façade_gives_interval_floor_and_settings() -> None:
     assert ESTIMATORS.make("ece_linear", {"bins": 5, "partition": "equal-mass", "range": "1/K"}) == LinearBinError(
         5, "equal-mass", "1/K"
     )
-    narrow = LinearBinError(range="1/K", mapping="one-bin", closed="left").said(View([0.6], [1]))
+    narrow = LinearBinError(range="1/K", mapping="one-bin", closed="left").settings_used(View([0.6], [1]))
     assert (narrow["partition"], narrow["closed"]) == ("uniform auto on [1/K, 1]", "left")
 
 

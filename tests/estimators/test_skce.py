@@ -171,7 +171,7 @@ def test_without_a_matrix_the_number_is_that_of_all_pairs(shape: str, form: str)
     assert fast.value(view) == pytest.approx(slow.value(view), rel=1e-12)
     two = View(np.stack([1 - view.p, view.p], axis=1), np.stack([1 - view.y, view.y], axis=1), view.w)
     assert fast.value(two) == pytest.approx(fast.value(view), rel=1e-12)
-    assert "bandwidth" not in slow.said(view)
+    assert "bandwidth" not in slow.settings_used(view)
 
 
 def test_long_blocks_cross_strips_and_short_ones_share_them() -> None:
@@ -296,13 +296,13 @@ def test_a_thousand_classes_and_thirty_rows_give_a_number() -> None:
 def test_auto_compares_all_pairs_while_it_can() -> None:
     auto = SquaredKernelError(bandwidth=1.0)
     small, many, line = rows(5000), rows(5001), scores(5001)
-    assert auto.said(small)["form"] == "unbiased"
-    assert auto.said(many) == {"form": "block", "kernel": "exponential", "bandwidth": 1.0, "block_size": 50}
+    assert auto.settings_used(small)["form"] == "unbiased"
+    assert auto.settings_used(many) == {"form": "block", "kernel": "exponential", "bandwidth": 1.0, "block_size": 50}
     assert [note.code for note in auto.notes(many)] == ["TN119"]
-    assert auto.said(line)["form"] == "unbiased"  # no matrix is needed there
+    assert auto.settings_used(line)["form"] == "unbiased"  # no matrix is needed there
     assert not auto.notes(line)
     assert auto.value(many) == skce("block", block_size=50).value(many)
-    assert SquaredKernelError(kernel="gaussian").said(line)["form"] == "block"
+    assert SquaredKernelError(kernel="gaussian").settings_used(line)["form"] == "block"
 
 
 def test_meaningless_settings_are_refused() -> None:

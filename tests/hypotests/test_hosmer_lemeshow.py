@@ -127,7 +127,7 @@ def test_a_group_without_chance_adds_nothing_or_everything_but_never_nan():
         result = HosmerLemeshow(bins=2, form=form).on(View(p, y))
         # (4 − 4)² / 2.4 = 0 for the second group, and the first has no degree of freedom
         assert (result.statistic, result.pvalue) == pytest.approx((0.0, 1.0), abs=1e-12)
-        assert result.said["df"] == 1
+        assert result.settings_used["df"] == 1
         broken = HosmerLemeshow(bins=2, form=form).on(View(p, np.where(np.arange(20) == 0, 1, y)))
         assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
         assert [note.code for note in broken.notes] == ["TN215"]
@@ -183,16 +183,16 @@ def test_outcomes_without_chance_cost_degrees_of_freedom_and_rare_ones_do_not():
     P = np.column_stack([rng.dirichlet([2, 2], 200), np.zeros(200)])
     y = np.eye(3)[drawn(rng, P)]
     for form in ("pearson", "exact"):
-        assert HosmerLemeshow(form=form).on(View(P, y)).said["df"] == 10
+        assert HosmerLemeshow(form=form).on(View(P, y)).settings_used["df"] == 10
     known = HosmerLemeshow().on(View(P, y)).statistic
     assert known == pytest.approx(HosmerLemeshow(form="exact").on(View(P[:, 1], y[:, 1])).statistic, rel=1e-10)
     rare = P * (1 - 1e-9) + [0, 0, 1e-9]
     result = HosmerLemeshow().on(View(rare, y))
-    assert result.said["df"] == 20
+    assert result.settings_used["df"] == 20
     assert result.statistic == pytest.approx(known, rel=1e-5)
     # rows that know two classes each hang together in pairs: of four classes each group loses two directions
     pairs = np.concatenate([np.pad(P[:, :2], [(0, 0), (0, 2)]), np.pad(P[:, :2], [(0, 0), (2, 0)])])
-    assert HosmerLemeshow(bins=1).on(View(pairs, np.eye(4)[drawn(rng, pairs)])).said["df"] == 2
+    assert HosmerLemeshow(bins=1).on(View(pairs, np.eye(4)[drawn(rng, pairs)])).settings_used["df"] == 2
 
 
 def test_rows_that_sum_to_one_only_roughly_keep_their_degrees_of_freedom():

@@ -44,7 +44,7 @@ def test_the_score_in_the_empirical_variance_by_hand():
     result = Mcllo(form="score", variance="empirical").on(view)
     assert result.statistic == pytest.approx(1.5)
     assert result.pvalue == pytest.approx(f.sf(0.5, 2, 2))
-    assert result.said["variance"] == "empirical"
+    assert result.settings_used["variance"] == "empirical"
 
 
 def left_out(rows, baseline, units):
@@ -166,7 +166,7 @@ def test_a_single_cluster_that_tells_nearly_all_leaves_the_score():
     view = View(p=P, y=one_hot(labels(P, rng), 3))
     assert Odds.of(view, None, 0.0, "mcllo", Units.of_clusters(view.w, cluster)).scatter.units < 4
     result = Mcllo().by_clusters(view, cluster)
-    assert (result.said["form"], np.isnan(result.pvalue)) == ("score", False)
+    assert (result.settings_used["form"], np.isnan(result.pvalue)) == ("score", False)
     wald = Mcllo(form="wald").by_clusters(view, cluster)
     assert np.isnan(wald.pvalue)
     assert "TN237" in {note.code for note in wald.notes}

@@ -50,7 +50,7 @@ def test_an_undefined_statistic_stays_undefined_and_costs_nothing():
     assert np.isnan(joint_draws.adjusted[1])
     assert np.isnan(joint_draws.alone[1])
     assert joint_draws.adjusted[0] == joint_draws.alone[0]
-    assert joint_draws.seen_from(0.05)[1] is None or np.isnan(joint_draws.observed[1])
+    assert joint_draws.min_detectable(0.05)[1] is None or np.isnan(joint_draws.observed[1])
 
 
 def test_many_claims_do_not_raise_the_floor():
@@ -76,7 +76,7 @@ def test_what_is_seen_is_where_the_rejections_begin():
     rng = np.random.default_rng(6)
     draws = np.sort(rng.normal(size=(3, 999)), axis=1)
     observed = np.zeros(3)
-    (threshold, *_) = Together(observed, draws).seen_from(0.05)
+    (threshold, *_) = Together(observed, draws).min_detectable(0.05)
     for shift, rejected in ((1e-6, True), (-0.05, False)):
         alone = Together(np.array([threshold + shift, 0.0, 0.0]), draws)
         assert (alone.adjusted[0] <= 0.05) == rejected
@@ -98,7 +98,7 @@ def test_what_is_seen_is_what_raising_the_statistic_finds(claims, redraws):
     draws = rng.gamma(2, size=(claims, redraws)) + 0.5 * rng.gamma(2, size=redraws)
     observed = rng.gamma(2, size=claims) + np.where(np.arange(claims) % 4 == 0, 9.0, 0.0)
     values = np.linspace(0, 14, 701)
-    thresholds = Together(observed, draws).seen_from(0.05, lambda _: 14.0)
+    thresholds = Together(observed, draws).min_detectable(0.05, lambda _: 14.0)
     for i in {0, 1, claims // 2, claims - 1} & set(range(claims)):
         threshold = raised(observed, draws, i, 0.05, values)
         assert (thresholds[i] is None) == (threshold is None)
@@ -114,8 +114,8 @@ def test_what_is_seen_does_not_hang_on_the_statistic_itself():
     draws = np.random.default_rng(8).normal(size=(13, 199))
     for statistic in (5.0, 9.0, 50.0):
         observed = np.array([statistic, *draws[1:, 0]])
-        assert Together(observed, draws).seen_from(0.05, lambda _: 60.0)[0] == pytest.approx(
-            Together(np.array([0.0, *draws[1:, 0]]), draws).seen_from(0.05, lambda _: 60.0)[0], abs=1e-4
+        assert Together(observed, draws).min_detectable(0.05, lambda _: 60.0)[0] == pytest.approx(
+            Together(np.array([0.0, *draws[1:, 0]]), draws).min_detectable(0.05, lambda _: 60.0)[0], abs=1e-4
         )
 
 
@@ -123,5 +123,5 @@ def test_a_claim_that_can_never_surprise_is_never_seen():
     # One row said .9: the worst that can come is an error of .9, and it comes in a tenth of the draws.
     rng = np.random.default_rng(7)
     row = np.where(rng.random(999) < 0.1, 0.9, 0.1)
-    assert Together(np.array([0.1]), row[None]).seen_from(0.05) == [None]
-    assert Together(np.array([0.1]), row[None]).seen_from(0.2) == [0.9]
+    assert Together(np.array([0.1]), row[None]).min_detectable(0.05) == [None]
+    assert Together(np.array([0.1]), row[None]).min_detectable(0.2) == [0.9]

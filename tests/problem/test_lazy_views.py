@@ -63,7 +63,7 @@ def test_equal_mass_needs_no_columns(lens, dtype):
         assert BinnedError(EqualMass(7)).value(view) == expected
         assert not view.read
         assert view.p.tolist() == read.p.tolist()
-        assert view.came.tolist() == read.came.tolist()
+        assert view.outcomes.tolist() == read.outcomes.tolist()
         assert view.y.tolist() == read.y.tolist()
 
 

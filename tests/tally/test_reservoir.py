@@ -37,7 +37,7 @@ def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of
     preds = rows(5_000 if size > 1 else 700)
     full = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
     reservoir = sampled(preds, size, order, seed=3, most=400)
-    assert reservoir.seen == preds.n
+    assert reservoir.population_size == preds.n
     assert reservoir.keys.tolist() == full.keys.tolist()
     np.testing.assert_array_equal(reservoir.rows.p, full.rows.p)
     np.testing.assert_array_equal(reservoir.rows.y, full.rows.y)

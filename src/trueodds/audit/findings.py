@@ -290,7 +290,7 @@ def between(audit: Audit) -> Table:
             )
         )
     if error := among_groups.get("multicalibration"):
-        text = f"{figure(error['value'])}, p {_said(error['pvalue'], _min_pvalue(audit))}; noise floor {figure(error['noise_floor'])}"
+        text = f"{figure(error['value'])}, p {_pvalue_relation(error['pvalue'], _min_pvalue(audit))}; noise floor {figure(error['noise_floor'])}"
         worst = f"worst: {error['worst']}, {figure(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
@@ -300,7 +300,7 @@ def between(audit: Audit) -> Table:
     return Table("Between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
 
 
-def _said(p: float | None, min_pvalue: float | None) -> str:
+def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
     text = pvalue(p, min_pvalue)
     return text if text[:1] in "≤<" else f"= {text}"
 

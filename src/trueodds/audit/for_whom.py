@@ -64,7 +64,7 @@ class Whom:
 class Groups:
     """What was found about them."""
 
-    told: tuple[Group, ...] = ()
+    groups: tuple[Group, ...] = ()
     right: tuple[float | None, ...] = ()  # the share of right answers of each
     min_pvalue: float = 0.0  # the smallest joint p there can be
     correction: str = JOINT
@@ -77,18 +77,18 @@ class Groups:
 
     def lines(self) -> list[dict[str, Any]]:
         """One object per subgroup, as JSON holds it."""
-        return [_line(group.to_dict(), strict(right)) for group, right in zip(self.told, self.right, strict=True)]
+        return [_line(group.to_dict(), strict(right)) for group, right in zip(self.groups, self.right, strict=True)]
 
     def together(self) -> dict[str, Any] | None:
         """What is said of all of them, as JSON holds it; nothing where there is none."""
-        if not self.told:
+        if not self.groups:
             return None
         error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
         if error is not None:
             error.pop("groups")  # of each by itself: `by_group` tells them
         return {
             "pvalue": strict(
-                min((group.joint for group in self.told if group.joint == group.joint), default=float("nan"))
+                min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
             ),
             "floor": self.min_pvalue,
             "correction": self.correction,

@@ -59,9 +59,9 @@ def of_tally(
         )
     level_of_groups = alpha_of_groups(tests[0], alpha)
     groups = _groups(tally, first, Consistency(resamples=drawn), level, min_effect, level_of_groups, rng)
-    if groups.told:
+    if groups.groups:
         tests = [
-            with_groups(tests[0], [group.joint for group in groups.told], groups.min_pvalue),
+            with_groups(tests[0], [group.joint for group in groups.groups], groups.min_pvalue),
             *tests[len(tests) > 1 :],
         ]
     errors = consistent(errors, tests, tally.k, alpha)

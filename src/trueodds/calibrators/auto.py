@@ -82,7 +82,9 @@ class AutoSpec(CalibratorSpec):
         """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
         still = IdentityMap()
         return (
-            (still, Recalibration(None, None, still.name, still.said(), n, 0, None, tuple(doubts))) if doubts else None
+            (still, Recalibration(None, None, still.name, still.describe(), n, 0, None, tuple(doubts)))
+            if doubts
+            else None
         )
 
     def _candidate_specs(self) -> list[CalibratorSpec]:
@@ -170,7 +172,7 @@ class AutoSpec(CalibratorSpec):
         if why := _too_little(Y, cluster):
             still = IdentityMap()
             return still, Recalibration(
-                None, None, still.name, still.said(), len(P), 0, min_prob, (Note("TN507", why),)
+                None, None, still.name, still.describe(), len(P), 0, min_prob, (Note("TN507", why),)
             )
         rng, specs = as_generator(self.rng), ordered(specs)
         some = self._some(P, cluster, rng)

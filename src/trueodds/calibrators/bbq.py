@@ -33,7 +33,7 @@ class BbqMap(OneVsRest):
     name: ClassVar[str] = "bbq"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many steps."""
         steps = sum(len(curve.values) for curve in self.curves)
         return f"{steps:,} {'step' if steps == 1 else 'steps'}" + (

@@ -78,7 +78,7 @@ class BetaMap(Iterated):
         curve = self.curves[0]
         return (Term(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`a = 0.40, b = 0.71, c = -0.76`, or how many curves."""
         if len(self.curves) > 1:
             return f"{len(self.curves)} curves"
@@ -185,4 +185,4 @@ def _placed(optimum: Best, used: list[int], theta: Array) -> Best:
     full = np.zeros(3)
     for j, value in zip(used, theta, strict=True):
         full[[1, 2] if j == 3 else [j]] = value
-    return Best(full, optimum.value, optimum.passes, optimum.converged, optimum.told)
+    return Best(full, optimum.value, optimum.passes, optimum.converged, optimum.rank)

@@ -25,7 +25,7 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
 
     name: ClassVar[str] = "bias_corrected_temperature"
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`T = 1.96, biases -0.134 to 0.248`."""
         beta = float(self.weights[0])
         t = f"T = {1 / beta:.3g}" if beta > 0 else f"β = {beta:.3g}"

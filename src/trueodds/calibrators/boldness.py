@@ -90,7 +90,7 @@ class BoldnessSpec(CalibratorSpec):
         if not converged:
             optimum, y = tame(line(x), y, w, UNCHANGED), held(y, w)
         theta = optimum.theta
-        if optimum.told == 2 and tolerance > 0:
+        if optimum.rank == 2 and tolerance > 0:
             theta = _boldest(cells(x, y, w), theta, tolerance)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.passes, converged)
 

@@ -52,7 +52,7 @@ class EnirMap(OneVsRest):
     name: ClassVar[str] = "enir"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Knots.from_dict
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many knots."""
         knots = sum(len(curve.x) for curve in self.curves)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
@@ -136,7 +136,7 @@ def weighted(path: Path, price: float) -> Array:
 def likelihood(path: Path, model: int) -> float:
     """The log-likelihood of one model, −∞ where it rules out what came."""
     alive, level = path.levels(model)
-    mass, events = path.mass[alive], path.came[alive]
+    mass, events = path.mass[alive], path.events[alive]
     return float(
         xlogy(_but_rounding(events, mass), level).sum() + xlogy(_but_rounding(mass - events, mass), 1 - level).sum()
     )

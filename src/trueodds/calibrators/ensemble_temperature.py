@@ -66,7 +66,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         powers = (self.beta, 1.0, 0.0)
         return tuple(Term(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`T = 3.02 for 63 %, 24 % unchanged, 13 % uniform`."""
         tempered, unchanged, uniform = (round(100 * v) for v in self.shares)
         return f"{in_words(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"

@@ -83,7 +83,7 @@ class EvidentialMap(CalibrationMap):
         tau, gamma = self.contour.theta.tolist()
         return (Term(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`θ = 0.45`, or shift and slope."""
         if isinstance(self.contour, OneSlope):
             return f"θ = {figure(self.contour.theta)}"

@@ -183,7 +183,12 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
     declined = spec.declined(preds.n, against)
     calibration_map, report = declined or spec.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
-    notes = [*preds.notes, *against, *never_seen(class_totals, preds.classes), *spec.notes(calibration_map, P, Y, w)]
+    notes = [
+        *preds.notes,
+        *against,
+        *unobserved_class_notes(class_totals, preds.classes),
+        *spec.notes(calibration_map, P, Y, w),
+    ]
     if report is not None:
         notes += report.notes
     return FittedCalibrator(
@@ -302,7 +307,7 @@ def whole(weight: Array | None) -> bool:
     return weight is not None and are_counts(weight)
 
 
-def never_seen(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
+def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
     """The classes of which no outcome came, from the weight of those of each class (K,)."""
     missing = np.flatnonzero(class_totals == 0)
     if len(missing) == 0:

@@ -11,7 +11,15 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec
-from trueodds.calibrators.fitted import FittedCalibrator, arrays, fit, for_classes, never_seen, settings_of, suited
+from trueodds.calibrators.fitted import (
+    FittedCalibrator,
+    arrays,
+    fit,
+    for_classes,
+    settings_of,
+    suited,
+    unobserved_class_notes,
+)
 from trueodds.calibrators.likelihood.given import Facts, Given
 from trueodds.calibrators.likelihood.passes import Counted, Far, Step
 from trueodds.core.errors import InputError, Note
@@ -50,7 +58,7 @@ def from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False)
     calibration_map = spec.over(data)
     notes = [
         *census.notes(),
-        *never_seen(data.facts.came, census.classes),
+        *unobserved_class_notes(data.facts.came, census.classes),
         *spec.told(calibration_map, data),
         _passes(reducer.passes, data.facts.errors),
     ]
@@ -84,7 +92,7 @@ def from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell count as one."
     notes = [
         *tally.notes(),
-        *never_seen(class_totals, tally.classes),
+        *unobserved_class_notes(class_totals, tally.classes),
         *spec.told_of_views(calibration_map, views),
         Note("TN561", text),
     ]

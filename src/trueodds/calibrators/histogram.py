@@ -64,7 +64,7 @@ class HistogramMap(OneVsRest):
     name: ClassVar[str] = "histogram"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many bins."""
         return bins_in_words(self.curves)
 

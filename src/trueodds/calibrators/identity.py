@@ -25,7 +25,7 @@ class IdentityMap(CalibrationMap):
         """P as float64."""
         return np.array(P, dtype=np.float64)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`unchanged`."""
         return "unchanged"
 

@@ -44,7 +44,7 @@ class IrmMap(CalibrationMap):
         q[every[lost], top[lost]] = q[lost].max(axis=1) * (1 + 1e-15)
         return q
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many knots."""
         knots = len(self.curve.x)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"

@@ -50,9 +50,9 @@ class IrovaTsMap(CalibrationMap):
         """The curves' values at the tempered rows, made to sum to 1."""
         return in_row_blocks(lambda p: self.curves.apply(scores(self.tempered, p)), P)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The temperature and how many knots."""
-        return f"{self.tempered.said()}, then {self.curves.said()}"
+        return f"{self.tempered.describe()}, then {self.curves.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Those of the temperature and those of the curves."""

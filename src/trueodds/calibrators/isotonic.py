@@ -87,7 +87,7 @@ class IsotonicMap(OneVsRest):
         # A row of zeros alone becomes uniform.
         return none_at(P, np.array([curve.zero_up_to for curve in self.curves]))
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many knots."""
         knots = sum(len(curve.x) for curve in self.curves)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
@@ -155,7 +155,7 @@ def monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monotone:
 def _curve(blocks: pooled.Blocks, between: str) -> Monotone:
     """The two ends of every block as knots."""
     # Means of weighted rows are rounded, a hair above 1 or below the one before.
-    level = np.minimum(np.maximum.accumulate(blocks.seen / blocks.mass), 1.0)
+    level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
     x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(level, 2)
     keep = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
     x, y = x[keep], y[keep]

@@ -16,7 +16,14 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
-from trueodds.calibrators.curves.reliability_curve import BANDWIDTH_RULES, NARROWEST, WIDEST, seen_at, smoothed, width
+from trueodds.calibrators.curves.reliability_curve import (
+    BANDWIDTH_RULES,
+    NARROWEST,
+    WIDEST,
+    bin_scores,
+    smoothed,
+    width,
+)
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     MinProb,
@@ -110,7 +117,7 @@ class KernelMap(OneVsRest):
     takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Smoothed.from_dict
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The bandwidth, or from which to which they are."""
         h = sorted(curve.bandwidth for curve in self.curves)
         return f"h = {h[0]:.3g}" + (f" to {h[-1]:.3g} in {len(h)} curves" if len(h) > 1 else "")
@@ -198,7 +205,7 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> Smoothed:
     steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
     steps = min(max(steps, _FEWEST), _MOST)
     at = low + (high - low) * (np.arange(steps + 1) / steps)
-    values, slopes, density = smoothed(at, *seen_at(s, mass, events, h), h, mirrored)
+    values, slopes, density = smoothed(at, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
     if spec.monotone:
         # Places that the rows hardly reach follow the others.

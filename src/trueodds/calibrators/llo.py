@@ -62,7 +62,7 @@ class LloMap(CalibrationMap):
         """Powers γ, and the shift on the second class."""
         return (Term(1.0, self.gamma * np.eye(2), np.array([0.0, self.tau])),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`δ = 0.64, γ = 0.57`."""
         return f"δ = {figure(self.delta)}, γ = {figure(self.gamma)}"
 

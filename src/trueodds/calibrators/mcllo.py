@@ -14,7 +14,7 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.baseline import baseline_of, check_baseline, numbered
 from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
-from trueodds.calibrators.likelihood.contrast_notes import never_came, ruled_out, turned
+from trueodds.calibrators.likelihood.contrast_notes import absent_class_notes, ruled_out, turned
 from trueodds.calibrators.likelihood.contrasts import contrasts
 from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
@@ -71,7 +71,7 @@ class MclloMap(CalibrationMap):
         W[:, self.baseline] -= slopes
         return (Term(1.0, W, self._whole(self.tau, 0.0), self.min_prob),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
         delta = np.exp(np.minimum(self.tau, 700.0))
         return f"δ {_range(delta)}, γ {_range(self.gamma)}, against class {self.baseline}"
@@ -193,7 +193,7 @@ class MclloSpec(SummedSpec):
         return [
             *floored.notes(),
             *ruled_out(floored.impossible),
-            *never_came(absent, calibration_map.baseline),
+            *absent_class_notes(absent, calibration_map.baseline),
             *([] if absent else unfinished(calibration_map)),
             *wrong_way(calibration_map.gamma),
             *turned(calibration_map.gamma, calibration_map.baseline, data),

@@ -87,7 +87,7 @@ class MixedMap(CalibrationMap):
         stages = self.stages(k)
         return stages[0] if stages is not None and len(stages) == 1 else None
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """As the map that is mixed."""
         return self.base_map.said()
 

@@ -116,7 +116,7 @@ class PlattMap(Iterated):
             return None
         return (Term(1.0, curve.slope * np.eye(2), np.array([0.0, curve.intercept])),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`slope 0.55, intercept -0.45`, or the range of the slopes."""
         if len(self.curves) == 1:
             return f"slope {figure(self.curves[0].slope)}, intercept {figure(self.curves[0].intercept)}"

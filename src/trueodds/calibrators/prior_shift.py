@@ -48,7 +48,7 @@ class PriorShiftMap(CalibrationMap):
         with np.errstate(divide="ignore"):
             return (Term(1.0, np.eye(k), np.log(self.ratios)),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The ratios, or their range."""
         if len(self.ratios) <= 4:
             return "ratios " + " ".join(map(figure, self.ratios.tolist()))
@@ -152,9 +152,7 @@ class PriorShiftSpec(CalibratorSpec):
         """Both frequencies, and what is doubtful about them."""
         assert isinstance(calibration_map, PriorShiftMap)
         source = (w @ Y) / w.sum()
-        text = (
-            f"Class frequencies: {_told(source)} in the source, {_told(calibration_map.ratios * source)} in the target."
-        )
+        text = f"Class frequencies: {_format_shares(source)} in the source, {_format_shares(calibration_map.ratios * source)} in the target."
         return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]
 
 
@@ -206,7 +204,7 @@ def _numbers(priors: Priors, k: int) -> Array:
     return shares / shares.sum()
 
 
-def _told(shares: Array) -> str:
+def _format_shares(shares: Array) -> str:
     first = " ".join(map(figure, shares[:5].tolist()))
     return first + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 

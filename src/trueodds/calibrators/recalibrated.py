@@ -111,7 +111,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if frozen:
             check_is_fitted(self.estimator)
             self.estimator_, rows = self.estimator, np.arange(len(y_true))
-            P = self._said(self.estimator_, X)
+            P = self._predict_scores(self.estimator_, X)
         elif available < 2:
             raise InputError(
                 "TO507",
@@ -142,7 +142,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         out = held_out(_one_hot(y), self.test_size, groups, self._rng())
         self.estimator_ = _trained(self.estimator, X, y, w, np.flatnonzero(~out))
         rows = np.flatnonzero(out)
-        return rows, self._said(self.estimator_, _safe_indexing(X, rows))
+        return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
     def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
         every = np.arange(len(y))
@@ -159,7 +159,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 )
             model = _trained(self.estimator, X, y, w, train)
             # A class that the fold lacks has no column there; its probability was 0.
-            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._said(model, _safe_indexing(X, test))
+            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
+                model, _safe_indexing(X, test)
+            )
             tested[test] = True
         return every[tested], P[tested]
 
@@ -184,7 +186,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         )
         return made
 
-    def _said(self, model: Any, X: Any) -> Array:
+    def _predict_scores(self, model: Any, X: Any) -> Array:
         return _logits(model, X) if self._on_logits() else _probabilities(model, X)
 
     def _rng(self) -> np.random.Generator:
@@ -194,7 +196,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Array:
         """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
         check_is_fitted(self)
-        return self.calibrator_.predict_proba(self._said(self.estimator_, X), logits=self._on_logits())
+        return self.calibrator_.predict_proba(self._predict_scores(self.estimator_, X), logits=self._on_logits())
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row; the first of several."""

@@ -72,7 +72,7 @@ class ScalingBinningMap(Iterated):
     takes_logs: ClassVar[bool] = True
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BinnedSigmoid.from_dict
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many bins."""
         return bins_in_words([curve.steps for curve in self.curves])
 

@@ -37,7 +37,7 @@ class SimplexHistogramMap(CalibrationMap):
         where = self.cells.index(_axes(P))
         return np.where(where[:, None] >= 0, self.values[where], P)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many cells."""
         return f"{self.cells.size:,} {'cell' if self.cells.size == 1 else 'cells'}"
 

@@ -43,7 +43,7 @@ class SplineMap(OneVsRest):
         """Of all curves, over single scores or groups of them."""
         return sum(curve.passes for curve in self.curves)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The effective degrees of freedom, of which a line has 2."""
         free = [curve.freedom for curve in self.curves]
         if len(free) == 1:

@@ -54,9 +54,9 @@ class StructuredMap(CalibrationMap):
         uniform = Term(self.share, np.zeros((k, k)), np.zeros(k))
         return (tempered, uniform), self._then().terms(k)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
-        return f"{TemperatureMap(self.beta).said()}, then {self._then().said()}"
+        return f"{TemperatureMap(self.beta).describe()}, then {self._then().describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of each step, and how the fit went."""

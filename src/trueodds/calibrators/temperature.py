@@ -57,7 +57,7 @@ class TemperatureMap(CalibrationMap):
         """softmax(β log p)."""
         return (Term(1.0, self.beta * np.eye(k), np.zeros(k)),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """`T = 1.60`."""
         return in_words(self.beta)
 

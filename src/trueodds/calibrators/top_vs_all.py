@@ -72,7 +72,7 @@ class TopVsAllMap(CalibrationMap):
         """Those of a temperature; other maps of the largest are no such mixture of the whole row."""
         return self.inner.terms(k) if isinstance(self.inner, TemperatureMap) else None
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The map of the largest, by its name."""
         return f"{self.inner.name} of the largest: {self.inner.said()}"
 

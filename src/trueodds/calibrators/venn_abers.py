@@ -47,7 +47,7 @@ class VennAbersMap(CalibrationMap):
         ends = [curve.ends(P[:, c]) for c, curve in enumerate(self.curves)]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """How many steps."""
         steps = sum(curve.size for curve in self.curves)
         text = f"{steps:,} {'step' if steps == 1 else 'steps'}"

@@ -91,7 +91,7 @@ def answers(
         if out is not None:
             _write(answer_set, out)
     notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
-    report = _told(files, answer_set, risk, measures, notes)
+    report = _report(files, answer_set, risk, measures, notes)
     if json_path is not None:
         output.write(json_path, output.as_json(report))
     if json_path != "-":
@@ -154,7 +154,7 @@ def _wrong(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
     return float(risk.at["low"][last]), float(risk.at["high"][last])
 
 
-def _told(
+def _report(
     files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
 ) -> dict[str, Any]:
     from trueodds.core.results import strict

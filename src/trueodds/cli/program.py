@@ -32,14 +32,14 @@ class Program(click.Group):
             output.show(problem.format_message(), err=True)
             code = BAD_INPUT
         except click.UsageError as problem:
-            code = told(_usage(problem))
+            code = print_error(_usage(problem))
         except click.Abort:
             output.show("stopped", err=True)
             code = STOPPED
         except SystemExit:  # click's answer where nobody reads the help
             code = NO_READER
         except Exception as problem:  # noqa: BLE001 - the last place before a traceback
-            code = told(coded(problem))
+            code = print_error(coded(problem))
         try:
             _flush()
         except OSError:
@@ -67,7 +67,7 @@ class Program(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def told(error: InputError) -> int:
+def print_error(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; the exit code of bad input."""
     error = mended(error)
     title = f"error {error.code}"

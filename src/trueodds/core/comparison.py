@@ -11,7 +11,7 @@ from trueodds.core.errors import Note
 from trueodds.core.printable import printable
 from trueodds.core.results import Estimate, Interval, Result, figure, in_words, keep_defined, percent, strict
 
-TOLD = 6  # pairs named in one line; a table of all is in `pairs`
+MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -162,6 +162,6 @@ def _beside(name: str, estimate: Estimate) -> str:
 
 
 def _listed(pairs: Sequence[tuple[str, str]], sign: str) -> str:
-    named = [f"{first} {sign} {second}" for first, second in pairs[:TOLD]]
-    more = [f"{len(pairs) - TOLD} more"] if len(pairs) > TOLD else []
+    named = [f"{first} {sign} {second}" for first, second in pairs[:MAX_PAIRS]]
+    more = [f"{len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
     return ", ".join([*named, *more]) or "nothing"

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
-from trueodds.core.groups_told import same, told
+from trueodds.core.groups_told import format_groups, same
 from trueodds.core.results import Estimate, Interval, Result, strict, undefined
 
 
-class Told(Protocol):
+class Reportable(Protocol):
     """A number with a sentence and a JSON form."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -31,10 +31,10 @@ class Group:
     estimate: Estimate
     pvalue: float
     joint: float  # step-down p over all subgroups
-    seen_from: float | None  # the smallest error that would have been called off here; None where none would
+    min_detectable: float | None  # the smallest error that would have been called off here; None where none would
     standing: str  # "off", "within" or "undecided"
     says: float | None = None  # the mean stated probability, and the share that came: how the error points;
-    came: float | None = None  # None where the lens has several views, or vectors
+    event_rate: float | None = None  # None where the lens has several views, or vectors
 
     @property
     def n(self) -> int:
@@ -50,13 +50,13 @@ class Group:
             "label": self.label,
             "n": estimate.n,
             "says": strict(self.says),
-            "came": strict(self.came),
+            "came": strict(self.event_rate),
             "error": strict(estimate.value),
             "interval": estimate.interval.to_dict() if estimate.interval else None,
             "noise_floor": strict(estimate.noise_floor),
             "pvalue": strict(self.pvalue),
             "joint": strict(self.joint),
-            "seen_from": strict(self.seen_from),
+            "seen_from": strict(self.min_detectable),
             "standing": self.standing,
         }
 
@@ -80,7 +80,7 @@ class Gap:
         """Whether the interval leaves no doubt which error is larger."""
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words; the level belongs to all gaps of the column together and is said once."""
         ends = [] if self.interval is None else [self.interval.low, self.interval.high]
         value, *between = same([self.difference, *ends])
@@ -108,7 +108,7 @@ class ByGroup(Result):
     whole: Estimate
     gaps: tuple[Gap, ...]
     widest: tuple[Gap, ...]  # by column: the two most surely apart, with an interval for the largest true gap
-    multicalibration: Told | None
+    multicalibration: Reportable | None
     level: float
     null: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class ByGroup(Result):
 
     def describe(self) -> str:
         """The table of subgroups, then the gaps between them."""
-        return told(self)
+        return format_groups(self)
 
     def frame(self) -> Any:
         """A row per subgroup as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""

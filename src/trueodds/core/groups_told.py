@@ -12,14 +12,14 @@ from trueodds.core.results import Interval, figure, in_words, percent
 if TYPE_CHECKING:
     from trueodds.core.groups import ByGroup, Gap
 
-TOLD = 5  # gaps of one column printed, the settled and widest first
+MAX_GAPS = 5  # gaps of one column printed, the settled and widest first
 FROM_ZERO = (
     "The interval of a group that is off may begin at 0 ({}): the test draws the labels of a calibrated model and so knows "
     "what chance does; the interval takes nothing for granted, and is wider."
 )
 
 
-def told(by_group: ByGroup) -> str:
+def format_groups(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["floor"]
     head = (
@@ -40,8 +40,8 @@ def told(by_group: ByGroup) -> str:
             separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
             lines.append(f"surely apart from the rest of {column}: {separated}")
         lines.append(f"gaps of {column}, jointly {percent(by_group.level)}:")
-        lines += [f"  {gap.told()}" for gap in gaps[:TOLD]]
-        lines += [f"  {len(gaps) - TOLD} more: the JSON lists them"] if len(gaps) > TOLD else []
+        lines += [f"  {gap.describe()}" for gap in gaps[:MAX_GAPS]]
+        lines += [f"  {len(gaps) - MAX_GAPS} more: the JSON lists them"] if len(gaps) > MAX_GAPS else []
     if by_group.multicalibration is not None:
         lines.append(str(by_group.multicalibration))
     return "\n".join(map(printable, lines))
@@ -56,13 +56,13 @@ def _table(by_group: ByGroup) -> list[str]:
         ["group", *(printable(group.label) for group in by_group.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
         *([["says", *same([group.says for group in by_group.groups]), ""]] if directed else []),
-        *([["came", *same([group.came for group in by_group.groups]), ""]] if directed else []),
+        *([["came", *same([group.event_rate for group in by_group.groups]), ""]] if directed else []),
         [by_group.estimator, *same([one.value for one in all_rows])],
         [f"{percent(by_group.level)} each", *spans([one.interval for one in all_rows])],
         ["floor", *same([one.noise_floor for one in all_rows])],
         ["p", *(pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
-        ["seen from", *same([group.seen_from for group in by_group.groups]), ""],
+        ["seen from", *same([group.min_detectable for group in by_group.groups]), ""],
         ["standing", *(group.standing for group in by_group.groups), ""],
     ]
     return _aligned(columns)

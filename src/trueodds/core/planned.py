@@ -40,9 +40,9 @@ class Power(Result):
 
     def describe(self) -> str:
         """The answer to what was asked, in one line."""
-        return printable(self._told())
+        return printable(self._summary())
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         if self.question == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {percent(1 - self.alpha)}"
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"

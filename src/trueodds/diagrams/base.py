@@ -103,7 +103,7 @@ class Diagram:
         return str(self.panels["finding"][0])
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The finding, and of how many rows."""
         return f"{self.finding} n\u00a0=\u00a0{int(np.max(self.panels['n'])):,}."
 

@@ -14,7 +14,7 @@ from trueodds.core.settings import ONE, Integer, Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.belts.belt_plot import BeltPlot
 from trueodds.diagrams.belts.condensed import condensed
-from trueodds.diagrams.belts.words import gathered, joined, p_said, places, sides
+from trueodds.diagrams.belts.words import format_pvalue, gathered, joined, places, sides
 from trueodds.diagrams.binned.bins import Binned, stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
@@ -155,7 +155,7 @@ class CalibrationBelt(Recipe):
         return {
             "view": view.name,
             "title": title,
-            "aside": p_said(result.pvalue),
+            "aside": format_pvalue(result.pvalue),
             "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
             "n": view.n_rows,
             "weight": view.total,
@@ -185,14 +185,14 @@ def _finding(name: str, pvalue: float, made: Belt) -> str:
     outside = [segment for segment in made.stretches if segment.level == made.levels[-1]]
     if not outside:
         rest = ", though as a whole the curve is off" if pvalue < ALPHA else ""
-        return f"The belt nowhere leaves the diagonal {level}{rest} ({p_said(pvalue)})."
+        return f"The belt nowhere leaves the diagonal {level}{rest} ({format_pvalue(pvalue)})."
     more, less = sides(name)
     phrases: list[str] = []
     for side, where, means in (("above", "over", more), ("below", "under", less)):
         ranges = [places(segment.start, segment.stop) for segment in outside if segment.side == side]
         if ranges:
             phrases.append(f"{where} {'it' if phrases else 'the diagonal'} (it {means}) {joined(ranges)}")
-    return f"The belt is {joined(phrases)}, {level} ({p_said(pvalue)})."
+    return f"The belt is {joined(phrases)}, {level} ({format_pvalue(pvalue)})."
 
 
 def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:

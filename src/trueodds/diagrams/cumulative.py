@@ -13,7 +13,7 @@ from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.belts.walk import VERTICES, Walk
 from trueodds.diagrams.belts.walk_plot import WalkPlot
-from trueodds.diagrams.belts.words import gathered, p_said, places, sides
+from trueodds.diagrams.belts.words import format_pvalue, gathered, places, sides
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import Recipe, lens_of
@@ -110,7 +110,7 @@ def _panel(cumulative_residuals: Walk, views: int, *, drawn: bool) -> dict[str, 
     return {
         "view": cumulative_residuals.view.name,
         "title": title,
-        "aside": f"{_points(cumulative_residuals.range)}, {p_said(p_r)}",
+        "aside": f"{_points(cumulative_residuals.range)}, {format_pvalue(p_r)}",
         "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
         "n": cumulative_residuals.view.n_rows,
         "weight": cumulative_residuals.view.total,
@@ -125,7 +125,7 @@ def _panel(cumulative_residuals: Walk, views: int, *, drawn: bool) -> dict[str, 
 
 
 def _finding(cumulative_residuals: Walk) -> str:
-    p_mad, p_r = (p_said(p) for p in cumulative_residuals.pvalues)
+    p_mad, p_r = (format_pvalue(p) for p in cumulative_residuals.pvalues)
     steepest = cumulative_residuals.steepest
     if steepest is None:
         if cumulative_residuals.farthest > cumulative_residuals.half:

@@ -13,7 +13,7 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned import bins, chance, redrawn
 from trueodds.diagrams.binned.crosses import ReliabilityDiagram
-from trueodds.diagrams.binned.stretches import finding, told
+from trueodds.diagrams.binned.stretches import describe_outside_bins, finding
 from trueodds.diagrams.binned.styles import STYLES, limits
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of
@@ -198,7 +198,7 @@ def _panels(
         place = ""
         if outside is not None:
             how = {"together": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
-            place = told(table, outside, beyond, recipe.level, name=view_bins.view.name, **how)
+            place = describe_outside_bins(table, outside, beyond, recipe.level, name=view_bins.view.name, **how)
         rows.append(
             {
                 "view": view_bins.view.name,

@@ -61,7 +61,7 @@ class AnswerOrAbstain(ProperScore):
         """The mean utility if every confidence were right."""
         return float(view.w @ (_exact(view) + self._lost(view.q, view)) / view.total)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The floor, where one was asked for."""
         return {"floor": self.min_prob} if self.min_prob else {}
 

@@ -218,7 +218,7 @@ class ThresholdedError(Estimator):
         """The error with the ranges held fixed; None where the labels choose them."""
         return None if self.partition.uses_outcomes else KeptSums(self, view)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, threshold and norm as used."""
         binned = KeptSums(self, view).pooled
         return {

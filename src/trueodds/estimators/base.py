@@ -119,7 +119,7 @@ class Estimator(Settings):
         """Named numbers that belong to the value, such as the terms of a decomposition."""
         return {}
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The settings as they were used on this view, for the result."""
         return {}
 
@@ -134,7 +134,7 @@ class Estimator(Settings):
     def __call__(self, view: View) -> Estimate:
         return Estimate(
             self.name, view.name, self.value(view), view.n_rows, parts=self.parts(view),
-            settings=self.said(view), notes=tuple(self.notes(view)),
+            settings=self.settings_used(view), notes=tuple(self.notes(view)),
         )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ class BinnedError(Estimator):
             return None
         return self.bins(view)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, distance and order as used."""
         partition = self.partition_for(view)
         bin_sums = self.bins(view)

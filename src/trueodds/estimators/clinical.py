@@ -90,7 +90,7 @@ class IntegratedIndex(ScoredError):
             smoother if self.span is None else Smoother(smoother.degree, float(self.span), smoother.flat, smoother.step)
         )
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The smoother and its span."""
         return {"smoother": self.smoother, **({} if self.smoother == "isotonic" else {"span": self._local().span})}
 

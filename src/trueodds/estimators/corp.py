@@ -158,7 +158,7 @@ class Corp(ScoredError):
         with np.errstate(divide="ignore", invalid="ignore"):  # groups of neighbors may be nearer to another's mean
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The score."""
         return {"score": self.score}
 

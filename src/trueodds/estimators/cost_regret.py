@@ -116,13 +116,13 @@ class CostRegret(OutOfSample):
             thresholds[f"rate there:{names[one]} → {names[other]}"] = float(rate)
         return thresholds
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The costs, calibrator and folds."""
         cost = getattr(self.cost, "__name__", "a function") if callable(self.cost) else self.cost
         if isinstance(cost, np.ndarray):
             cost = "a table per row, {} actions, {} classes".format(*cost.shape[1:])
         settings = {"cost": cost if cost is not None else "1 for every wrong class"}
-        return settings | ({"actions": self.actions} if self.actions else {}) | super().said(view)
+        return settings | ({"actions": self.actions} if self.actions else {}) | super().settings_used(view)
 
     def notes(self, view: View) -> list[Note]:
         """As for every cross-fit, and a word where no action changes."""

@@ -108,9 +108,9 @@ class CrossFitted(OutOfSample):
         less, more = out_of_fold.Q[:, 1] < out_of_fold.P[:, 1], out_of_fold.Q[:, 1] > out_of_fold.P[:, 1]
         return {"over": float(share[less].sum()), "under": float(share[more].sum())}
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The distance, calibrator and folds."""
-        return {"distance": self.distance, **super().said(view)}
+        return {"distance": self.distance, **super().settings_used(view)}
 
     def _direction(self, P: Array, Q: Array) -> Array:
         """The s of dual norm 1 that has the largest product with Q − P; 0 where they are the same."""

@@ -80,7 +80,7 @@ class _Debiased(Estimator):
         """The number before a negative one is shown as 0."""
         return self.value(view)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The bins as used."""
         binned = self.pooled(view)
         settings: dict[str, Any] = {"partition": str(self.partition)}
@@ -239,9 +239,9 @@ class DebiasedL2(_Debiased):
     def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         return _mean(w, ww, over(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The form and the bins as used."""
-        return {**super().said(view), "form": self.form}
+        return {**super().settings_used(view), "form": self.form}
 
     def parts(self, view: View) -> dict[str, float]:
         """θ, its signed root, and what it was before chance was taken off."""

@@ -103,7 +103,7 @@ class DecisionRegret(Estimator):
         _, regret, threshold = self._bins(view).tasks()[:3]
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The partition, and the thresholds that the worst task is made of."""
         bins = self._bins(view)
         _, regret, _, low, high = bins.tasks()

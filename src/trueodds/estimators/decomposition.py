@@ -60,7 +60,7 @@ class Decomposed(ProperScore):
         """The terms of the decomposition, where one was asked for."""
         return self.terms(view, *self._cells(view)) if self.decomposition else {}
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The decomposition and its cells, where one was asked for."""
         if self.decomposition is None:
             return {}

@@ -87,7 +87,7 @@ class DirichletError(Estimator):
         rows = self.linear(views[0])
         return (rows.drawn(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Order, bandwidth and floor as used."""
         rows = self.linear(view)
         used = {} if rows.lonely else {"bandwidth": rows.bandwidth}

@@ -187,7 +187,7 @@ class KernelDensityError(ScoredError):
         powers = ((ratio / scale[..., None]) ** self.order * mass[dense]).sum(axis=-1)
         return np.asarray(scale * powers ** (1 / self.order))
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Bandwidth as asked, kernel, range and order."""
         low, high = self.span(view)
         return {

@@ -117,7 +117,7 @@ class EntropyError(VoteMean):
         signs = {"mean_absolute": float(share @ np.abs(gap)), "mean_signed": float(share @ gap)}
         return signs | super().parts(view)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Sign, base and correction."""
         return {"signed": self.signed, "base": str(self.base), "correction": self.correction}
 
@@ -219,7 +219,7 @@ class RankAgreement(VoteMean):
         tied = (V[:, 1:] == V[:, :-1]).any(axis=1)
         return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The rule for ties."""
         return {"ties": self.ties}
 

@@ -128,7 +128,7 @@ class MacroError(InstanceError):
         """A side without rows counts 0 if that was asked."""
         return (0.0, 0.0) if self.empty == "zero" else if_right
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """What an empty side counts as."""
         return {"empty": self.empty}
 

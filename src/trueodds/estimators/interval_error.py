@@ -75,7 +75,7 @@ class IntervalError(ScoredError):
 
         return reader
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth as asked."""
         return {"bandwidth": self.bandwidth}
 

@@ -101,7 +101,7 @@ class MixNMatchError(ScoredError):
         none = (w * grid.scores**self.order).sum(axis=-1)  # nothing came: what was said is the error
         return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Kernel and order, and the grid of the draws."""
         return {"kernel": "triweight", "order": self.order, "draws": f"{CELLS} cells"}
 

@@ -59,7 +59,7 @@ class LaplaceError(ScoredError):
         decay = _decay(s, self.bandwidth)
         return lambda _w, wp, wy: _norm(wy - wp, decay)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth."""
         return {"bandwidth": float(self.bandwidth)}
 
@@ -162,9 +162,9 @@ class MeanEmbeddingError(LaplaceError):
         squared = self._squared.resampled(views, resamples, rng)
         return None if squared is None else (squared[0] / 2, squared[1])
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Bandwidth and form."""
-        return {**super().said(view), "form": self.form}
+        return {**super().settings_used(view), "form": self.form}
 
     def notes(self, view: View) -> list[Note]:
         """What the form cannot tell on these rows."""

@@ -145,7 +145,7 @@ class LinearBinError(ScoredError):
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
         return min(k, max(round(view.counted), 1)) if self.base == "equal-mass" else k
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Bins, range and mapping as used."""
         settings: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}
         settings |= {"bins": self.count(view), "mapping": self.mapping}

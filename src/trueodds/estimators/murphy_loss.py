@@ -54,7 +54,7 @@ class MurphyLoss(ProperScore):
         """The mean score if every probability were right: what even a calibrated model pays."""
         return float(view.w @ self._cost(view, _exact(view)) / view.total)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The threshold."""
         return {"threshold": float(self.threshold)}
 

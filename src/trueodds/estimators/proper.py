@@ -149,9 +149,9 @@ class LogLoss(Decomposed):
         surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
         return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The floor and the decomposition, where they were asked for."""
-        return super().said(view) | ({"floor": self.min_prob} if self.min_prob else {})
+        return super().settings_used(view) | ({"floor": self.min_prob} if self.min_prob else {})
 
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""

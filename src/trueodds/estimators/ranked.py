@@ -54,7 +54,7 @@ class RankedProbability(ProperScore):
         """The mean score if every probability were right: what even a calibrated model pays."""
         return float(view.w @ self._scaled(view, view.p) / view.total)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Which of the two conventions."""
         return {"normalize": bool(self.normalize)}
 

@@ -59,9 +59,9 @@ class ScoreRegret(OutOfSample):
             return np.log(mixed(out_of_fold.Q, share)) - np.log(mixed(out_of_fold.P, share))
         return _brier(out_of_fold.P) - _brier(out_of_fold.Q)
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The score, calibrator and folds."""
-        return {"score": self.score, **super().said(view)}
+        return {"score": self.score, **super().settings_used(view)}
 
     def notes(self, view: View) -> list[Note]:
         """As for every cross-fit, and what was mixed in before logs were taken."""

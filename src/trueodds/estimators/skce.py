@@ -110,7 +110,7 @@ class SquaredKernelError(Estimator):
             return pairs.blocks_drawn(resamples, rng)[None], "blocks"
         return pairs.rows_drawn(resamples, rng)[None], "rows"
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Form, kernel, bandwidth and block size as used."""
         pairs = self.linear(view)
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")

@@ -76,7 +76,7 @@ class SmoothError(ScoredError):
 
         return reader
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth as asked."""
         return {"bandwidth": self.bandwidth}
 
@@ -105,4 +105,4 @@ class Spread(Scores):
         view = self.view
         if view.rows is not None and not view.read:
             return view.rows.moments(CELLS, 4)
-        return moments(view.p, residuals(view.p, view.came, None if view.plain else view.w), CELLS, 4)
+        return moments(view.p, residuals(view.p, view.outcomes, None if view.plain else view.w), CELLS, 4)

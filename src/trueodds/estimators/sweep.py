@@ -78,7 +78,7 @@ class SweepError(ScoredError):
 
         return reader
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """What was swept, and how many bins came of it."""
         order = "inf" if np.isinf(self.order) else self.order
         return {"partition": f"sweep over {self.base}", "order": order, "occupied_bins": self.bins(view)}

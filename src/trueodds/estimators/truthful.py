@@ -91,7 +91,7 @@ class Truthful(ScoredError):
         """The root, in units of probability."""
         return {"root": float(np.sqrt(self.value(view)))}
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The form, and how many bins."""
         if self.form == "atb":
             return {"form": "atb"}

@@ -98,7 +98,7 @@ class UtilityError(Estimator):
             return None
         return Cells(row, row, [(one, one.rank) for one in expectations])
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """The utility, and the range of its payoffs."""
         tables = [one.U for one in self._expectations(view).values()]
         what = "cost" if self.cost is not None else "utility"

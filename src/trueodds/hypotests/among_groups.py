@@ -32,7 +32,7 @@ class Judged:
 
     pvalues: list[float]  # of each by itself
     joint: list[float]  # step-down, over all
-    seen_from: list[float | None]
+    min_detectable: list[float | None]
     min_pvalue: float  # the smallest p there can be
     multicalibration: MulticalibrationError | None
     null: str  # nothing where the subgroups were drawn apart
@@ -130,7 +130,7 @@ def judged_on(
             and (error <= shown[i] or error <= upper_bound(i))
         )
 
-    min_detectable = [joint.seen_from(alpha, upper_bound) for joint in joint_draws]
+    min_detectable = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
     error = None
     if cumulative:
         error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)

@@ -144,7 +144,7 @@ class ViewTest(HypothesisTest):
         null_min_pvalue = (
             0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
         )  # of G clusters: 2^(1 − G)
-        results = self._told(estimands, self._found(estimands, rng), sets)
+        results = self._add_draws(estimands, self._found(estimands, rng), sets)
         null = null_of(preds, self.redraw) + self.jointly
 
         def verdict(some: slice) -> Verdict:
@@ -226,7 +226,7 @@ class ViewTest(HypothesisTest):
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
-        results = self._told(estimands, results, [[draws for draws, _ in drawn]])
+        results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
         return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
@@ -257,7 +257,7 @@ class ViewTest(HypothesisTest):
             return [[self.by_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
         return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
 
-    def _told(
+    def _add_draws(
         self, estimands: Sequence[Estimand], results: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
     ) -> list[list[Found]]:
         return [
@@ -306,7 +306,7 @@ class ViewTest(HypothesisTest):
             settings["redraw"] = self.redraw
         if self.null in self.drawing:
             settings["resamples"] = resamples
-        settings |= every[0].said if len(every) == 1 else _shared([one.said for one in every])
+        settings |= every[0].settings_used if len(every) == 1 else _shared([one.settings_used for one in every])
         name, n, unique_notes = self.name, estimands[0].n_rows, tuple(dict.fromkeys(notes))
         if len(estimands) == 1:
             (view_results,), (estimand,) = results, estimands

@@ -104,7 +104,7 @@ class MeanEmbedding(ViewTest):
                 f"What chance does at a test location is worth {rows_per_location:.2g} rows: χ² rejects too often."
             )
         parts = {"ucme": {"squared": ucme, "df": float(rank)}}
-        return Found(q, p, float(np.sqrt(ucme)), parts, self._said(view, count), tuple(notes), tuple(doubts))
+        return Found(q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts))
 
     def cells(self, view: View) -> Embedding:
         """Q; large values count."""
@@ -115,7 +115,7 @@ class MeanEmbedding(ViewTest):
         key = ("kernel", self.kernel, self.bandwidth)
         return view.once(key, lambda: kernels.chosen(self.kernel, self.bandwidth, view))
 
-    def _said(self, view: View, count: int) -> dict[str, Any]:
+    def _settings_used(self, view: View, count: int) -> dict[str, Any]:
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         width = {"bandwidth": self._kernel(view).bandwidth} if isinstance(self.kernel, str) else {}
         return {"locations": count, "kernel": named, **width}

@@ -16,7 +16,7 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, settings_said, verdict_on
+from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, statistic_settings, verdict_on
 from trueodds.hypotests.votes import prepared
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
@@ -105,7 +105,7 @@ class Consistency(HypothesisTest):
         preds, notes = prepared(preds, self.redraw)
         statistic = self._statistic()
         estimands = [Estimand.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
-        settings = self._said(statistic, estimands)
+        settings = self._settings_used(statistic, estimands)
         if self.redraw == "all":
             settings.pop("resamples")
             return of_all(preds, estimands, settings)
@@ -130,7 +130,7 @@ class Consistency(HypothesisTest):
         notes = [*(note for estimand in estimands for note in tallied.notes_of(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return judged(
-            estimands, [draws for draws, _ in drawn], null, self._said(statistic, estimands), notes,
+            estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
 
@@ -154,11 +154,11 @@ class Consistency(HypothesisTest):
     def _statistic(self) -> Estimator:
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
 
-    def _said(self, statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+    def _settings_used(self, statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
         settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate
-        return settings | settings_said(statistic, estimands)
+        return settings | statistic_settings(statistic, estimands)
 
 
 def _accepted(estimator_name: str) -> tuple[str, ...]:

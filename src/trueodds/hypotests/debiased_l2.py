@@ -87,11 +87,11 @@ class DebiasedL2Test(ViewTest):
     def on(self, view: View) -> Found:
         """z, its one-sided p, and the signed root of T."""
         error = self.error()
-        theta, settings = error.signed(view), error.said(view)
+        theta, settings = error.signed(view), error.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "No bin holds two rows, and one row cannot tell noise from error: z is undefined.")
-            return Found(theta, theta, theta, said=settings, notes=(note,))
+            return Found(theta, theta, theta, settings_used=settings, notes=(note,))
         effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._spreads(view)
         parts = {"error": error.parts(view)}
         if not (spreads > 0).any():

@@ -106,7 +106,7 @@ class HosmerLemeshow(ViewTest):
         wp, wy = (mass * binned.p)[None], (mass * binned.y)[None]
         x = float(groups.statistic(binned.w[None], wp, wy)[0])
         d = groups.residuals(wp, wy)[0]
-        outcomes = groups.said.shape[1]
+        outcomes = groups.predicted.shape[1]
         df = groups.df - 2 * (outcomes - 1) * self.fitted
         if self.fitted and df < 1:
             raise InputError(

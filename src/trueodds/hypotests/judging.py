@@ -26,9 +26,9 @@ REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"
 
 
-def settings_said(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
     """The statistic's settings; what depends on one view's bins only where there is one view."""
-    settings = statistic.said(estimands[0].views[0])
+    settings = statistic.settings_used(estimands[0].views[0])
     if len(estimands) == 1 and len(estimands[0].views) == 1:
         return settings
     same = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
@@ -138,7 +138,7 @@ def judged(
         notes = [*notes, Note("TN209", text)]
     if len(estimands) == 1:
         lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
-        return told(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
+        return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
     joint = min(holm([claim.pvalue for claim in claims]))
     if joint_lenses:
         # Every view of every lens is a claim of the family: one class far off is not averaged away.
@@ -146,10 +146,10 @@ def judged(
         joint = family(observed, np.concatenate([claim.draws for claim in claims]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return told(estimands, claims, joint, min_pvalue, null, settings, notes)
+    return build_verdict(estimands, claims, joint, min_pvalue, null, settings, notes)
 
 
-def told(
+def build_verdict(
     estimands: Sequence[Estimand],
     claims: Sequence[Claim],
     pvalue: float,
@@ -188,7 +188,7 @@ def of_all(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str
     observed, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
     _, joint = exact(observed, drawn, chances)
     overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint
-    return told(estimands, claims, overall_pvalue, None, ALL, settings, notes_on(preds))
+    return build_verdict(estimands, claims, overall_pvalue, None, ALL, settings, notes_on(preds))
 
 
 def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:

@@ -77,7 +77,11 @@ def judged_by(
     settings = dict(verdict.settings) | {
         "margin": float(margin), "decision": decision, "low": low, "high": high, "level": level,
     }  # fmt: skip
-    return replace(verdict, settings=settings, notes=(*verdict.notes, Note("TN230", _said(estimate, margin, decision))))
+    return replace(
+        verdict,
+        settings=settings,
+        notes=(*verdict.notes, Note("TN230", _describe_decision(estimate, margin, decision))),
+    )
 
 
 def decided(low: float | None, high: float | None, margin: float) -> str:
@@ -91,7 +95,7 @@ def decided(low: float | None, high: float | None, margin: float) -> str:
     return "within" if high <= margin else "beyond" if low > margin else "undecided"
 
 
-def _said(result: Estimate, margin: float, decision: str) -> str:
+def _describe_decision(result: Estimate, margin: float, decision: str) -> str:
     if result.interval is None:
         why = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
         return f"Whether {result.estimator} exceeds the margin of {margin:g} cannot be told. {why}"

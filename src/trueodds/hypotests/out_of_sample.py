@@ -89,7 +89,7 @@ class CrossFittedTest(ViewTest):
         gained = (by_outcome * out_of_sample.Y).sum(axis=1)
         expected = (by_outcome * out_of_sample.P).sum(axis=1)
         null = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))
-        settings, effect = self.statistic.said(view), self.statistic.value(view)
+        settings, effect = self.statistic.settings_used(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
         n = len(gained)
         mean = float(w @ gained / w.sum()) if n else 0.0

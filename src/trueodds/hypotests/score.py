@@ -69,7 +69,7 @@ class Score(ViewTest):
 
     def on(self, view: View) -> Found:
         """z, its two-sided p, and the probability that must at least be misplaced."""
-        return replace(surplus.found(view, self.statistic), said={"statistic": self.statistic})
+        return replace(surplus.found(view, self.statistic), settings_used={"statistic": self.statistic})
 
     def cells(self, view: View) -> Cells:
         """|z|, each row by itself."""

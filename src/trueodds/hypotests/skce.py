@@ -109,7 +109,11 @@ class KernelTest(ViewTest):
         value = pairs.value()
         notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
         result = Found(
-            value, float("nan"), float(np.sqrt(max(0.0, value))), said=self._error().said(view), notes=tuple(notes)
+            value,
+            float("nan"),
+            float(np.sqrt(max(0.0, value))),
+            settings_used=self._error().settings_used(view),
+            notes=tuple(notes),
         )
         if pairs.lonely:
             return replace(result, effect=float("nan"))

@@ -64,7 +64,7 @@ def answered(
     groups = [group for partition in partitions for group in partition.groups]
     sides, group_results = [], []
     for number, (group, p, joint, min_detectable) in enumerate(
-        zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.seen_from, strict=True)
+        zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.min_detectable, strict=True)
     ):
         side = question.side(preds, group, number)
         status = _standing(side, joint, min_effect, alpha)
@@ -175,7 +175,7 @@ def notes_on(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> li
         notes.append(Note("TN150", text))
     open_ = [group for group in groups if group.standing == "undecided"]
     if open_:
-        blind = [group.label for group in open_ if group.seen_from is None]
+        blind = [group.label for group in open_ if group.min_detectable is None]
         more = f" Whatever their outcomes, {_named(blind)} could not have been called off." if blind and joint else ""
         how = "; `seen_from` says which error would have been seen" if joint else ""
         text = (

@@ -25,7 +25,7 @@ class Found:
     pvalue: float  # under the asymptotic law; NaN where the test has none, or is not defined
     effect: float  # how far off, in probability units
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    said: Mapping[str, Any] = field(default_factory=dict)
+    settings_used: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()  # what holds for every null
     doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
     summary: str = ""  # what is estimated, in words

@@ -57,7 +57,7 @@ class Together:
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
 
-    def seen_from(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
+    def min_detectable(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
         """The smallest statistic with which each claim would be rejected at level α, the others and all draws as they are.
 
         It is found by raising the claim's own statistic until its step-down p is at most α; between two draws too, and

@@ -122,7 +122,7 @@ class Layout:
             columns += [offset + one.index * m + j for j in range(m)]
         return np.stack(columns, axis=1).astype(np.int32)
 
-    def said_and_seen(self) -> tuple[Array, Array]:
+    def predicted_and_observed(self) -> tuple[Array, Array]:
         """wp and wy of each row and column, (n, columns)."""
         predicted = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
         observed = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]

@@ -140,7 +140,7 @@ class Bins:
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.layout = Layout([estimand])
         self.numbers = self.layout.size
-        predicted, observed = self.layout.said_and_seen()
+        predicted, observed = self.layout.predicted_and_observed()
         mass = np.stack([view.w for view in estimand.views], axis=1)
         self.resampler = Resampler(self.layout.slots(), mass, predicted, observed, self.numbers, cluster)
         self.observed = list(zip(*self.layout.observed(), strict=True))

@@ -189,7 +189,7 @@ def answer(
     value = float(estimand.combined(estimand.values))
     if interval is not None and np.isnan(value):  # of a debiased error, whose interval is that of its plug-in
         interval, why = None, UNDEFINED
-    settings = estimator.said(estimand.views[0])
+    settings = estimator.settings_used(estimand.views[0])
     parts = {} if bare and len(estimand.views) == 1 else parts_of(estimand)
     if len(estimand.views) > 1:
         settings = {

@@ -175,7 +175,7 @@ def _flipped(
     layout = Layout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     slots = layout.slots()
-    predicted, observed = layout.said_and_seen()
+    predicted, observed = layout.predicted_and_observed()
     w, wp, _ = layout.observed()
     base = np.bincount(slots.ravel(), predicted.ravel(), layout.size)
 

@@ -111,7 +111,7 @@ def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec
     if getattr(estimator, "decomposition", None):
         estimand = estimand_of(tally, estimator, lens)
         parts = {} if interval_spec.interval is None else parts_of(estimand)
-        settings = estimator.said(estimand.views[0]) | settings
+        settings = estimator.settings_used(estimand.views[0]) | settings
         notes = notes_of(tally, estimand)
     return Estimate(
         estimator.name,

@@ -36,7 +36,7 @@ def by_place(view: View) -> ByScore:
 def _of_view(view: View) -> ByScore:
     if view.rows is not None and not view.read:
         return ByScore.of_keys(view.rows.keys())
-    return ByScore(view.p, view.came, None if view.plain else view.w)
+    return ByScore(view.p, view.outcomes, None if view.plain else view.w)
 
 
 class ByScore:

@@ -58,7 +58,7 @@ class Lens(Settings):
     aggregate = "mean"  # how its views make one number, if not said otherwise
     vector = True  # whether the lens needs a probability for every class
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The induced probabilities of each view: (n,), or (n, m) for a joint view."""
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class Lens(Settings):
             )
         return tuple(
             View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=e)
-            for name, p, z, e in zip(names, self.said(preds), self._seen(preds), exact, strict=True)
+            for name, p, z, e in zip(names, self.predicted(preds), self._observed(preds), exact, strict=True)
         )
 
     def exact(self, preds: Predictions, i: int) -> Exact | None:
@@ -96,11 +96,11 @@ class Lens(Settings):
         """The rows of each view where there are no weights and a label `y` each; None: columns are made at once."""
         return None
 
-    def _seen(self, preds: Predictions) -> list[Array]:
+    def _observed(self, preds: Predictions) -> list[Array]:
         if preds.kind == "multilabel":
             assert preds.y is not None
             return [preds.y[:, c] == 1 for c in self.columns(preds)]
-        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.said(preds)]
+        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.predicted(preds)]
         if preds.votes is not None:
             return [o.of_shares(preds.votes, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
         assert preds.y is not None

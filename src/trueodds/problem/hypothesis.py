@@ -40,7 +40,7 @@ def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") 
             "redraw='both' with hypothesis=",
             "Leave redraw out: labels are drawn from the given function.",
         )
-    predicted = _said(preds, rho)
+    predicted = _predict(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None
         null_preds = Predictions.from_multilabel(preds.y, predicted, weight=preds.weight, cluster=preds.cluster)
@@ -111,7 +111,7 @@ def _outcomes(preds: Predictions) -> Any:
     return np.asarray(preds.classes, dtype=object)[preds.y]
 
 
-def _said(preds: Predictions, rho: Any) -> Array:
+def _predict(preds: Predictions, rho: Any) -> Array:
     function: Callable[[Array], Any] | None = getattr(rho, "predict_proba", None) or (rho if callable(rho) else None)
     if function is None:
         raise InputError(

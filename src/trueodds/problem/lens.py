@@ -42,7 +42,7 @@ class Canonical(Lens):
 
     name = "canonical"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The probabilities themselves."""
         return [column(preds, 1)] if preds.k == 2 else [preds.P]
 
@@ -61,7 +61,7 @@ class Positive(Lens):
 
     name = "positive"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The second column."""
         return [column(preds, 1)]
 
@@ -96,7 +96,7 @@ class Class(Lens):
         """`class:3`."""
         return f"class:{self.which}"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """That column."""
         return [column(preds, c) for c in self.columns(preds)]
 
@@ -129,7 +129,7 @@ class Classwise(Lens):
 
     name = "classwise"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """Every column."""
         return [column(preds, c) for c in range(preds.k)]
 
@@ -173,7 +173,7 @@ class Groups(Lens):
         """`groups:[[0,1],[2]]`."""
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The probability of each block."""
         sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._numbers(preds)]
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]

@@ -32,7 +32,7 @@ class Custom(Lens):
         """The callable's own name."""
         return str(getattr(self.psi, "__name__", type(self.psi).__name__))
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """What ψ induces; two outcomes are a binary view of the second."""
         induced = self._induced(preds.Y, preds.P)[0]
         if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:

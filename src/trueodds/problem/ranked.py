@@ -26,7 +26,7 @@ class Confidence(Lens):
 
     name = "confidence"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The largest probability of each row."""
         if preds.kind == "confidence":
             return [preds.p]
@@ -90,9 +90,9 @@ class TopLabel(Lens):
     name = "top-label"
     aggregate = "weight"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The largest probability of each row, once for every predicted class."""
-        return Confidence().said(preds) * len(self._predicted(preds))
+        return Confidence().predicted(preds) * len(self._predicted(preds))
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that the predicted class came."""
@@ -135,7 +135,7 @@ class Rank(Lens):
         """`rank:2`."""
         return f"rank:{self.rank}"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The r-th largest probability of each row."""
         return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
 
@@ -169,10 +169,10 @@ class TopK(Lens):
         """`top-2`."""
         return f"top-{self.size}"
 
-    def said(self, preds: Predictions) -> list[Array]:
+    def predicted(self, preds: Predictions) -> list[Array]:
         """The k largest, in falling order, and the sum of the others."""
         if self.size == 1:
-            return Confidence().said(preds)
+            return Confidence().predicted(preds)
         ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
         rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]

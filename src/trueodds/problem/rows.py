@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.kernels import sort
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums
-from trueodds.core.kernels.largest import largest_keys, largest_moments, largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.core.kernels.moments import moments, residuals
 from trueodds.problem.view import View
 
@@ -23,20 +23,20 @@ class Largest:
 
     def __init__(self, P: Array, y: Array, tied: Callable[[int], None]) -> None:
         self.P, self.y, self.n, self._tied = P, y, len(P), tied
-        self._seen: Array | None = None
+        self._observed: Array | None = None
 
-    def said(self) -> Array:
+    def predicted(self) -> Array:
         """The largest values; whether they were right is seen on the way."""
-        top, self._seen, ties = largest_seen(self.P, self.y)
+        top, self._observed, ties = largest_hits(self.P, self.y)
         self._tied(ties)
         return top
 
-    def seen(self) -> Array:
+    def observed(self) -> Array:
         """Whether the lowest class that has the largest value came."""
-        if self._seen is None:
-            self.said()
-        assert self._seen is not None
-        return self._seen
+        if self._observed is None:
+            self.predicted()
+        assert self._observed is not None
+        return self._observed
 
     def keys(self) -> Array:
         """Both in one number."""
@@ -63,17 +63,17 @@ class Column:
     def __init__(self, p: Array, y: Array, label: int) -> None:
         self.p, self.y, self.label, self.n = p, y, label, len(p)
 
-    def said(self) -> Array:
+    def predicted(self) -> Array:
         """The column itself."""
         return self.p
 
-    def seen(self) -> Array:
+    def observed(self) -> Array:
         """Whether the label is this one."""
         return np.asarray(self.y == self.label)
 
     def keys(self) -> Array:
         """Both in one number."""
-        encoded = sort.row_keys(self.p, self.seen())
+        encoded = sort.row_keys(self.p, self.observed())
         assert encoded is not None
         return encoded
 
@@ -83,7 +83,7 @@ class Column:
 
     def moments(self, cells: int, powers: int) -> Array:
         """The residuals by cell of their scores."""
-        return moments(self.p, residuals(self.p, self.seen(), None), cells, powers)
+        return moments(self.p, residuals(self.p, self.observed(), None), cells, powers)
 
 
 class Classes:

@@ -27,11 +27,11 @@ class Rows(Protocol):
 
     n: int
 
-    def said(self) -> Array:
+    def predicted(self) -> Array:
         """The probability of each row."""
         ...
 
-    def seen(self) -> Array:
+    def observed(self) -> Array:
         """Whether its event came, bool."""
         ...
 
@@ -126,7 +126,7 @@ class View:
         """What was said: (n,) in [0, 1], or (n, m) with rows on the simplex."""
         if self._p is None:
             assert self.rows is not None
-            self._p = self.rows.said()
+            self._p = self.rows.predicted()
         return self._p
 
     @property
@@ -134,7 +134,7 @@ class View:
         """What came, in the shape of p, float64."""
         if self._y is None:
             assert self.rows is not None
-            self._y = self.rows.seen().astype(np.float64)
+            self._y = self.rows.observed().astype(np.float64)
         return self._y
 
     @property
@@ -173,9 +173,9 @@ class View:
         return self._p is not None
 
     @property
-    def came(self) -> Array:
+    def outcomes(self) -> Array:
         """The same for those who read it once: bool where that is all there is to tell, an eighth of the memory."""
-        return self.y if self.rows is None or self._y is not None else self.rows.seen()
+        return self.y if self.rows is None or self._y is not None else self.rows.observed()
 
     @property
     def w(self) -> Array:

@@ -61,7 +61,7 @@ class DaskSource(PartedSource):
             return total
         future, *counts = client.compute([level[0], *(dask.delayed(attrgetter("rows"))(leaf) for leaf in leaves)])
         if progress is not None:
-            _told(counts, progress)
+            _report_progress(counts, progress)
         return future.result()
 
     def gathered(self) -> Iterator[Table]:
@@ -81,7 +81,7 @@ def _client() -> Any:
         return None
 
 
-def _told(counts: Sequence[Any], progress: Progress) -> None:
+def _report_progress(counts: Sequence[Any], progress: Progress) -> None:
     """Rows done, as partitions are finished."""
     from distributed import as_completed
 

@@ -186,7 +186,7 @@ class PartedSource(Source):
             "file": self._files[0] if len(self._files) == 1 else self._files or None,
             "format": self._format,
             "rows": self.rows,
-            "columns": self.plan.said(),
+            "columns": self.plan.describe(),
             "notes": [note.to_dict() for note in self.notes],
         }
 

@@ -36,7 +36,7 @@ class Plan:
         truth = self.truth if self.kind in ("votes", "multilabel") else ()
         return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
 
-    def said(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The columns by what they are used for, for a report."""
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
         probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"

@@ -52,7 +52,7 @@ class TableSource(Source):
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
-        self._seen_width: int | None = None
+        self._cached_width: int | None = None
 
     def batches(self) -> Iterator[Predictions]:
         """The rows in order, each batch checked; errors name the file and the row of the file."""
@@ -76,7 +76,7 @@ class TableSource(Source):
         """How the rows are read and cut into batches: a sum goes on only with rows that are read in the same way."""
         classes = None if self._classes is None else [str(name) for name in self._classes]
         return {
-            "columns": self.plan.said(),
+            "columns": self.plan.describe(),
             "classes": classes,
             "sum_tolerance": self.sum_tolerance,
             "batch_rows": self.size,
@@ -117,7 +117,7 @@ class TableSource(Source):
             "file": files[0] if len(files) == 1 else files,
             "format": self.tables[0].format,
             "rows": self.rows,
-            "columns": self.plan.said(),
+            "columns": self.plan.describe(),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -132,10 +132,10 @@ class TableSource(Source):
     def _width(self) -> int:
         if len(self.plan.probs) > 1:
             return len(self.plan.probs)
-        if self._seen_width is None:
+        if self._cached_width is None:
             table = next((table for table in self.tables if table.rows != 0), self.tables[0])
-            self._seen_width = table.width(self.plan.probs[0])
-        return self._seen_width
+            self._cached_width = table.width(self.plan.probs[0])
+        return self._cached_width
 
     def blocks(self, after: int = 0) -> Iterator[Block]:
         """The raw arrays of each batch, not yet checked, without those of the first rows."""

@@ -37,7 +37,7 @@ class Reservoir:
     most: int  # rows it holds at most
     parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; together they hold the sample
     ceiling: np.uint64  # no row with a key above it is in the sample
-    seen: int  # rows that it stands for
+    population_size: int  # rows that it stands for
 
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
@@ -62,7 +62,7 @@ class Reservoir:
         parts = tuple(
             part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
         )
-        sample = Reservoir(self.most, parts, ceiling, self.seen + other.seen)
+        sample = Reservoir(self.most, parts, ceiling, self.population_size + other.population_size)
         # Copied only now and then: most batches of a long stream add a handful of rows.
         return sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.most else sample
 
@@ -81,16 +81,16 @@ class Reservoir:
         keys, rows = np.concatenate([keys for keys, _ in self.parts]), joined([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.most]
         ceiling = keys[order[-1]] if len(order) == self.most else self.ceiling
-        return Reservoir(self.most, ((keys[order], rows[order]),), ceiling, self.seen)
+        return Reservoir(self.most, ((keys[order], rows[order]),), ceiling, self.population_size)
 
     @property
     def note(self) -> Note | None:
         """What rests on the sample, unless it holds all rows."""
-        n = min(self.most, self.seen)
-        if n == self.seen:
+        n = min(self.most, self.population_size)
+        if n == self.population_size:
             return None
-        share = percent(float(f"{n / self.seen:.2g}"))
-        text = f"What is fitted rests on a random sample of {n:,} of {self.seen:,} rows ({share}); what is measured, on all rows."
+        share = percent(float(f"{n / self.population_size:.2g}"))
+        text = f"What is fitted rests on a random sample of {n:,} of {self.population_size:,} rows ({share}); what is measured, on all rows."
         return Note("TN171", text)
 
 

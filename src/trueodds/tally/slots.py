@@ -41,7 +41,7 @@ def wanted(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, s
     return [(lens.name, lens.name)]
 
 
-def seen(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
+def lens_names(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
     """The names of lenses that these slots give back."""
     numbers = [name for name in slots if name.startswith("class:")]
     names = [name for name in slots if not name.startswith("class:")]

@@ -175,7 +175,7 @@ class Tally:
     @property
     def lenses(self) -> tuple[str, ...]:
         """The names under which `views` gives something back."""
-        return (*slots.seen(self.slots, self.kind, self.classes), *sorted(self.joint))
+        return (*slots.lens_names(self.slots, self.kind, self.classes), *sorted(self.joint))
 
     @property
     def resolution(self) -> str:

@@ -26,7 +26,7 @@ SCHEMA = "trueodds.tally/1"
 
 def to_dict(tally: Tally) -> dict[str, Any]:
     """The tally as plain values that JSON holds without loss."""
-    return {"schema": SCHEMA, "version": trueodds.__version__, **_told(tally)}
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
 
 
 def from_dict(value: Any) -> Tally:
@@ -76,7 +76,7 @@ def load(path: str | Path) -> Tally:
     return from_dict(saved.read(path, "TO402"))
 
 
-def _told(tally: Tally) -> dict[str, Any]:
+def _to_dict(tally: Tally) -> dict[str, Any]:
     names = PLAIN if tally.cells.plain else FULL
     return {
         "kind": tally.kind,
@@ -96,11 +96,11 @@ def _told(tally: Tally) -> dict[str, Any]:
             name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
             for name, cells in tally.joint.items()
         },
-        "null": _told_null(tally.null),
+        "null": _null_to_dict(tally.null),
         "scores": {name: _numbers(sums) for name, sums in tally.scores.items()},
         "counts": _numbers(tally.counts),
         "groups": {
-            column: {value: _told(part) for value, part in values.items()} for column, values in tally.groups.items()
+            column: {value: _to_dict(part) for value, part in values.items()} for column, values in tally.groups.items()
         },
     }
 
@@ -110,7 +110,7 @@ def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
     return {field.name: getattr(sums, field.name) for field in fields(sums)}
 
 
-def _told_null(null: Array | None) -> dict[str, list[Any]] | None:
+def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
     if null is None:
         return None
     index = np.flatnonzero(null)

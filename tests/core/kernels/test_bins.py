@@ -7,9 +7,9 @@ from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
 from trueodds.core.kernels.edges import FEW, index, scale, thresholds
-from trueodds.core.kernels.largest import largest, largest_keys, largest_moments, largest_seen, largest_sums
+from trueodds.core.kernels.largest import largest, largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.core.kernels.moments import moments
-from trueodds.core.kernels.sort import said
+from trueodds.core.kernels.sort import decode_scores
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -117,12 +117,12 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     assert top.tolist() == P.max(axis=1).tolist()
     assert at.tolist() == P.argmax(axis=1).tolist()
     assert tie_count == ties
-    top, correct, tie_count = largest_seen(layout(P), y)
+    top, correct, tie_count = largest_hits(layout(P), y)
     assert top.tolist() == P.max(axis=1).tolist()
     assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
     assert tie_count == ties
     keys, tie_count = largest_keys(layout(P), y)
-    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
+    assert (decode_scores(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
     assert tie_count == ties
     top_moments, tie_count = largest_moments(layout(P), y, 8, 4)
     expected_moments = moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)
@@ -148,9 +148,9 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 3)
-    top, correct, _ = largest_seen(P, y)
+    top, correct, _ = largest_hits(P, y)
     keys, _ = largest_keys(P, y)
-    assert (said(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
+    assert (decode_scores(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
     assert (top.tolist(), correct.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
     sums, ties = largest_sums(P, y, FIFTEEN, closed)
     expected, tied = slow_largest(P, y, FIFTEEN, closed)

@@ -121,7 +121,7 @@ def test_tiny_and_huge_weights_pool_like_others(scale):
     w = np.random.default_rng(2).integers(1, 5, 40).astype(float)
     one, other = pooled.of_rows(p, y, w), pooled.of_rows(p, y, w * scale)
     assert (one.low == other.low).all()
-    assert other.seen / other.mass == pytest.approx(one.seen / one.mass, rel=1e-12)
+    assert other.events / other.mass == pytest.approx(one.events / one.mass, rel=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -57,7 +57,7 @@ def test_keys_of_rows_tell_what_the_rows_say(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=True)
     keys = sort.row_keys(p, y)
     assert keys is not None
-    assert sort.said(keys).tolist() == np.abs(p).tolist()
+    assert sort.decode_scores(keys).tolist() == np.abs(p).tolist()
     assert (keys & keys.dtype.type(1)).tolist() == y.tolist()
     assert sorted(keys.tolist()) == sort.keys(p, y).tolist()  # type: ignore[union-attr]
 

@@ -67,7 +67,7 @@ class OneVsRest(CalibrationMap):
         return cls(tuple(cls.curve(saved) for saved in curves))
 
     @abstractmethod
-    def said(self) -> str:
+    def describe(self) -> str:
         """The curves in a few words."""
 
 

@@ -41,7 +41,7 @@ def smoothed(at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool 
     return values, (turn - values * tilt) / mass, mass * np.exp(log)
 
 
-def seen_at(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
+def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
     """The scores, or where they are many those in each fine cell together, at their mean."""
     if len(s) <= _APART:
         return s, w, wy

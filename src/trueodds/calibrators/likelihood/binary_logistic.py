@@ -69,7 +69,7 @@ class Best:
     value: float  # minus the log-likelihood there
     passes: int
     converged: bool  # whether they are finite
-    told: int  # in how many directions the rows say something
+    rank: int  # in how many directions the rows say something
     means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
@@ -110,13 +110,13 @@ def finite_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
 
 
 def _best(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    optimum, theta, rank = _highest(data, moments, (moments.came, moments.gone), rest, intercept)
+    optimum, theta, rank = _highest(data, moments, (moments.n_events, moments.gone), rest, intercept)
     return Best(theta, optimum.at.value, optimum.passes, optimum.converged, rank, moments.means)
 
 
 def _tame(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    smoothed = data.prepared(partial(_held, n_events=moments.came, n_nonevents=moments.gone))
-    n_events, n_nonevents = moments.came, moments.gone
+    smoothed = data.prepared(partial(_held, n_events=moments.n_events, n_nonevents=moments.gone))
+    n_events, n_nonevents = moments.n_events, moments.gone
     imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _highest(smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept)
     return Best(theta, optimum.at.value, optimum.passes, optimum.slope <= 100 * STEEP, rank, moments.means)

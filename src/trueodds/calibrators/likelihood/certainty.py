@@ -41,7 +41,7 @@ class Certainty:
     errors: str  # of SURE or UNSURE
     covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; with another class's they are not kept
     ratio: float | None = None  # twice the gain in log-likelihood over δ = γ = 1, where χ² can judge it
-    told: int = 0  # its degrees of freedom: in so many directions the rows say something
+    rank: int = 0  # its degrees of freedom: in so many directions the rows say something
     n: float = 0.0  # independent rows
     penalized: bool = False
     units: float | None = None  # as many equal rows or clusters as the covariance rests on, where these made it
@@ -50,14 +50,14 @@ class Certainty:
     @property
     def pvalue(self) -> float:
         """How often χ² is as large as the ratio; NaN where there is none."""
-        return math.nan if self.ratio is None else beyond(self.ratio, self.told)
+        return math.nan if self.ratio is None else beyond(self.ratio, self.rank)
 
     @property
     def posterior(self) -> float:
         """The probability that nothing had to be changed, by BIC from even odds; NaN where there is no ratio."""
-        if self.ratio is None or not self.told:
+        if self.ratio is None or not self.rank:
             return math.nan
-        return float(expit((self.told * math.log(self.n) - self.ratio) / 2))
+        return float(expit((self.rank * math.log(self.n) - self.ratio) / 2))
 
     @property
     def within(self) -> float:
@@ -71,7 +71,7 @@ class Certainty:
     def to_dict(self) -> dict[str, Any]:
         """Every field as JSON holds it; what is not known is left out."""
         V = None if self.covariance is None else self.covariance.tolist()
-        fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.told, self.n, self.penalized), strict=True))
+        fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.rank, self.n, self.penalized), strict=True))
         later = {"units": self.units, "even": None if self.even is None else self.even.tolist()}
         return fields | {key: value for key, value in later.items() if value is not None}
 

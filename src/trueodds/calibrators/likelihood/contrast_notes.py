@@ -27,7 +27,7 @@ def ruled_out(count: int) -> list[Note]:
     return [Note("TN541", text)]
 
 
-def never_came(absent: list[int], baseline: int) -> list[Note]:
+def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
     """That classes never came, and what their odds are then."""
     if not absent:
         return []

@@ -13,7 +13,7 @@ from trueodds.calibrators.likelihood.certainty import PAIR, STD_ERROR_METHODS, C
 from trueodds.calibrators.likelihood.given import Facts, Given
 from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
-from trueodds.calibrators.likelihood.whitening import TOLD
+from trueodds.calibrators.likelihood.whitening import RANK_TOLERANCE
 
 Array = NDArray[Any]
 
@@ -34,7 +34,7 @@ class Evidence:
     scores: Callable[[], Scores] | None  # None where the rows are far
     squares: Callable[[], Array]  # the curvature with squared weights
     ratio: Callable[[], float]
-    told: int | None = None  # in how many directions the rows say something, where that is known
+    rank: int | None = None  # in how many directions the rows say something, where that is known
 
     def certainty(self) -> Certainty:
         """How sure the parameters are."""
@@ -42,8 +42,8 @@ class Evidence:
         own = np.sqrt(H.diagonal())
         unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
         values = np.linalg.eigvalsh(H * np.outer(unit, unit))
-        numerical_rank = int((values > TOLD * max(float(values[-1]), 1e-300)).sum())
-        rank = min(d if self.told is None else self.told, numerical_rank)
+        numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
+        rank = min(d if self.rank is None else self.rank, numerical_rank)
         errors, pulled = self.facts.errors, self.penalty > 0
         # Equal weights of any size: those of 1 are meant.
         gain = self.ratio() / self.facts.weight if rank and errors == "curvature" and not pulled else None

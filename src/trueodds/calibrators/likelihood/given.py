@@ -51,7 +51,7 @@ class Given:
         return float(self.w.sum()) or 1.0
 
     @cached_property
-    def came(self) -> Array:
+    def class_totals(self) -> Array:
         """The weight of the outcomes of each class, (K,)."""
         return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(self.w @ self.Y)
 
@@ -111,19 +111,19 @@ class Facts:
 
     n: int
     mass: float
-    came: Array  # (K,)
+    class_totals: Array  # (K,)
     floored: Floored
     looked: Likeness
 
     @classmethod
     def of(cls, data: Given) -> Facts:
         """Of one batch."""
-        return cls(data.n, data.mass, data.came, data.floored, data.looked)
+        return cls(data.n, data.mass, data.class_totals, data.floored, data.looked)
 
     @property
     def k(self) -> int:
         """How many classes."""
-        return len(self.came)
+        return len(self.class_totals)
 
     @property
     def errors(self) -> str:
@@ -138,13 +138,13 @@ class Facts:
     def scaled(self, by: float) -> Facts:
         """With all weights times a number."""
         looked = replace(self.looked, lightest=self.looked.lightest * by, heaviest=self.looked.heaviest * by)
-        return replace(self, mass=self.mass * by, came=self.came * by, looked=looked)
+        return replace(self, mass=self.mass * by, class_totals=self.class_totals * by, looked=looked)
 
     def __add__(self, other: Facts) -> Facts:
         return Facts(
             self.n + other.n,
             self.mass + other.mass,
-            self.came + other.came,
+            self.class_totals + other.class_totals,
             self.floored + other.floored,
             self.looked + other.looked,
         )

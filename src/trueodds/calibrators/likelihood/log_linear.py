@@ -52,7 +52,7 @@ class LogLinearMap(CalibrationMap):
             return (Term(1.0, self.weights, self.bias, self.min_prob),)
         return (Term(1.0, np.diag(self.weights), self.bias),)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The ranges of weights and biases."""
         if self.weights.ndim == 1:
             return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"

@@ -164,7 +164,7 @@ class Floored:
     min_prob: float
     size: int = 0  # probabilities in all
     moved: int = 0
-    came: int = 0  # of those
+    n_events: int = 0  # of those
     impossible: int = 0  # rows whose outcome had probability 0
 
     @classmethod
@@ -194,7 +194,7 @@ class Floored:
             self.min_prob,
             self.size + other.size,
             self.moved + other.moved,
-            self.came + other.came,
+            self.n_events + other.n_events,
             self.impossible + other.impossible,
         )
 
@@ -202,8 +202,8 @@ class Floored:
         """How many were moved, and how many of those came."""
         if not self.moved:
             return []
-        text = f"The fit's floor {self.min_prob:g} touched {self.moved:,} of {self.size:,} probabilities, {self.came:,} of which came"
-        more = ": those weigh heavily, and by how much the floor decides." * (self.came > 0) or "."
+        text = f"The fit's floor {self.min_prob:g} touched {self.moved:,} of {self.size:,} probabilities, {self.n_events:,} of which came"
+        more = ": those weigh heavily, and by how much the floor decides." * (self.n_events > 0) or "."
         return [Note("TN502", text + more)]
 
 

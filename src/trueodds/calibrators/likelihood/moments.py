@@ -27,14 +27,14 @@ class Turns(NamedTuple):
     """From columns to uncorrelated ones of variance 1, and back."""
 
     shift: Array  # (m,) added to each column
-    told: Array  # (m,) whether it varies
+    varies: Array  # (m,) whether it varies
     inner: Array  # (m, r) of the shifted columns
     turn: Array  # (m, r) from the coefficients of the new columns to those of the old ones
     back: Array  # (r, m) for which back·turn = 1
 
     def turned(self, lines: Lines, rest: Array) -> Lines:
         """The new columns, with what `rest` makes of the old ones as the offset."""
-        Z = (lines.X.T + self.shift[:, None]) * self.told[:, None]
+        Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
         columns = np.zeros((self.inner.shape[1], len(lines.X)))
         for i, j in np.ndindex(*columns.shape[:1], len(Z)):
             columns[i] += self.inner[j, i] * Z[j]
@@ -52,7 +52,7 @@ class Moments:
     """
 
     total: float
-    came: float
+    n_events: float
     gone: float
     means: Array  # (m,) 0 where a column is not shifted: of the intercept, or where there is none
     squares: Array  # (m,) Σ w x², as they are
@@ -75,7 +75,7 @@ class Moments:
         part = other.total / total if total > 0 else 0.0
         return Moments(
             total,
-            self.came + other.came,
+            self.n_events + other.n_events,
             self.gone + other.gone,
             self.means + difference * part,
             self.squares + other.squares,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import Certainty
-from trueodds.calibrators.likelihood.parameter_words import chance, digits, ends_of, footing, slope_said, spoken
+from trueodds.calibrators.likelihood.parameter_words import chance, describe_slope, digits, ends_of, footing, spoken
 from trueodds.core.holm import holm
 from trueodds.core.printable import printable
 
@@ -107,7 +107,7 @@ class ParameterTable:
             shift += ", which may be chance"
         if self.certainty is not None and self.certainty.even is not None and not self.certainty.even[i]:
             shift += " (an extrapolation: it never calls them equally likely)"
-        text = f"{shift}; {slope_said(gamma, of_gamma)}, γ = {spoken(gamma, of_gamma)}"
+        text = f"{shift}; {describe_slope(gamma, of_gamma)}, γ = {spoken(gamma, of_gamma)}"
         by_chance = of_delta[0] <= 1 <= of_delta[1] and of_gamma[0] <= 1 <= of_gamma[1]
         if by_chance and (p := float(holm(self.pvalues.tolist())[i])) <= 0.05:
             text += f"; of both together chance is no explanation, p = {chance(p)}"

@@ -31,7 +31,7 @@ _SANDWICH = {
 }
 
 
-def slope_said(gamma: float, ends: Array) -> str:
+def describe_slope(gamma: float, ends: Array) -> str:
     """Whether the odds are too extreme or too timid, as far as the interval tells."""
     low, high = ends
     if high <= 0:
@@ -98,7 +98,7 @@ def footing(certainty: Certainty | None, method: str) -> list[str]:
         )
     if certainty.ratio is not None:
         sentences.append(
-            f"Against no change (every δ = γ = 1), on the rows of the fit: likelihood ratio {figure(certainty.ratio)}, χ² with {certainty.told:,} degrees of freedom, p = {chance(certainty.pvalue)}; posterior probability of calibration {belief(certainty.posterior)} by BIC, from even odds. Whether the map holds, other rows must tell."
+            f"Against no change (every δ = γ = 1), on the rows of the fit: likelihood ratio {figure(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p = {chance(certainty.pvalue)}; posterior probability of calibration {belief(certainty.posterior)} by BIC, from even odds. Whether the map holds, other rows must tell."
         )
     return sentences
 

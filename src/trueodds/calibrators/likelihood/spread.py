@@ -31,7 +31,7 @@ class Scores:
 
     x: Array  # (n, m) log odds
     q: Array  # (n, m) fitted
-    came: Array  # (n, m)
+    y: Array  # (n, m)
     w: Array  # (n,)
 
     def bend(self, units: Units, along: Array) -> Array:
@@ -69,7 +69,7 @@ def by_units(bread: Array, hessian: Array, scores: Scores, units: Units) -> Spre
     moves u, which is what single ones that dominate leave; of normal moves the latter is the number of units.
     Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002); the degrees of freedom are our own.
     """
-    S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.came))
+    S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
     z = _moves(bread, hessian, scores, units, S)
     V = z.T @ z / units.stretch
     leverage = scores.shares(units, bread)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LEAST = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
-TOLD = 1e-10  # of the variance in the best told direction, below which a direction is not told at all
+RANK_TOLERANCE = 1e-10  # of the variance in the best told direction, below which a direction is not told at all
 
 
 def whitened(V: Array) -> Array:
@@ -22,7 +22,7 @@ def whitened(V: Array) -> Array:
     own = np.sqrt(V.diagonal())
     unit = np.divide(1.0, own, out=np.zeros(len(own)), where=own > LEAST)
     values, turns = np.linalg.eigh(V * np.outer(unit, unit))
-    live = values > TOLD * max(float(values.max(initial=0.0)), 1e-300)
+    live = values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray(unit[:, None] * turns[:, live] / np.sqrt(values[live]))
 
 

@@ -49,7 +49,7 @@ class ConfidenceMap(CalibrationMap):
         Q, _, x = self._split(P)
         return int((self.confidence(x) < self._least(Q, Q.sum(axis=1))).sum())
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Where it begins and ends."""
         ends = self.confidences[[0, -1]]
         return f"confidence {ends[0]:.3g} at {self.scores[0]:.3g} to {ends[1]:.3g} at {self.scores[-1]:.3g}"

@@ -16,7 +16,7 @@ from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.likelihood.binary_logistic import line, tame
 from trueodds.calibrators.likelihood.logs import of_score, raised, sides
 from trueodds.calibrators.splines.natural import Natural
-from trueodds.calibrators.splines.penalized import Seen, fit_spline, shifted, spaced
+from trueodds.calibrators.splines.penalized import OutcomeCounts, fit_spline, shifted, spaced
 from trueodds.core.errors import InputError
 
 Array = NDArray[Any]
@@ -86,9 +86,9 @@ class LogOdds:
 def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float) -> LogOdds:
     """The curve for floored log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
     x, mass, events = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
-    data = Seen(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
+    data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
     if data.separated:
-        smoothed_fit = tame(line(data.x), data.came / data.mass, data.mass, np.array([0.0, 1.0]))
+        smoothed_fit = tame(line(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0]))
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
         return LogOdds(Natural(ends, line(ends) @ smoothed_fit.theta), 2.0, False, smoothed_fit.passes, min_prob)
     fit = fit_spline(data, spaced(data, knots), penalty) if len(data.x) > 1 else shifted(data)

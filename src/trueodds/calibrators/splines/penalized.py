@@ -28,32 +28,32 @@ SAME = 1e-6  # log odds that float32 tells apart by chance
 LEAST = 0.1  # the distance of two knots, in that of evenly spread ones
 
 
-class Seen(NamedTuple):
+class OutcomeCounts(NamedTuple):
     """What came at each log odds."""
 
     x: Array  # (m,) not falling
-    came: Array  # (m,) Σwy
+    events: Array  # (m,) Σwy
     missed: Array  # (m,) Σw(1 − y)
 
     @property
     def mass(self) -> Array:
         """Σw."""
-        return self.came + self.missed
+        return self.events + self.missed
 
-    def in_groups(self, max_groups: int) -> Seen:
+    def in_groups(self, max_groups: int) -> OutcomeCounts:
         """Neighbors together at their mean, where there are more than so many; all, where no two differ by `SAME`."""
         alike = self.x[-1] - self.x[0] < SAME
         if len(self.x) <= (1 if alike else max_groups):
             return self
         w = self.mass
         first = np.zeros(1, dtype=np.int64) if alike else grouped(w, max_groups)
-        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.came, self.missed, w * self.x))
-        return Seen(wx / (events + nonevents), events, nonevents)
+        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.events, self.missed, w * self.x))
+        return OutcomeCounts(wx / (events + nonevents), events, nonevents)
 
     @property
     def separated(self) -> bool:
         """Whether some steeper line always fits better: what came lies on one side of what did not."""
-        event_scores, nonevent_scores = self.x[self.came > 0], self.x[self.missed > 0]
+        event_scores, nonevent_scores = self.x[self.events > 0], self.x[self.missed > 0]
         if not len(event_scores) or not len(nonevent_scores):
             return True
         return len(self.x) > 1 and bool(
@@ -88,7 +88,7 @@ class Basis:
             [values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1
         )  # (m − 1, 4, m)
 
-    def likelihood(self, data: Seen, theta: Array) -> Likelihood:
+    def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
         """The sums of these parameters, of which the later ones may be left out as 0."""
         d = len(theta)
         sums = between(*data, self.knots, self.values[:, :d] @ theta, self.bend[:, :d] @ theta)
@@ -104,7 +104,7 @@ class Basis:
             len(data.x),
         )
 
-    def best(self, data: Seen, penalty: float, start: Array) -> Minimum:
+    def best(self, data: OutcomeCounts, penalty: float, start: Array) -> Minimum:
         """The parameters of least loss + penalty · roughness; without end it is a line."""
         if math.isinf(penalty):
             return minimum(lambda theta: self.likelihood(data, theta), start[:2])
@@ -123,13 +123,13 @@ class Basis:
 _PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for a in range(4) for b in range(4)])
 
 
-def shifted(data: Seen) -> Fit:
+def shifted(data: OutcomeCounts) -> Fit:
     """The line of slope 1 where there is one score, of which some came and some did not."""
     ends = data.x[0] + np.array([0.0, 1.0])
-    return Fit(Natural(ends, ends + math.log(data.came[0] / data.missed[0]) - data.x[0]), 1.0, 0, True)
+    return Fit(Natural(ends, ends + math.log(data.events[0] / data.missed[0]) - data.x[0]), 1.0, 0, True)
 
 
-def fit_spline(data: Seen, knots: Array, penalty: float | None = None) -> Fit:
+def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> Fit:
     r"""The natural spline f at these knots of least :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
 
     Without a penalty that of least :math:`F + 1.4\,\mathrm{edf}`, among `TRIED` and the line; of equally good ones the
@@ -163,7 +163,7 @@ class Waves(NamedTuple):
         return float((self.slope**2 / (self.bend + 2 * penalty)).sum())
 
 
-def _waves(basis: Basis, data: Seen, line: Array) -> Waves:
+def _waves(basis: Basis, data: OutcomeCounts, line: Array) -> Waves:
     if len(np.unique(data.x)) < 3:
         return Waves(np.empty(0), np.empty(0))
     at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
@@ -172,7 +172,7 @@ def _waves(basis: Basis, data: Seen, line: Array) -> Waves:
     return Waves(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
 
 
-def _chosen(basis: Basis, data: Seen, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
+def _chosen(basis: Basis, data: OutcomeCounts, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
     first = min_criterion = line.at.value + COUNTED * waves.freedom(math.inf)
     for penalty in TRIED * data.mass.sum() if len(waves.bend) else ():
@@ -187,7 +187,7 @@ def _chosen(basis: Basis, data: Seen, line: Minimum, waves: Waves) -> tuple[floa
     return *chosen, n_passes
 
 
-def spaced(data: Seen, n_knots: int) -> Array:
+def spaced(data: OutcomeCounts, n_knots: int) -> Array:
     """Knots at even quantiles from the first to the last score, moved apart where they nearly meet.
 
     Quantiles are kept at a least distance by an isotonic fit: mirrored scores have mirrored knots, and scores that

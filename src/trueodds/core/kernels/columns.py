@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, plain, summed
 from trueodds.core.kernels.edges import folded, placed, scale, thresholds
-from trueodds.core.kernels.sort import said
+from trueodds.core.kernels.sort import decode_scores
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-d
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(labels[i] == label)
         scattered(block, m, bin_index, sums)
-    told(sums, out)
+    add_sums(sums, out)
 
 
 @compiled
@@ -46,7 +46,7 @@ def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(block[i] & 1)
         scattered(scores, m, bin_index, sums)
-    told(sums, out)
+    add_sums(sums, out)
 
 
 @compiled
@@ -67,7 +67,7 @@ def scattered(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def told(sums, out):  # type: ignore[no-untyped-def]
+def add_sums(sums, out):  # type: ignore[no-untyped-def]
     """Adds what was scattered to out (slots, 3)."""
     count, one, two = sums
     for t in range(out.shape[0]):
@@ -114,7 +114,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
 
 def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """n, Σp and Σp², (bins, 2, 3): rows that did not come and rows that came, given as keys (see `sort.row_keys`) in any order."""
-    bounds, bins, by = _cells(said(keys[:0]), edges, closed)
+    bounds, bins, by = _cells(decode_scores(keys[:0]), edges, closed)
     keys = plain(keys)
     table = summed(
         lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_BLOCK

@@ -19,7 +19,7 @@ _HELD = 2**24  # keys held at a time: what a million rows of sixteen classes tak
 
 
 @compiled
-def _said(p, scores, bits, words):  # type: ignore[no-untyped-def]
+def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
     """Keys of scores p that did not come; how many scores do not fit. `bits` are the scores as whole numbers."""
     misfits, one = 0, words.dtype.type(1)
     for j in range(p.shape[0]):
@@ -50,7 +50,7 @@ def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
     for start in range(0, n, rows):
         m = min(rows, n - start) * k
         block, y = words[:m], outcomes[start * k : start * k + m]
-        misfits += _said(predicted[start * k : start * k + m], scores, bits, block)
+        misfits += _encode(predicted[start * k : start * k + m], scores, bits, block)
         for j in range(m):
             block[j] |= one if y[j] == 1.0 else none
         for j in range(m):
@@ -69,7 +69,7 @@ def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyp
     for start in range(0, n, rows):
         m = min(rows, n - start)
         block = words[: m * k]
-        misfits += _said(predicted[start * k : (start + m) * k], scores, bits, block)
+        misfits += _encode(predicted[start * k : (start + m) * k], scores, bits, block)
         for i in range(m):
             c = y[start + i] - first
             if 0 <= c < k:

@@ -293,7 +293,7 @@ def largest(P: Array) -> tuple[Array, Array, int]:
     return _each(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
 
 
-def largest_seen(P: Array, y: Array) -> tuple[Array, Array, int]:
+def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
     """The largest value of each row, whether the lowest class that has it is the label (bool), and how many are tied."""
     return _each(P, y, np.empty(len(P), dtype=np.bool_))
 

@@ -25,7 +25,7 @@ class Path:
     """
 
     mass: Array  # (blocks,) W
-    came: Array  # (blocks,) m = Σwy
+    events: Array  # (blocks,) m = Σwy
     pull: Array  # (blocks,) c: 1 if its left neighbor lies above it, less 1 if its right one lies below it
     whole: Array  # (blocks,) int64, the block it became part of, −1 at the end
     born: Array  # (blocks,) int64, the first model that has it
@@ -43,7 +43,7 @@ class Path:
     def levels(self, model: int) -> tuple[Array, Array]:
         """The blocks of one model and where they lie."""
         alive = np.flatnonzero((self.born <= model) & (self.died > model))
-        level = (self.came[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
+        level = (self.events[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
         return alive, np.clip(level, 0.0, 1.0)
 
 
@@ -146,6 +146,6 @@ def averaged(path: Path, weights: Array) -> Array:
     """
     share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
     born, died = path.born, path.died
-    own = (path.came * (share[died] - share[born]) + path.pull * (moved[died] - moved[born])) / path.mass
+    own = (path.events * (share[died] - share[born]) + path.pull * (moved[died] - moved[born])) / path.mass
     _handed_down(own, path.whole)
     return np.asarray(np.clip(own[path.start], 0.0, 1.0))

@@ -18,7 +18,7 @@ class Blocks(NamedTuple):
     low: Array  # the first score of each
     high: Array  # and the last one
     mass: Array  # Σw
-    seen: Array  # Σwy
+    events: Array  # Σwy
 
 
 @compiled

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
-from trueodds.core.kernels.columns import ROWS, key_sums, no_sums, scattered, told
-from trueodds.core.kernels.sort import said
+from trueodds.core.kernels.columns import ROWS, add_sums, key_sums, no_sums, scattered
+from trueodds.core.kernels.sort import decode_scores
 from trueodds.core.kernels.stretches import reached
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-unty
             near[np.uint32(count)] = block[i]
             count += bin_index[i] < 2
         scattered(scores, m, bin_index, sums)
-    told(sums, out)
+    add_sums(sums, out)
     return count
 
 
@@ -71,7 +71,7 @@ class Near:
         self._up_to = np.cumsum(count)  # keys up to each cell and with it
         selected = _held(self._holding(ranks))
         segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
-        size, scores = 2 * (int(selected.sum()) + 2), said(keys[:0])
+        size, scores = 2 * (int(selected.sum()) + 2), decode_scores(keys[:0])
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
             out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))

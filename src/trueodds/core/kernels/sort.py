@@ -112,7 +112,7 @@ def row_keys(p: Array, y: Array) -> Array | None:
 
 def scores(keys: Array) -> Array:
     """The score of each key, float64."""
-    return said(keys).astype(np.float64, copy=False)
+    return decode_scores(keys).astype(np.float64, copy=False)
 
 
 def counts(keys: Array) -> tuple[Array, Array, Array]:
@@ -162,7 +162,7 @@ def bits_of(p: Array) -> Array:
     return x.view(np.uint64 if x.dtype == np.float64 else np.uint32)
 
 
-def said(keys: Array) -> Array:
+def decode_scores(keys: Array) -> Array:
     """The score of each key as it was given."""
     return _floats(keys >> keys.dtype.type(1))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import plain, reordered, summed
 from trueodds.core.kernels.edges import thresholds
-from trueodds.core.kernels.sort import bits_of, said
+from trueodds.core.kernels.sort import bits_of, decode_scores
 
 Array = NDArray[Any]
 
@@ -57,6 +57,6 @@ def in_bins(keys: Array, edges: Array, closed: str) -> Array:
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             block = keys[a : min(a + _ROWS, stop)]
-            _spans(said(block), block, a, ends, out)
+            _spans(decode_scores(block), block, a, ends, out)
 
     return summed(add, len(keys), (bins, 5), block=_BLOCK)

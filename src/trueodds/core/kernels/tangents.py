@@ -19,7 +19,7 @@ def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _with_one_that_came(mass, events, rise, run):  # type: ignore[no-untyped-def]
+def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
     """The isotonic mean rise/run of an added row of weight 1 that came, just below each of the rising scores.
 
     The cumulative sums (Σw, Σwy) are points, and the means are the slopes of the greatest convex function below them.
@@ -64,7 +64,7 @@ def one_more(mass: Array, events: Array) -> tuple[Array, Array]:
     # That it did not come is that the opposite came, seen from above.
     ways = ((mass - events)[::-1], events)
     for way, wy in enumerate(ways):
-        _with_one_that_came(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
+        _with_added_event(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
     run = np.maximum(run, 1.0)  # weights beyond 2⁵³ swallow the added row
     low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
     # Sums of weighted rows are rounded: the means are not to fall for it, nor to leave [0, 1].

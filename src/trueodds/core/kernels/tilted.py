@@ -45,7 +45,7 @@ def add(x, y, by, e, k, Y, w, first, every, out):  # type: ignore[no-untyped-def
         weight = w[which]
         total, mean = _mean(x, e, start, stop)
         second, third, fourth, fifth, sixth = _moments(x, e, 1.0 / total, mean, start, stop)
-        observed, exponent = _came(x, y, Y, which, start)
+        observed, exponent = _observed_means(x, y, Y, which, start)
         out[0] += weight * _LN2 * (log2(total) - by * exponent)
         out[1] += weight * (mean - observed)
         out[2] += weight * second
@@ -81,7 +81,7 @@ def _moments(x, e, share, mean, start, stop):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _came(x, y, Y, row, start):  # type: ignore[no-untyped-def]
+def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
     """The means of x and y over what came in a row: a class number, or the shares of all classes."""
     if Y.shape[1] == 1:
         t = start + np.uint64(Y[row, 0])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.belts.words import p_said
+from trueodds.diagrams.belts.words import format_pvalue
 from trueodds.diagrams.curves.unit_square import part_of
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.drawing.rail import LINE
@@ -118,8 +118,8 @@ def _rail(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
 def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
     """Both errors and their p-values in one line above the curve, where it fits."""
     text = (
-        f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {p_said(view['pvalue_mad'])}  ·  "
-        f"ECCE-R {100 * view['ecce_r']:.2f} points, {p_said(view['pvalue_r'])}"
+        f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
+        f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
     )
     if ink.width(text, size - 1) > 72 * ink.inches(ax)[0] * 0.95:
         return

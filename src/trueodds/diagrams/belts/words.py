@@ -9,7 +9,7 @@ from trueodds.core.errors import Note
 from trueodds.diagrams.drawing import ink
 
 
-def p_said(p: float) -> str:
+def format_pvalue(p: float) -> str:
     """A p-value as people read it.
 
     >>> [p_said(p).replace("\u00a0", " ") for p in (0.123, 0.0312, 1e-9, float("nan"))]

@@ -16,7 +16,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-_TOLD = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
+_MIN_SHARE = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
 _FEW = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them
 
 
@@ -60,7 +60,7 @@ def where(table: Mapping[str, Array], *, confident: bool) -> str:
     """
     segments = stretches(table["deviation"], table["share"], table["outside"])
     total = sum(segment.weight for segment in segments)
-    heaviest = [segment for segment in segments[:2] if segment.weight >= _TOLD * total]
+    heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
     words = ("underconfident", "overconfident") if confident else ("said too little", "said too much")
     ordered = sorted(heaviest, key=lambda segment: segment.first)
     phrases: list[str] = []
@@ -119,7 +119,7 @@ def edge(x: float) -> str:
     return f"{100 * x:.{digits}f}".rstrip("0").rstrip(".") + "\u00a0%"
 
 
-def told(
+def describe_outside_bins(
     table: Mapping[str, Array],
     outside: int,
     jointly_outside: bool,

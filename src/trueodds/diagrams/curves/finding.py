@@ -12,7 +12,7 @@ from trueodds.diagrams.belts.words import alike
 
 Array = NDArray[Any]
 
-TOLD = 2  # stretches that are told: those where most is lost,
+MAX_SEGMENTS = 2  # stretches that are told: those where most is lost,
 NEAR = 0.001  # apart: too close for two ends
 LITTLE = 0.2  # and not less than this share of what the first loses
 
@@ -62,7 +62,7 @@ def finding(columns: dict[str, Array], out: list[Stretch], local: float, view: s
     much, little = ("overconfident", "underconfident") if view == "confidence" else ("says too much", "says too little")
     by_loss = sorted(out, key=lambda segment: -segment.lost)
     shown = sorted(
-        (segment for segment in by_loss[:TOLD] if segment.lost >= LITTLE * by_loss[0].lost),
+        (segment for segment in by_loss[:MAX_SEGMENTS] if segment.lost >= LITTLE * by_loss[0].lost),
         key=lambda segment: segment.low,
     )
     words = []

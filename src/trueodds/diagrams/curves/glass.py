@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.calibrators.curves.reliability_curve import NARROWEST, seen_at, smoothed, width
+from trueodds.calibrators.curves.reliability_curve import NARROWEST, bin_scores, smoothed, width
 from trueodds.calibrators.likelihood.logs import MIN_PROB, log_odds
 from trueodds.diagrams.monotone.scores import Scores, scores_of
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
@@ -100,14 +100,16 @@ def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, ra
     return Glass(scale, low, width(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB)))
 
 
-def seen(view: View, bandwidth: float | str, scale: str, range: Span | None) -> tuple[Scores, Glass, dict[str, Array]]:
+def smooth_view(
+    view: View, bandwidth: float | str, scale: str, range: Span | None
+) -> tuple[Scores, Glass, dict[str, Array]]:
     """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
     scores = scores_of(view)
     smoother = glass_for(view, scores, bandwidth, scale, range)
     at, piece = smoother.places(scores.at)
     z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
     rate, reference = (
-        smoothed(x, *seen_at(z, scores.w, sums, smoother.h), smoother.h, smoother.mirrored)[0]
+        smoothed(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.mirrored)[0]
         for sums in (scores.wy, scores.w * scores.at)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.diagrams.curves.finding import Stretch, finding, stretches
-from trueodds.diagrams.curves.glass import Glass, Span, freed, seen
+from trueodds.diagrams.curves.glass import Glass, Span, freed, smooth_view
 from trueodds.diagrams.curves.limits import Limits
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
@@ -49,7 +49,7 @@ class Parts:
     @classmethod
     def of(cls, view: View, bandwidth: float | str, scale: str, range: Span | None) -> Self:
         """The curve without limits."""
-        return cls(view, *seen(view, bandwidth, scale, range))
+        return cls(view, *smooth_view(view, bandwidth, scale, range))
 
     def banded(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
         """The same with limits, together at all places if rng is given."""

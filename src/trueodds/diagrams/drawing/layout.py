@@ -50,7 +50,7 @@ def _single(diagram: Diagram, ax: Any) -> Any:
     size = _labeled(diagram, ax)
     if diagram.equal:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    head = heads_of(diagram, diagram.told, _room(width, size), size)[0]
+    head = heads_of(diagram, diagram.summary, _room(width, size), size)[0]
     head.put(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head.height / 72 / height))
     return figure
@@ -82,7 +82,7 @@ def _expected(diagram: Diagram) -> dict[str, float]:
     part = min(max(width / 3.6, 0.7), 1.0)
     left, bottom = LEFT * part, FOOT * part
     size = float(np.interp(width - left, *ink.TYPE_SIZES))
-    head = heads_of(diagram, diagram.told, _room(width, size), size)[0]
+    head = heads_of(diagram, diagram.summary, _room(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
     if diagram.tall:
         wide, high = min(wide, high / diagram.tall), min(high, wide * diagram.tall)
@@ -133,7 +133,9 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     views = len(diagram.panels["view"])
     order = f"{diagram.ranked} first."
     note = (
-        f"{diagram.told} Drawn: {count} of {views}, {order}" if views > count else f"{diagram.told} {_capital(order)}"
+        f"{diagram.summary} Drawn: {count} of {views}, {order}"
+        if views > count
+        else f"{diagram.summary} {_capital(order)}"
     )
     figsize = diagram.presentation.figsize
     if ax is None and figsize is None:

@@ -42,7 +42,7 @@ def height(
         return usual + table  # a grid has its own height
     if plot is None:
         plot = PLOT + MORE * len(diagram.settings["models"])
-    head = heads_of(diagram, diagram.told, 72 * width - 72, layout.TYPE)[0].height / 72
+    head = heads_of(diagram, diagram.summary, 72 * width - 72, layout.TYPE)[0].height / 72
     return max(usual, head + plot / (1 - strip_height) + LABELS) + table
 
 

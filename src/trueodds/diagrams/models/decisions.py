@@ -148,20 +148,20 @@ class Drawing:
             for i, models in enumerate(self.panels)
         ]
         if len(rows) > 1:
-            mean_text = f"Mean over {len(rows)} views: {verdict(self.names, self._told(scores), words.SCORES[self.recipe.score])} "
+            mean_text = f"Mean over {len(rows)} views: {verdict(self.names, self._ordered_results(scores), words.SCORES[self.recipe.score])} "
             largest = f"Largest miscalibration: {rows[0]['title']}"
             text = f"{mean_text}{largest}." if scores else f"{largest}. {rows[0]['finding']}"
             rows[0]["finding"] = text
         return {name: np.array([row[name] for row in rows], dtype=object if name in TEXT else None) for name in rows[0]}
 
-    def _told(self, scores: Mapping[str, Standing]) -> list[Standing]:
+    def _ordered_results(self, scores: Mapping[str, Standing]) -> list[Standing]:
         return [scores.get(name, NO_SCORE) for name in self.names]
 
     def _finding(self, i: int, scores: Mapping[str, Standing]) -> str:
         models = self.panels[i]
         results = [Standing(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
-            results = self._told(scores)
+            results = self._ordered_results(scores)
         if self.recipe.style == "plane":
             return words.of_plane(models, results)
         fixed_thresholds = self.recipe.thresholds is not None

@@ -16,7 +16,7 @@ from trueodds.diagrams.models.wording import number, range_of
 PARTS = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 BEYOND: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
 POINTS = 20  # thresholds that were given, up to which each has a mark: of one alone a line is nothing
-SAID = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
+PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
 class MurphyDiagram(Diagram):
@@ -29,7 +29,9 @@ class MurphyDiagram(Diagram):
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
         """Numbers take a line for each model."""
-        return 6.4, below.height(self, 6.4, 4.7, self.foot, below.lines(len(self.names)) if self._told else 0.0)
+        return 6.4, below.height(
+            self, 6.4, 4.7, self.foot, below.lines(len(self.names)) if self._shows_numbers else 0.0
+        )
 
     @property
     def foot(self) -> float:  # type: ignore[override]
@@ -42,7 +44,7 @@ class MurphyDiagram(Diagram):
         return list(self.settings["models"])
 
     @property
-    def _told(self) -> bool:
+    def _shows_numbers(self) -> bool:
         return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
 
     @property
@@ -90,7 +92,7 @@ class MurphyDiagram(Diagram):
         if self._parted:
             for part, dashes in PARTS.items():
                 color = ink.FAINT if part == "unc" or not alone else COLORS[0]
-                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), SAID[part]))
+                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
         if self._judged:
             thick = Line2D([], [], color=ink.FAINT, **BEYOND)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
@@ -118,7 +120,7 @@ class MurphyDiagram(Diagram):
         if self.has("strip"):
             tables = [_of(rows, name, "strip") for name in self.names]
             below.strips(ax, tables, self.foot, float(view["tallest"]))
-        if self._told and below.fit(ax, len(self.names)):
+        if self._shows_numbers and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)
 
     def _model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:

@@ -11,7 +11,7 @@ from trueodds.diagrams.monotone.parts import Parts, number
 if TYPE_CHECKING:
     from trueodds.diagrams.corp import Corp
 
-TOLD = 3  # stretches that are told one by one: those that hold most rows,
+MAX_SEGMENTS = 3  # stretches that are told one by one: those that hold most rows,
 SHORT = 0.01  # and not less than this share of them
 
 
@@ -32,7 +32,7 @@ def _where(parts: Parts, recipe: Corp) -> str:
             "confidence": "The diagonal is nowhere beyond the band.",
         }[str(recipe.band)]
     many = [segment for segment in parts.out if segment.share >= SHORT] or list(parts.out)
-    shown = sorted(sorted(many, key=lambda segment: -segment.share)[:TOLD])
+    shown = sorted(sorted(many, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
     confident = parts.curve.view.name == "confidence"
     much, little = ("is too sure", "is too modest") if confident else ("says too much", "says too little")
     phrases = [

@@ -13,7 +13,7 @@ from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.monotone.parts import number
 
 MANY = 60  # blocks beyond which their marks shrink
-SEEN = 0.005  # along x: half of what a mark takes
+HALF_MARK = 0.005  # along x: half of what a mark takes
 
 
 class CorpDiagram(UnitSquare):
@@ -133,7 +133,7 @@ def _again(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -
     else:
         style["linewidth"] *= 1.8
         style["solid_capstyle"] = "butt" if x[-1] > x[0] else "projecting"
-        ends = np.clip([low - SEEN, high + SEEN], x[0], x[-1])
+        ends = np.clip([low - HALF_MARK, high + HALF_MARK], x[0], x[-1])
         within = (x > ends[0]) & (x < ends[1])
         first, last = np.interp(ends, x, y)
         x = np.concatenate([ends[:1], x[within], ends[1:]])

@@ -115,6 +115,6 @@ def scores_of(view: View) -> Scores:
 def _whole(view: View) -> bool:
     """Whether every outcome is 0 or 1: then, and only then, y² = y."""
     if view.is_rows:
-        y = view.came
+        y = view.outcomes
         return y.dtype == bool or bool(((y == 0) | (y == 1) | (view.w == 0)).all())
     return bool(np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9, atol=1e-9 * view.total))

@@ -13,7 +13,7 @@ from trueodds.diagrams.drawing import ink
 _WORDS = {"said": "as said", "best": "best fit", "fit": "a fit"}
 _SHORT = {"as said": "said", "best fit": "best", "a fit": "fit", "boldest": "bold"}
 _BESIDE = 0.32  # of the way between stations, beside the first and the last
-_CAME: dict[str, Any] = {"color": ink.INSIDE, "linestyle": "-"}
+_EVENT: dict[str, Any] = {"color": ink.INSIDE, "linestyle": "-"}
 _NOT: dict[str, Any] = {"color": ink.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
 
 
@@ -45,7 +45,7 @@ class LinePlot(Diagram):
         )
         outcomes = self.table["outcome"]
         return [
-            *([(Line2D([], [], linewidth=1.6, **_CAME), event_label)] if outcomes.any() else []),
+            *([(Line2D([], [], linewidth=1.6, **_EVENT), event_label)] if outcomes.any() else []),
             *([(Line2D([], [], linewidth=1.6, **_NOT), missed)] if not outcomes.all() else []),
         ]
 
@@ -79,7 +79,7 @@ class LinePlot(Diagram):
         outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
         # From the lowest to the highest, whatever came: neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
-        marks = [_CAME if event else _NOT for event in outcomes[order]]
+        marks = [_EVENT if event else _NOT for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
             linewidths=(rows["width"][::count][order] * (1.0 if wide > 3.4 else 0.75)).tolist(),

@@ -62,7 +62,7 @@ class Plane:
     rows: Cells
     theta: Array  # (2,) the most likely τ and γ
     least: float  # F there
-    told: int  # in how many directions the rows say something
+    rank: int  # in how many directions the rows say something
     converged: bool  # whether finite τ and γ are best
     prior: float
 
@@ -72,7 +72,7 @@ class Plane:
         P, Y, w = counted(view)
         rows = cells(log_ratio(P, min_prob_for(view, min_prob)), Y[:, 1], w)
         top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
-        return cls(rows, top.theta, top.value, top.told, top.converged, prior)
+        return cls(rows, top.theta, top.value, top.rank, top.converged, prior)
 
     @property
     def n(self) -> float:
@@ -82,7 +82,7 @@ class Plane:
     @property
     def finite(self) -> bool:
         """Whether a shift and a slope are best, so that there is a plane to look at."""
-        return self.converged and self.told == 2
+        return self.converged and self.rank == 2
 
     @cached_property
     def few(self) -> Cells:
@@ -116,7 +116,7 @@ class Plane:
 
     def posterior(self, rise: Array) -> Array:
         """The probability of calibration where so much likelihood is lost."""
-        return np.asarray(expit(self.told / 2 * np.log(self.n) + logit(self.prior) - rise))
+        return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - rise))
 
     def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessRule`), of at most 1,024 groups of neighboring scores."""

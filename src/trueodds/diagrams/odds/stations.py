@@ -33,7 +33,7 @@ class Stations:
     view: str
     title: str
     at: Array  # (stations, n) probabilities; the first as said, the others made of log odds with the floor
-    came: Array  # (n,) shares
+    y: Array  # (n,) shares
     w: Array  # (n,)
     n: Array  # (n,) rows in each cell
     names: tuple[str, ...]  # (stations,)
@@ -62,7 +62,7 @@ class Stations:
         """
         places = np.array([0, 1, *(2 + bold.index(name) for name in self.names[2:])])
         parts, merged = [], False
-        for outcome, share in ((True, self.came), (False, 1 - self.came)):
+        for outcome, share in ((True, self.y), (False, 1 - self.y)):
             live = self.w * share > 0
             if not live.any():
                 continue

@@ -33,7 +33,7 @@ def fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -
     """The figure as HTML, with the script and the table of cells, or without."""
     diagram = diagram.printable()
     data = island(diagram)
-    summary = f"{diagram.name_of_picture} {diagram.told}"
+    summary = f"{diagram.name_of_picture} {diagram.summary}"
     name = f"{summary} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
     name += "The numbers are in the table below it."
     # In JSON inside of HTML nothing may look like a tag.
@@ -59,7 +59,7 @@ def page(diagram: TetrahedronDiagram) -> str:
     diagram = diagram.printable()
     style, code = _part("turning.css"), _part("turning.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action 'none'"
-    heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.told)}</p>"]
+    heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
     return "\n".join(
         [
             "<!doctype html>",
@@ -100,7 +100,7 @@ def island(diagram: TetrahedronDiagram) -> dict[str, Any]:
             "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
             "beyond": bool(rows["beyond"][i]),
             "opacity": 1.0 if rows["beyond"][i] else round(float(pale[i]), 3),
-            "title": _said(names, predicted[i], observed[i], int(rows["n"][i]), float(rows["pvalue"][i])),
+            "title": _cell_text(names, predicted[i], observed[i], int(rows["n"][i]), float(rows["pvalue"][i])),
         }
         for i in range(len(predicted))
     ]
@@ -177,7 +177,7 @@ def _table(diagram: TetrahedronDiagram) -> str:
     )
 
 
-def _said(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
+def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     parts = (
         f"{a}: {ink.percent(float(x))} → {ink.percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)

@@ -114,7 +114,7 @@ class OutOfSample(Mean):
         recovered[out_of_fold.row] = out_of_fold.scale * self.gained(out_of_fold, view)
         return recovered
 
-    def said(self, view: View) -> dict[str, Any]:
+    def settings_used(self, view: View) -> dict[str, Any]:
         """Calibrator and folds as used."""
         return {
             "calibrator": self.spec_for(view).name,

@@ -31,7 +31,7 @@ class GroupResiduals:
     n: Array  # (groups,)
     w: Array  # (groups,)
     worth: Array  # (groups,) as many equal rows as the weights are worth
-    said: Array  # (groups, m) mean prediction
+    predicted: Array  # (groups, m) mean prediction
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
     form: Array  # (groups, m, m)
     slack: Array  # (groups, m), infinite where there is chance
@@ -76,7 +76,7 @@ class GroupResiduals:
     def residuals(self, wp: Array, wy: Array) -> Array:
         """Σw(y − p) of each outcome, (…, groups, m)."""
         d = wy - wp
-        return d if d.shape[-1] == self.said.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
+        return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
 
     def excess(self, d: Array) -> float:
         """The root mean squared gap of the groups beyond what chance alone makes of it, 0 where that is more.
@@ -88,12 +88,12 @@ class GroupResiduals:
 
     def expected(self) -> Array:
         """How many outcomes each group expects where any can come, counted as the weights are worth."""
-        return np.asarray((self.worth[:, None] * self.said)[np.isinf(self.slack)])
+        return np.asarray((self.worth[:, None] * self.predicted)[np.isinf(self.slack)])
 
     def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
         """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
         predicted, residual = (
-            (self.said[:, 1], d[:, 1]) if baseline is None else (1 - self.said[:, baseline], -d[:, baseline])
+            (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
         )
         return {
             f"group {g + 1}": {

@@ -31,7 +31,7 @@ def over_baselines(
             "largest_change": float(moved.max()),
             "mean_change": float(odds.w[odds.w > 0] @ moved.mean(axis=1) / odds.w.sum()),
         }
-    return parts, (Note("TN236", _said(parts, odds.baseline)),)
+    return parts, (Note("TN236", _describe_range(parts, odds.baseline)),)
 
 
 def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
@@ -45,7 +45,7 @@ def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form
     return parts
 
 
-def _said(result: dict[str, dict[str, float]], chosen: int) -> str:
+def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
     p = [one["pvalue"] for one in result.values()]
     defined = [x for x in p if not np.isnan(x)]
     change = max(one["largest_change"] for one in result.values())

@@ -35,10 +35,10 @@ class Population:
         self._rows = preds.with_labels(blank) if preds.y is None else preds
         self.views = lens.views(self._rows)
         self.alone = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
-        self.seen: Lens = lens
+        self.sample_lens: Lens = lens
         if self.alone:  # the other classes would only cost time
             (view,) = self.views
-            self.seen = Seen(lens, view.name, view.classes)
+            self.sample_lens = ScoreLens(lens, view.name, view.classes)
             self._rows = Predictions(blank, view.p, weight=preds.weight)
 
     def truth(self, x: float) -> Array:
@@ -86,7 +86,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen(Positive):
+class ScoreLens(Positive):
     """The one score that a lens looks at, by itself."""
 
     lens: Lens

@@ -28,7 +28,7 @@ from trueodds.problem.predictions import Predictions
 
 Share = Callable[[float], float]
 
-TOLD = 0.95  # level of the limits of what was simulated
+LIMITS_LEVEL = 0.95  # level of the limits of what was simulated
 ROWS_AT_MOST = 200_000  # of a simulated data set; beyond, powers are extrapolated
 ROWS_IN_ALL = 10**8  # of all data sets of one size
 FEWEST = 5  # rows that a data set is tried with
@@ -153,7 +153,7 @@ class _Curve:
             return self._by_law(n, x)
         count = self.count(n) // 4 if roughly else self.count(n)
         if self._sets is None or self._sets.n != n or self._sets.count < count:
-            progress = self._told if self.progress else None
+            progress = self._report_progress if self.progress else None
             self._sets = Simulated(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
         power = self._sets.share(x, count)
         self._tried += 1
@@ -241,7 +241,7 @@ class _Curve:
             at, effect / largest, effect, MOST, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
         )[0]
 
-    def _told(self, part: float) -> None:
+    def _report_progress(self, part: float) -> None:
         assert self.progress is not None
         done = self._tried + part
         self.progress(done / (done + 3))  # how many tries it takes nobody knows
@@ -256,7 +256,7 @@ class _Curve:
             settings |= {"law": f"non-central chi-squared, {self.degrees} degrees of freedom"}
         elif self._sets is not None:
             limits = limits_of(power, self._sets.count)
-            settings |= {"simulations": self._sets.count} | self._sets.said
+            settings |= {"simulations": self._sets.count} | self._sets.settings_used
         if statistic := getattr(self.test, "statistic", None):
             settings = {"statistic": getattr(statistic, "name", statistic)} | settings
         return Power(
@@ -295,8 +295,8 @@ def limits_of(share: float, count: int) -> Interval:
     >>> print(limits_of(0.8, 1000))
     [0.7738, 0.8244] 95%
     """
-    low, high = exact_limits(round(share * count), count, (1 - TOLD) / 2)
-    return Interval(float(low), float(high), TOLD, "clopper-pearson")
+    low, high = exact_limits(round(share * count), count, (1 - LIMITS_LEVEL) / 2)
+    return Interval(float(low), float(high), LIMITS_LEVEL, "clopper-pearson")
 
 
 def _bent(share: float) -> float:

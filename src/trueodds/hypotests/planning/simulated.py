@@ -45,8 +45,8 @@ class Simulated:
         self.key, self.progress = key, progress
         self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
         first = self._sample(self._plain, 0)
-        test(first, [population.seen], np.random.default_rng(key))  # what it cannot judge it refuses here
-        self.redrawn = test.estimand(first, population.seen) is not None
+        test(first, [population.sample_lens], np.random.default_rng(key))  # what it cannot judge it refuses here
+        self.redrawn = test.estimand(first, population.sample_lens) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redrawn else 0
         n_draws = count * self.draws * len(population.views)
         self.pooled = self.redrawn and (count * n * self.draws > APART or n_draws > HELD)
@@ -65,7 +65,7 @@ class Simulated:
         return rejected / count
 
     @property
-    def said(self) -> dict[str, Any]:
+    def settings_used(self) -> dict[str, Any]:
         """How the null law was had."""
         if not self.redrawn:
             return {}
@@ -75,7 +75,7 @@ class Simulated:
         return self.population.sample(truth, self.n, (self.key, s))
 
     def _pvalue(self, s: int, sample: Predictions) -> float:
-        lens = self.population.seen
+        lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
@@ -95,7 +95,7 @@ class Simulated:
             draws = []
             for s in range(self.count):
                 sample = self._sample(self._plain, s)
-                estimand = self.test.estimand(sample, self.population.seen)
+                estimand = self.test.estimand(sample, self.population.sample_lens)
                 assert estimand is not None
                 draws.append(self._drawn(s, sample, estimand))
             self._null = {-1: np.concatenate(draws, axis=1)}

@@ -13,7 +13,7 @@ from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.planning.power import FEWEST, ROWS_AT_MOST, TOLD
+from trueodds.hypotests.planning.power import FEWEST, LIMITS_LEVEL, ROWS_AT_MOST
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
@@ -80,7 +80,9 @@ def rows_for(
     finite_widths = widths[np.isfinite(widths)]
     half_width = (
         float(
-            stdtrit(len(finite_widths) - 1, TOLD / 2 + 0.5) * finite_widths.std(ddof=1) / math.sqrt(len(finite_widths))
+            stdtrit(len(finite_widths) - 1, LIMITS_LEVEL / 2 + 0.5)
+            * finite_widths.std(ddof=1)
+            / math.sqrt(len(finite_widths))
         )
         if len(finite_widths) > 1
         else 0.0
@@ -88,7 +90,7 @@ def rows_for(
     settings = dict(estimate.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
     return Power(
         estimator.name, "width", str(lens), preds.n, alpha, float(width), needed=n if extrapolated else tried,
-        limits=Interval(mean - half_width, mean + half_width, TOLD, "t"), settings=settings,
+        limits=Interval(mean - half_width, mean + half_width, LIMITS_LEVEL, "t"), settings=settings,
         notes=(*estimate.notes, *_notes(extrapolated=extrapolated)),
     )  # fmt: skip
 

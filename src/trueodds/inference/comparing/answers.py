@@ -51,7 +51,7 @@ class Contest(Settings):
     def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """The first model's error minus the second's."""
         (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
-        return self._told(Pair(one, other), seed, notes)
+        return self._comparison(Pair(one, other), seed, notes)
 
     def among(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Every two models, with intervals that hold together."""
@@ -59,7 +59,7 @@ class Contest(Settings):
         pairs = [Pair(a, b) for a, b in combinations(sides, 2)]
         joint = Joint(pairs)
         level = joint.level(self.interval_spec.level)
-        comparisons = [self._told(pair, seed, [], level, joint) for pair in pairs]
+        comparisons = [self._comparison(pair, seed, [], level, joint) for pair in pairs]
         losses = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
         order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
         notes += [note for comparison in comparisons for note in comparison.notes]
@@ -108,7 +108,7 @@ class Contest(Settings):
             sides.append(Side(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
         return sides, pairing.notes()
 
-    def _told(
+    def _comparison(
         self, pair: Pair, seed: int, notes: Sequence[Note], level: float | None = None, joint: Joint | None = None
     ) -> Comparison:
         a, b, bare = pair.a, pair.b, self.interval_spec.interval is None
@@ -128,7 +128,7 @@ class Contest(Settings):
         return Comparison(
             self.estimator.name, str(self.lens), pair.value, _rows(pair), pair.paired,
             {a.name: a.estimate, b.name: b.estimate}, self._null([pair]), interval,
-            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), min_pvalue, self._said(pair, interval is not None),
+            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), min_pvalue, self._settings_used(pair, interval is not None),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
@@ -150,7 +150,7 @@ class Contest(Settings):
             return swap.NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
         return EQUAL[all(pair.by_error for pair in pairs)]
 
-    def _said(self, pair: Pair, has_interval: bool) -> dict[str, Any]:
+    def _settings_used(self, pair: Pair, has_interval: bool) -> dict[str, Any]:
         """The settings of the estimator, of which those of one model's own bins are left out, and of the interval."""
         own, other = (side.estimate.settings for side in (pair.a, pair.b))
         settings = {key: value for key, value in own.items() if key in other and other[key] == value}

@@ -60,7 +60,7 @@ def every_two(
     if straddled(preds, groups):
         compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
     places = list(combinations(range(len(groups)), 2))
-    return _told(question, places, [Pair(compared[i], compared[j]) for i, j in places])
+    return _differences(question, places, [Pair(compared[i], compared[j]) for i, j in places])
 
 
 def from_the_rest(
@@ -78,10 +78,10 @@ def from_the_rest(
         else:
             pairs.append(Pair(side, question.side(preds, rest, 2**21 + i)))
         places.append((i, i))
-    return _told(question, places, pairs)
+    return _differences(question, places, pairs)
 
 
-def _told(question: Question, places: Sequence[tuple[int, int]], pairs: Sequence[Pair]) -> list[Difference]:
+def _differences(question: Question, places: Sequence[tuple[int, int]], pairs: Sequence[Pair]) -> list[Difference]:
     if question.interval_spec.interval is None:
         return [Difference(i, j, pair.value, None) for (i, j), pair in zip(places, pairs, strict=True)]
     # A resample without a row of a subgroup has no error there; such a gap has no interval.

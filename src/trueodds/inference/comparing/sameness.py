@@ -21,7 +21,7 @@ def apart(a: Predictions, b: Predictions) -> str:
         return ""  # what came is there whether each model was right, which differs on the same rows
     if a.kind != b.kind:
         return "their outcomes are of different kinds"
-    if _equal(_came(a), _came(b)):
+    if _equal(_named_outcomes(a), _named_outcomes(b)):
         return ""
     named_alike = set(map(str, a.classes)) == set(map(str, b.classes))
     return "their outcomes differ" if named_alike else "their classes have different names"
@@ -46,7 +46,7 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
     return True, "their outcomes agree row by row"
 
 
-def _came(preds: Predictions) -> Any:
+def _named_outcomes(preds: Predictions) -> Any:
     """What came, by the names of the classes: their order may differ from model to model."""
     if preds.votes is not None or preds.kind == "multilabel":
         columns = preds.votes if preds.votes is not None else preds.y
